@@ -1,0 +1,39 @@
+# Two commands: `make test` checks everything, `make bench` measures. Both build .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: test lint types layers unit bench golden clean
+
+test: lint types layers unit
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+layers: $(VENV)/.installed
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.installed
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: $(VENV)/.installed
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.foundation
+
+# Rewrites the committed digests. A changed digest is a broken promise: say why in CHANGELOG.md.
+golden: $(VENV)/.installed
+	$(BIN)/python -m tests.golden.write
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

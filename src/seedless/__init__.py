@@ -1,0 +1,62 @@
+"""Train a network twice and get the same bits, without a seed, and hand anyone the proof.
+
+Importing this package does no work: each name below is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seedless.core.digest import digest, md5
+    from seedless.core.errors import SeedlessError
+    from seedless.core.marks import mark
+    from seedless.init import basis, initialize
+    from seedless.models import build
+    from seedless.numerics.dropout import Dropout, draws
+    from seedless.numerics.environment import settle
+    from seedless.ordering import make_order as order
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Dropout": ("seedless.numerics.dropout", "Dropout"),
+    "SeedlessError": ("seedless.core.errors", "SeedlessError"),
+    "basis": ("seedless.init", "basis"),
+    "build": ("seedless.models", "build"),
+    "digest": ("seedless.core.digest", "digest"),
+    "draws": ("seedless.numerics.dropout", "draws"),
+    "initialize": ("seedless.init", "initialize"),
+    "mark": ("seedless.core.marks", "mark"),
+    "md5": ("seedless.core.digest", "md5"),
+    "order": ("seedless.ordering", "make_order"),
+    "settle": ("seedless.numerics.environment", "settle"),
+}
+
+__all__ = [
+    "Dropout",
+    "SeedlessError",
+    "basis",
+    "build",
+    "digest",
+    "draws",
+    "initialize",
+    "mark",
+    "md5",
+    "order",
+    "settle",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'seedless' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,5 @@
+"""`python -m seedless` is `seedless`."""
+
+from seedless.cli.main import main
+
+main()

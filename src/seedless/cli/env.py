@@ -1,0 +1,35 @@
+"""`seedless env`: what this machine would run with, and what of it changes bits."""
+
+from __future__ import annotations
+
+from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
+
+
+def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings = None) -> None:
+    """Show versions, processor, devices, threads, flags and variables that change bits."""
+    import typer
+
+    from seedless.core.digest import digest_value
+    from seedless.numerics.environment import capture, settle
+
+    execution = read_config(config, settings).execution
+    settle(threads=execution.threads, tf32=execution.tf32)
+    found = capture()
+    if as_json:
+        print_json({**found, "digest": digest_value(found)})
+        return
+    for section, content in found.items():
+        if isinstance(content, dict):
+            typer.echo(section)
+            for key, value in content.items():
+                typer.echo(f"  {key:<28} {'; '.join(value) if isinstance(value, list) else value}")
+        elif isinstance(content, list):
+            for number, device in enumerate(content):
+                typer.echo(f"device {number}")
+                for key, value in device.items():
+                    typer.echo(f"  {key:<28} {value}")
+            if not content:
+                typer.echo("devices: none (CPU only)")
+        else:
+            typer.echo(f"{section:<30} {content}")
+    typer.echo(f"{'digest':<30} {digest_value(found)}")

@@ -1,0 +1,46 @@
+"""The command line: one file a verb, heavy imports only inside the verbs.
+
+Bad input ends in one message on standard error and exit code 2, never in a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from seedless import __version__
+from seedless.cli import env, init, order
+from seedless.core.errors import SeedlessError
+from seedless.numerics.environment import prepare_process
+
+app = typer.Typer(
+    help="Train a network twice and get the same bits, without a seed, and hand anyone the proof.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(init.app, name="init")
+app.add_typer(order.app, name="order")
+app.command("env")(env.show)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        typer.echo(f"seedless {__version__}")
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Run the program."""
+    prepare_process()
+    try:
+        app()
+    except SeedlessError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        sys.exit(0)

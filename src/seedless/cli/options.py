@@ -1,0 +1,42 @@
+"""Options and output that several verbs share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from seedless.core.config import Config
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A TOML file to take settings from.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, such as init.seed=3."),
+]
+
+
+def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> Config:
+    """Return defaults, then the file, then the verb's own flags, then --set: the last one wins.
+
+    Flags are named section__key; one that is None was not given.
+    """
+    from seedless.core.config import Config, load_config, override, parse_config
+
+    config = load_config(file) if file is not None else Config()
+    values = config.model_dump()
+    for name, value in flags.items():
+        if value is not None:
+            section, key = name.split("__")
+            values[section][key] = value
+    return override(parse_config(values), settings or [])
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON with sorted keys."""
+    typer.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))

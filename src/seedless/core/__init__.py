@@ -1,0 +1,1 @@
+"""What every room stands on: configuration, digests, marks, registries, errors."""

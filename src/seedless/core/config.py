@@ -1,0 +1,141 @@
+"""The configuration of a run: frozen, typed, and strict about its keys.
+
+config = load_config("run.toml")
+config = override(config, ["init.basis=dct", "order.batch_size=64"])
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from seedless.core.digest import digest_value
+from seedless.core.errors import ConfigError
+from seedless.core.registry import suggest
+
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
+
+
+class Section(BaseModel):
+    """A table of the configuration: immutable, no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class ModelConfig(Section):
+    """Which network. `leads` belongs to ECG models, `channels` to image models."""
+
+    name: str = "conformer"
+    leads: Count | None = None
+    channels: Count | None = None
+    classes: Count | None = None
+    small: bool = False
+
+
+class InitConfig(Section):
+    """How its weights begin. `seed` belongs to the random controls alone."""
+
+    basis: str = "mixed"
+    residual_scale: Annotated[float, Field(ge=0)] | None = None
+    heads: str | None = None
+    seed: Seed | None = None
+
+
+class OrderConfig(Section):
+    """In which order samples are shown. `seed` belongs to the seeded control alone."""
+
+    name: str = "content"
+    batch_size: Count = 128
+    offset: Annotated[int, Field(ge=0)] = 0
+    seed: Seed | None = None
+    keep_unlabelled: bool = False
+
+
+class ExecutionConfig(Section):
+    """What the arithmetic runs on. `threads`: all usable cores where not given."""
+
+    threads: Count | None = None
+    tf32: bool = False
+
+
+class Config(Section):
+    """A whole run."""
+
+    model: ModelConfig = ModelConfig()
+    init: InitConfig = InitConfig()
+    order: OrderConfig = OrderConfig()
+    execution: ExecutionConfig = ExecutionConfig()
+
+    @property
+    def digest(self) -> str:
+        """The digest of every setting, defaults included."""
+        return digest_value(self.model_dump())
+
+
+def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Config:
+    """Return a checked configuration; an unknown key is an error that names the nearest one."""
+    try:
+        return Config.model_validate(dict(values))
+    except ValidationError as error:
+        found = "; ".join(_explain(item) for item in error.errors())
+        raise ConfigError(f"{source}: {found}") from None
+
+
+def load_config(path: str | Path) -> Config:
+    """Read a TOML file."""
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    return parse_config(values, source=str(path))
+
+
+def override(config: Config, settings: Iterable[str]) -> Config:
+    """Return the configuration with settings such as "init.residual_scale=0.42" changed.
+
+    A value is read as TOML (numbers, true, false, quoted text); anything else is plain text.
+    """
+    values = config.model_dump()
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"expected a setting such as init.basis=dct, got {setting!r}")
+        *tables, last = key.strip().split(".")
+        target: Any = values
+        for table in tables:
+            target = target.setdefault(table, {})
+            if not isinstance(target, dict):
+                raise ConfigError(f"{key.strip()!r} goes below {table!r}, which is a single value")
+        target[last] = _read_value(text.strip())
+    return parse_config(values, source="--set")
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _explain(error: Any) -> str:
+    """Turn one of pydantic's errors into: which key, what was expected, what was found."""
+    *path, last = [str(part) for part in error["loc"]] or [""]
+    where = ".".join([*path, last])
+    if error["type"] == "extra_forbidden":
+        known = [".".join([*path, name]) for name in _keys_at(path)]
+        return f"unknown key {where!r}{suggest(where, known)}; known: {', '.join(known)}"
+    return f"{where}: {error['msg'].lower()}, got {error['input']!r}"
+
+
+def _keys_at(path: list[str]) -> list[str]:
+    table: Any = Config
+    for part in path:
+        table = table.model_fields[part].annotation
+    return sorted(table.model_fields)

@@ -1,0 +1,103 @@
+"""Digests of models, tensors, values and samples.
+
+`digest` covers names, dtypes, shapes and bytes of every parameter and buffer. `md5` is the
+published form, over the parameters' bytes alone: it cannot see BatchNorm statistics, names, shapes
+or dtypes, and is kept so that published hashes can be compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seedless.core.canonical import canonical_json
+from seedless.core.errors import DataError, SeedlessError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from torch import Tensor, nn
+
+
+def digest(source: nn.Module | Mapping[str, Any]) -> str:
+    """Return ``"sha256:..."`` over a model's state, or over a mapping of names to tensors.
+
+    For each tensor, sorted by name, the hash takes one line of canonical JSON
+    ``{"dtype","name","shape"}``, a newline, and the elements in C order, little-endian.
+    """
+    tensors = source if isinstance(source, Mapping) else source.state_dict()
+    hasher = hashlib.sha256()
+    for name in sorted(tensors):
+        dtype, shape, data = _describe(name, tensors[name])
+        hasher.update(canonical_json({"name": name, "dtype": dtype, "shape": shape}) + b"\n")
+        hasher.update(data)
+    return f"sha256:{hasher.hexdigest()}"
+
+
+def md5(model: nn.Module) -> str:
+    """Return the published hash: MD5 over the bytes of ``model.parameters()``, in order."""
+    hasher = hashlib.md5(usedforsecurity=False)
+    for name, parameter in model.named_parameters():
+        hasher.update(_describe(name, parameter)[2])
+    return hasher.hexdigest()
+
+
+def digest_value(value: Any) -> str:
+    """Return ``"sha256:..."`` of a plain value's canonical JSON."""
+    return f"sha256:{hashlib.sha256(canonical_json(value)).hexdigest()}"
+
+
+def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np.uint8]:
+    """Return one 32-byte digest a sample: (n, ...) -> uint8 (n, 32).
+
+    The canonical bytes are the sample's shape and its values as little-endian float32 (int64 for
+    integers), with -0.0 written as 0.0: what the model receives, whatever holds it in storage.
+    """
+    rows = as_rows(samples)
+    header = canonical_json([rows.dtype.str, list(rows.shape[1:])])
+    out = np.empty((len(rows), 32), dtype=np.uint8)
+    for index, row in enumerate(rows):
+        content = (row + 0).tobytes()  # adding zero turns -0.0 into 0.0
+        hasher = (
+            hashlib.blake2b(header, digest_size=32)
+            if algorithm == "blake2b"
+            else hashlib.new(algorithm, header)
+        )
+        hasher.update(content)
+        out[index] = np.frombuffer(hasher.digest(), dtype=np.uint8)
+    return out
+
+
+def as_rows(samples: ArrayLike) -> NDArray[Any]:
+    """Return samples as float32, or int64 for integers, of shape (n, ...): finite and not empty."""
+    detach = getattr(samples, "detach", None)
+    array = np.asarray(detach().cpu().numpy() if detach is not None else samples)
+    if array.ndim == 0 or array.size == 0:
+        raise DataError(f"expected samples of shape (n, ...), got shape {array.shape}: no samples")
+    if array.dtype.kind in "biu":
+        return array.astype("<i8", copy=False)
+    if array.dtype.kind != "f":
+        raise DataError(f"expected numbers, got dtype {array.dtype}; convert the samples first")
+    rows = array.astype("<f4", copy=False)
+    finite = np.array([np.isfinite(row).all() for row in rows])
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        raise DataError(
+            f"sample {bad[0]} holds NaN or infinity ({len(bad)} of {len(rows)} samples do); "
+            "remove or repair these samples first"
+        )
+    return rows
+
+
+def _describe(name: str, value: Tensor | NDArray[Any]) -> tuple[str, list[int], memoryview]:
+    """Return (dtype name, shape, bytes) of a tensor or an array."""
+    import torch
+
+    tensor = torch.as_tensor(value)
+    if tensor.is_meta:
+        raise SeedlessError(f"{name} has no data (meta device): materialize the model first")
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return dtype, list(tensor.shape), flat.view(torch.uint8).numpy().data

@@ -1,0 +1,87 @@
+"""What a model declares about its layers.
+
+Marks live on the module itself, so that `init` can read what `models` (or you) declared without
+either knowing the other. Nothing is ever guessed from a parameter's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from seedless.core.errors import InitError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+M = TypeVar("M", bound="nn.Module")
+_ATTRIBUTE = "_seedless_marks"
+
+HEADS = ("etf", "basis")
+CLAIMS = ("filters", "zeros", "ones")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Declarations on one module; `stage` holds for everything below it as well."""
+
+    stage: int | None = None
+    residual_exit: bool = False
+    zero_gain: bool = False
+    head: str | None = None
+    claims: Mapping[str, str] = field(default_factory=dict)
+
+
+def mark(
+    module: M,
+    *,
+    stage: int | None = None,
+    residual_exit: bool | None = None,
+    zero_gain: bool | None = None,
+    head: str | None = None,
+    claims: Mapping[str, str] | None = None,
+) -> M:
+    """Declare something about ``module`` and return it, so that a declaration fits on one line.
+
+    Args:
+        stage: depth 0-3 of this module and all below it; `mixed` picks the basis by it.
+        residual_exit: the last convolution of a residual branch; scaled by `residual_scale`.
+        zero_gain: a norm whose gain starts at 0, so that its residual branch starts silent.
+        head: the classifier; "etf" for an equiangular tight frame, "basis" for a dense layer.
+        claims: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
+            "filters" fills along the first axis as a dense layer's weight.
+    """
+    if stage is not None and stage not in range(4):
+        raise InitError(f"a stage is 0, 1, 2 or 3, got {stage!r}")
+    if head is not None and head not in HEADS:
+        raise InitError(f"a head is one of {', '.join(HEADS)}, got {head!r}")
+    for name, rule in (claims or {}).items():
+        if rule not in CLAIMS:
+            raise InitError(f"claim {name!r}: expected one of {', '.join(CLAIMS)}, got {rule!r}")
+    asked: dict[str, Any] = {
+        "stage": stage,
+        "residual_exit": residual_exit,
+        "zero_gain": zero_gain,
+        "head": head,
+        "claims": claims and {**read_marks(module).claims, **claims},
+    }
+    given = {key: value for key, value in asked.items() if value is not None}
+    setattr(module, _ATTRIBUTE, replace(read_marks(module), **given))
+    return module
+
+
+def read_marks(module: nn.Module) -> Marks:
+    """Return what was declared on this very module."""
+    marks = getattr(module, _ATTRIBUTE, None)
+    return marks if isinstance(marks, Marks) else Marks()
+
+
+def read_stages(model: nn.Module) -> dict[str, int | None]:
+    """Return each module's stage, by module name: its own, or its nearest marked ancestor's."""
+    stages: dict[str, int | None] = {}
+    for name, module in model.named_modules(remove_duplicate=False):
+        own = read_marks(module).stage
+        inherited = stages[name.rpartition(".")[0]] if name else None
+        stages[name] = own if own is not None else inherited
+    return stages

@@ -1,0 +1,25 @@
+"""Look a name up, or refuse it with the known names and the nearest one. Never a silent default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+from seedless.core.errors import UnknownNameError
+
+T = TypeVar("T")
+
+
+def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
+    """Return ``table[name]``; an unknown name is an error that lists the known ones."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+    known = ", ".join(sorted(table))
+    raise UnknownNameError(f"unknown {kind} {name!r}{suggest(name, table)}; known: {known}")
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the nearest known name, or nothing."""
+    near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""

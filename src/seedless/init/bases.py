@@ -1,0 +1,106 @@
+"""Orthogonal bases, entry by entry, each entry the float64 nearest to its real value.
+
+A basis of size N is an N x N matrix; a layer needs only its upper left corner, so each function
+returns the corner of ``rows`` x ``columns``. Phases are integers modulo the period, and amplitude
+and cosine are rounded together: entries that are equal as real numbers are equal bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.errors import InitError
+from seedless.core.registry import choose
+from seedless.numerics.exact import cosines, root
+
+Float64 = NDArray[np.float64]
+Corner = Callable[[int, int, int], Float64]
+
+
+def dct(size: int, rows: int, columns: int) -> Float64:
+    """DCT-II: a_i cos(pi i (2j+1) / 2N), a_0 = sqrt(1/N), else sqrt(2/N)."""
+    i, j = _indices(rows, columns)
+    entries: Float64 = _cosine_table(size, 2 * size, 2)[i * (2 * j + 1) % (4 * size)]
+    entries[0] = root(Fraction(1, size))
+    return entries
+
+
+def sinusoidal(size: int, rows: int, columns: int) -> Float64:
+    """DST-II: b_i sin(pi (i+1) (2j+1) / 2N), b = sqrt(2/N), but sqrt(1/N) for the last row."""
+    i, j = _indices(rows, columns)
+    phases = size - (i + 1) * (2 * j + 1)  # sin t = cos(pi/2 - t)
+    entries: Float64 = _cosine_table(size, 2 * size, 2)[phases % (4 * size)]
+    if rows == size:
+        signs = 1 - 2 * (np.arange(columns) % 2)
+        entries[-1] = signs * root(Fraction(1, size))
+    return entries
+
+
+def hartley(size: int, rows: int, columns: int) -> Float64:
+    """(cos t + sin t) / sqrt(N) with t = 2 pi i j / N, taken as sqrt(2/N) cos(t - pi/4)."""
+    i, j = _indices(rows, columns)
+    entries: Float64 = _hartley_table(size)[i * j % size]
+    return entries
+
+
+def hadamard(size: int, rows: int, columns: int) -> Float64:
+    """Sylvester's +-1 matrix of the next power of two, cut to N x N, over sqrt(N).
+
+    Orthonormal only when N is a power of two; `Plan` reports the error of every layer.
+    """
+    return _walsh_signs(*_indices(rows, columns)) * root(Fraction(1, size))
+
+
+def walsh(size: int, rows: int, columns: int) -> Float64:
+    """Kronecker product of the 2^a Hadamard matrix and the m-point DCT-II, where N = 2^a m, m odd.
+
+    Exactly orthonormal for every N.
+    """
+    odd = size // (size & -size)
+    i, j = _indices(rows, columns)
+    cosine = _cosine_table(odd, 2 * odd, Fraction(2 * odd, size))
+    entries = cosine[(i % odd) * (2 * (j % odd) + 1) % (4 * odd)]
+    entries = np.where(i % odd == 0, root(Fraction(1, size)), entries)
+    return _walsh_signs(i // odd, j // odd) * entries + 0.0  # +0.0: no negative zeros
+
+
+BASES: dict[str, Corner] = {
+    "dct": dct,
+    "hadamard": hadamard,
+    "hartley": hartley,
+    "sinusoidal": sinusoidal,
+    "walsh": walsh,
+}
+
+
+def basis(name: str, size: int) -> Float64:
+    """Return the whole basis as a float64 matrix (size, size); row i is basis vector i."""
+    corner = choose("basis", name, BASES)
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InitError(f"a basis needs a size of at least 1, got {size!r}")
+    return corner(size, size, size)
+
+
+def _indices(rows: int, columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.arange(rows, dtype=np.int64)[:, None], np.arange(columns, dtype=np.int64)[None, :]
+
+
+def _walsh_signs(i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
+    signs: Float64 = 1.0 - 2.0 * (np.bitwise_count(i & j) % 2)
+    return signs
+
+
+@lru_cache(maxsize=256)
+def _cosine_table(size: int, denominator: int, power: int | Fraction) -> Float64:
+    """sqrt(power / size) cos(pi m / denominator) for every m of one period."""
+    return cosines(np.arange(2 * denominator), denominator, Fraction(power) / size)
+
+
+@lru_cache(maxsize=256)
+def _hartley_table(size: int) -> Float64:
+    return cosines(8 * np.arange(size) - size, 4 * size, Fraction(2, size))

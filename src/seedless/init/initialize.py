@@ -1,0 +1,162 @@
+"""Fill any nn.Module without a seed: claims and marks -> plan -> values."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from seedless.core.errors import InitError
+from seedless.core.marks import HEADS, read_marks, read_stages
+from seedless.core.registry import choose
+from seedless.init.bases import BASES
+from seedless.init.claims import Claim, read_claims
+from seedless.init.fill import sigma_of
+from seedless.init.frame import frame
+from seedless.init.plan import Plan, Row
+from seedless.numerics.counter import split64
+
+MIXED = ("dct", "hadamard", "hartley", "dct")  # by stage
+CONTROLS = {"kaiming": "uniform", "kaiming_normal": "normal"}  # the random ones, by their rule
+CHOICES = {**dict.fromkeys(BASES), "mixed": None, **dict.fromkeys(CONTROLS)}
+RESIDUAL_SCALE = 0.01
+
+
+def initialize(
+    model: nn.Module,
+    basis: str = "dct",
+    *,
+    residual_scale: float | None = None,
+    heads: str | None = None,
+    seed: int | None = None,
+) -> Plan:
+    """Fill every parameter of ``model`` in place and return the plan that was followed.
+
+    The bits depend on nothing but the plan: not on threads, SIMD level, device or libraries. No
+    forward pass is run and no generator is touched. Norm statistics are reset.
+
+    Args:
+        basis: dct, hadamard, hartley, sinusoidal, walsh, mixed (by declared stage), or one of the
+            random controls kaiming and kaiming_normal.
+        residual_scale: factor on declared residual exits, 0.01 unless given.
+        heads: "etf" or "basis" for all declared heads; as each is declared unless given.
+        seed: for the random controls alone, 0 unless given.
+    """
+    plan = make_plan(model, basis, residual_scale=residual_scale, heads=heads, seed=seed)
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, values in plan.tensors().items():
+            parameters[name].copy_(torch.from_numpy(values))
+    for module in model.modules():
+        reset = getattr(module, "reset_running_stats", None)
+        if reset is not None:
+            reset()
+    return plan
+
+
+def make_plan(
+    model: nn.Module,
+    basis: str = "dct",
+    *,
+    residual_scale: float | None = None,
+    heads: str | None = None,
+    seed: int | None = None,
+) -> Plan:
+    """Return the plan `initialize` would follow, and touch nothing."""
+    choose("basis", basis, CHOICES)
+    control = CONTROLS.get(basis)
+    _check_arguments(basis, residual_scale, heads, seed)
+    alpha = RESIDUAL_SCALE if residual_scale is None else float(residual_scale)
+    stages = read_stages(model)
+    modules = dict(model.named_modules())
+    if heads == "etf" and not any(read_marks(m).head for m in modules.values()):
+        raise InitError('heads="etf" needs a declared head: seedless.mark(layer, head="etf")')
+    rows = []
+    for owner, name, parameter, claim in read_claims(model):
+        marks = read_marks(modules[owner])
+        row = Row(name, tuple(parameter.shape), "constant", stage=stages[owner], value=claim.value)
+        if control is not None:
+            rows.append(_plan_control(row, claim, control, seed or 0))
+        elif claim.filters is None:
+            rows.append(row)
+        elif (heads or marks.head) == "etf" and marks.head is not None:
+            rows.append(_plan_frame(row))
+        else:
+            scale = alpha if marks.residual_exit else 1.0
+            chosen = _basis_for(basis, name, stages[owner])
+            rows.append(_plan_filters(row, claim, chosen, scale))
+    return Plan(basis, tuple(rows))
+
+
+def _plan_filters(row: Row, claim: Claim, basis: str, scale: float) -> Row:
+    assert claim.filters is not None
+    return Row(
+        row.parameter,
+        row.shape,
+        "filters",
+        basis=basis,
+        stage=row.stage or 0,
+        filters=claim.filters,
+        fan_in=math.prod(claim.filters[1:]),
+        sigma=scale * sigma_of(claim.filters),
+        scale=scale,
+        transposed_groups=claim.transposed_groups,
+        zero_row=claim.zero_row,
+    )
+
+
+def _plan_frame(row: Row) -> Row:
+    if len(row.shape) != 2:
+        raise InitError(
+            f"{row.parameter} has shape {row.shape}; an equiangular frame needs a Linear head"
+        )
+    frame(*row.shape)  # refuses what has no frame before anything is filled
+    return Row(row.parameter, row.shape, "frame", stage=row.stage, filters=row.shape)
+
+
+def _plan_control(row: Row, claim: Claim, rule: str, seed: int) -> Row:
+    features = math.prod(claim.filters[1:]) if claim.filters else claim.companion
+    if features is None or (claim.filters is None and rule == "normal"):
+        return row
+    spread = 1.0 / math.sqrt(3 * features) if rule == "uniform" else math.sqrt(2.0 / features)
+    return Row(
+        row.parameter,
+        row.shape,
+        rule,
+        stage=row.stage,
+        filters=claim.filters,
+        fan_in=features,
+        sigma=spread,
+        seed=seed,
+        transposed_groups=claim.transposed_groups,
+        zero_row=claim.zero_row,
+    )
+
+
+def _basis_for(basis: str, parameter: str, stage: int | None) -> str:
+    if basis != "mixed":
+        return basis
+    if stage is None:
+        raise InitError(
+            f"mixed picks the basis by stage, and {parameter} is in none: declare it with "
+            "seedless.mark(module, stage=0..3), or use a single basis such as 'dct'"
+        )
+    return MIXED[stage]
+
+
+def _check_arguments(
+    basis: str, residual_scale: float | None, heads: str | None, seed: int | None
+) -> None:
+    if heads is not None and heads not in HEADS:
+        raise InitError(f"heads is one of {', '.join(HEADS)}, got {heads!r}")
+    if residual_scale is not None and not (
+        isinstance(residual_scale, int | float) and 0 <= residual_scale < math.inf
+    ):
+        raise InitError(f"residual_scale is a finite number of at least 0, got {residual_scale!r}")
+    if basis in CONTROLS:
+        split64(0 if seed is None else seed)
+        if residual_scale is not None or heads == "etf":
+            raise InitError(f"{basis} is the plain control: it takes no residual_scale and no ETF")
+    elif seed is not None:
+        raise InitError(f"{basis} has no seed; only {' and '.join(CONTROLS)} take one")

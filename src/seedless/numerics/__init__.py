@@ -1,0 +1,1 @@
+"""Arithmetic whose bits are known: exact sums, the counter, deterministic operations."""

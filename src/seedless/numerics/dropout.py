@@ -1,0 +1,101 @@
+"""Dropout without a generator: the mask is a pure function of sample, epoch, layer and element.
+
+A sample meets the same mask wherever it stands in a batch, however the batch is split, and after
+any restart. Whoever calls the model says which samples and which epoch they are:
+
+    with draws(samples=keys, epoch=3):
+        logits = model(x)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor, nn
+
+from seedless.core.errors import NumericsError
+from seedless.numerics.counter import MASK, philox
+
+_ACTIVE: ContextVar[tuple[Tensor, Tensor | int] | None] = ContextVar("draws", default=None)
+
+
+@contextmanager
+def draws(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
+    """Say whose dropout masks are drawn: one int64 key a sample (B,), and the epoch."""
+    token = _ACTIVE.set((samples, epoch))
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def dropout(x: Tensor, p: float, *, samples: Tensor, epoch: Tensor | int, layer: int) -> Tensor:
+    """Zero each element of x (B, ...) with probability p and scale the others by 1/(1-p)."""
+    _check(x, p, samples)
+    if p == 0:
+        return x
+    keep = keep_mask(x.shape, p, samples=samples.to(x.device), epoch=epoch, layer=layer)
+    if p == 1:
+        return x * keep
+    return x * keep.to(x.dtype) * (1.0 / (1.0 - p))
+
+
+def keep_mask(
+    shape: torch.Size, p: float, *, samples: Tensor, epoch: Tensor | int, layer: int
+) -> Tensor:
+    """Return the elements that stay, as a bool tensor of ``shape`` (B, ...).
+
+    Element e of sample s is word e % 4 of philox((e // 4, layer, epoch), s); it stays while that
+    word is below (1-p) 2^32.
+    """
+    size = shape[1:].numel()
+    block = torch.arange((size + 3) // 4, device=samples.device)[None, :]
+    zero = torch.zeros_like(block)
+    key = samples[:, None]
+    words = philox(
+        (block, zero + layer, zero + epoch, zero),
+        (key & MASK, (key >> 32) & MASK),
+    )
+    bits = torch.stack(words, dim=-1).flatten(1)[:, :size]
+    return (bits < round((1.0 - p) * 2**32)).view(shape)
+
+
+class Dropout(nn.Module):
+    """`dropout` as a layer. ``layer`` tells the masks of a model's dropouts apart."""
+
+    def __init__(self, p: float, layer: int) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
+        self.p = p
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop in training mode, as the surrounding `draws` says; pass x on otherwise."""
+        if not self.training:
+            return x
+        active = _ACTIVE.get()
+        if active is None:
+            raise NumericsError(
+                "dropout in training mode must know its samples and epoch: wrap the forward pass "
+                "in `with seedless.draws(samples=keys, epoch=e):`, or call model.eval()"
+            )
+        samples, epoch = active
+        return dropout(x, self.p, samples=samples, epoch=epoch, layer=self.layer)
+
+    def extra_repr(self) -> str:
+        """Show rate and layer number when the model is printed."""
+        return f"p={self.p}, layer={self.layer}"
+
+
+def _check(x: Tensor, p: float, samples: Tensor) -> None:
+    if not 0 <= p <= 1:
+        raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
+    if samples.dtype != torch.int64 or samples.shape != x.shape[:1]:
+        raise NumericsError(
+            f"dropout needs one int64 key a sample: expected shape {tuple(x.shape[:1])}, "
+            f"got {samples.dtype} of shape {tuple(samples.shape)}"
+        )

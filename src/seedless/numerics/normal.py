@@ -1,0 +1,118 @@
+"""The normal quantile function in IEEE arithmetic alone, so that every machine draws the same.
+
+Wichura's algorithm AS241 (PPND16, relative accuracy about 1e-16) needs a logarithm in the tails;
+a math library's may differ in the last bit between machines, so it is computed here from +, -, *
+and /, which may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+
+# Numerators and denominators of the three rational approximations, constant term first.
+_CENTRE = (
+    (
+        3.3871328727963666080e0,
+        1.3314166789178437745e2,
+        1.9715909503065514427e3,
+        1.3731693765509461125e4,
+        4.5921953931549871457e4,
+        6.7265770927008700853e4,
+        3.3430575583588128105e4,
+        2.5090809287301226727e3,
+    ),
+    (
+        1.0,
+        4.2313330701600911252e1,
+        6.8718700749205790830e2,
+        5.3941960214247511077e3,
+        2.1213794301586595867e4,
+        3.9307895800092710610e4,
+        2.8729085735721942674e4,
+        5.2264952788528545610e3,
+    ),
+)
+_SHOULDER = (
+    (
+        1.42343711074968357734e0,
+        4.63033784615654529590e0,
+        5.76949722146069140550e0,
+        3.64784832476320460504e0,
+        1.27045825245236838258e0,
+        2.41780725177450611770e-1,
+        2.27238449892691845833e-2,
+        7.74545014278341407640e-4,
+    ),
+    (
+        1.0,
+        2.05319162663775882187e0,
+        1.67638483018380384940e0,
+        6.89767334985100004550e-1,
+        1.48103976427480074590e-1,
+        1.51986665636164571966e-2,
+        5.47593808499534494600e-4,
+        1.05075007164441684324e-9,
+    ),
+)
+_TAIL = (
+    (
+        6.65790464350110377720e0,
+        5.46378491116411436990e0,
+        1.78482653991729133580e0,
+        2.96560571828504891230e-1,
+        2.65321895265761230930e-2,
+        1.24266094738807843860e-3,
+        2.71155556874348757815e-5,
+        2.01033439929228813265e-7,
+    ),
+    (
+        1.0,
+        5.99832206555887937690e-1,
+        1.36929880922735805310e-1,
+        1.48753612908506148525e-2,
+        7.86869131145613259100e-4,
+        1.84631831751005468180e-5,
+        1.42151175831644588870e-7,
+        2.04426310338993978564e-15,
+    ),
+)
+_LN2 = 0.6931471805599453
+_ATANH = [2.0 / (2 * k + 1) for k in range(14)]
+
+
+def normal_quantile(probability: Float64) -> Float64:
+    """Return x with Phi(x) = probability, for probabilities strictly between 0 and 1."""
+    offset = probability - 0.5
+    square = 0.180625 - offset * offset
+    centre = offset * _ratio(_CENTRE, square)
+    tail = np.minimum(probability, 1.0 - probability)
+    radius = np.sqrt(-_log(tail))
+    outer = np.where(radius <= 5.0, _ratio(_SHOULDER, radius - 1.6), _ratio(_TAIL, radius - 5.0))
+    return np.where(np.abs(offset) <= 0.425, centre, np.where(offset < 0, -outer, outer))
+
+
+def _ratio(coefficients: tuple[Sequence[float], Sequence[float]], x: Float64) -> Float64:
+    numerator, denominator = coefficients
+    return _horner(numerator, x) / _horner(denominator, x)
+
+
+def _horner(coefficients: Sequence[float], x: Float64) -> Float64:
+    value = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = value * x + coefficient  # two ufuncs, two roundings: never a fused multiply-add
+    return value
+
+
+def _log(x: Float64) -> Float64:
+    """Natural logarithm of x > 0: x = 2^e m with m in [0.7, 1.4), log m = 2 atanh((m-1)/(m+1))."""
+    mantissa, exponent = np.frexp(x)
+    small = mantissa < 0.7
+    mantissa = np.where(small, 2.0 * mantissa, mantissa)
+    exponent = exponent - small
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    return exponent * _LN2 + s * _horner(_ATANH, s * s)

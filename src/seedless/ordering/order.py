@@ -1,0 +1,170 @@
+"""An order: one permutation of the labelled samples for every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from seedless.core.errors import DataError, OrderError
+from seedless.core.registry import choose
+from seedless.ordering.epoch import Epoch, Strategy
+from seedless.ordering.labels import to_numpy
+from seedless.ordering.losses import canonical_losses
+from seedless.ordering.samples import Positions, Samples, gather
+from seedless.ordering.schedule import Schedule, cut
+from seedless.ordering.strategies import STRATEGIES
+
+
+@dataclass(eq=False, repr=False)
+class Order:
+    """What `make_order` returns. The losses last observed are all that ever changes."""
+
+    name: str
+    strategy: Strategy
+    samples: Samples
+    batch_size: int
+    seed: int
+    offset: int
+    losses: NDArray[np.float64] | None = None  # in canonical order
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __repr__(self) -> str:
+        return f"Order({self.name!r}, {len(self)} of {self.samples.stored} samples)"
+
+    @property
+    def needs_losses(self) -> bool:
+        """Whether the order reads losses: call `observe` after each pass."""
+        return self.strategy.needs_losses
+
+    def epoch(self, epoch: int) -> NDArray[np.int64]:
+        """Return the epoch's permutation of the labelled rows, as indices into the data: (m,)."""
+        return self.samples.rows[self._arrange(self._index(epoch), self.batch_size)]
+
+    def schedule(self, epoch: int, batch_size: int | None = None) -> Schedule:
+        """Return the epoch's batches and their digest, by default in the order's batch size."""
+        index = self._index(epoch)
+        size = self.batch_size if batch_size is None else whole("batch_size", batch_size, low=1)
+        return cut(self.samples, self._arrange(index, size), index, size)
+
+    def observe(self, losses: ArrayLike) -> Order:
+        """Take the last pass's losses, one a row of the data; those of unlabelled rows are ignored.
+
+        Equal samples may bring unequal losses: which of them brought which has no effect.
+        """
+        if not self.needs_losses:
+            raise OrderError(f"order {self.name!r} takes no losses; leave `observe` out")
+        values = to_numpy(losses)
+        if values.shape != (self.samples.stored,) or values.dtype.kind not in "biuf":
+            raise DataError(
+                f"expected one loss a row of the data, shape ({self.samples.stored},), got "
+                f"{values.dtype} of shape {values.shape}"
+            )
+        own = values.astype(np.float64)
+        bad = np.sort(self.samples.rows[~np.isfinite(own[self.samples.rows])])
+        if len(bad):
+            raise DataError(
+                f"the loss of row {bad[0]} is {own[bad[0]]} ({len(bad)} of {len(self)} are not "
+                "finite); an order cannot rank it: stop the run, it has diverged"
+            )
+        self.losses = canonical_losses(self.samples, own)
+        return self
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what a checkpoint must hold: {"losses": float64 (m,)}, or {} before any.
+
+        The losses are in canonical order, so the state too is the same for any storage order.
+        """
+        return {} if self.losses is None else {"losses": self.losses.copy()}
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> Order:
+        """Go back to a `state` of an order over the same samples."""
+        if not state:
+            self.losses = None
+            return self
+        known = {"losses"} if self.needs_losses else set()
+        if set(state) != known:
+            raise OrderError(
+                f"expected the state of order {self.name!r} to hold {sorted(known) or 'nothing'}, "
+                f"got {sorted(state)}; restore the state of the same order"
+            )
+        losses = to_numpy(state["losses"]).astype(np.float64)
+        if losses.shape != (len(self),) or not np.isfinite(losses).all():
+            raise OrderError(
+                f"expected {len(self)} finite losses, got shape {losses.shape}; restore the state "
+                "of an order over the same samples"
+            )
+        self.losses = losses
+        return self
+
+    def _index(self, epoch: int) -> int:
+        return whole("epoch", epoch, high=(1 << 63) - self.offset) + self.offset
+
+    def _arrange(self, index: int, batch_size: int) -> Positions:
+        return self.strategy.arrange(self.samples, Epoch(index, batch_size, self.seed, self.losses))
+
+
+def make_order(
+    name: str,
+    X: ArrayLike,  # noqa: N803
+    labels: ArrayLike | None = None,
+    *,
+    batch_size: int = 128,
+    seed: int | None = None,
+    offset: int = 0,
+    keep_unlabelled: bool = False,
+) -> Order:
+    """Return the order ``name`` over the labelled samples of ``X``.
+
+    The work that all epochs share (hashes, sums, features) is done here, once.
+
+    Args:
+        name: one of `STRATEGIES`; "content" is the default everywhere else.
+        X: the samples as the model receives them, (n, ...): normalized, not augmented.
+        labels: None (all are labelled), class numbers (n,) where a negative one means unlabelled,
+            or zeros and ones (n, K), where a row without a one means unlabelled.
+        batch_size: the batches that `class_guaranteed` and `feature_diverse` compose.
+        seed: for the control `seeded` alone, 0 to 2^64 - 1, by default 0.
+        offset: added to the epoch index; a way to get replicates of a seed-free order.
+        keep_unlabelled: train on rows without a one as well. Multi-label sets where "no finding" is
+            an answer, such as ChestMNIST, want this.
+
+    Example:
+        >>> order = make_order("content", X, labels=Y)
+        >>> for epoch in range(85):
+        ...     for batch in order.schedule(epoch).batches: ...
+    """
+    strategy = choose("order", name, STRATEGIES)
+    if seed is not None and not strategy.takes_seed:
+        raise OrderError(
+            f"order {name!r} is seed-free; leave the seed out, or use order 'seeded' "
+            "(`offset` gives replicates)"
+        )
+    if strategy.needs_labels and labels is None:
+        raise OrderError(f"order {name!r} composes batches by class; pass labels")
+    order = Order(
+        name=name,
+        strategy=strategy,
+        batch_size=whole("batch_size", batch_size, low=1),
+        seed=whole("seed", 0 if seed is None else seed, high=1 << 64),
+        offset=whole("offset", offset),
+        samples=gather(X, labels, keep_unlabelled),
+    )
+    order.epoch(0)  # reads the data now: changing X in place later changes nothing
+    return order
+
+
+def whole(what: str, value: object, low: int = 0, high: int = 1 << 62) -> int:
+    """Return an integer in [low, high), or refuse it."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise OrderError(f"expected {what} to be an integer, got {value!r}")
+    number = int(value)
+    if not low <= number < high:
+        raise OrderError(f"expected {what} from {low} to {high - 1}, got {number}")
+    return number

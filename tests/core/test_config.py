@@ -1,0 +1,64 @@
+"""Configuration: frozen, typed, strict about keys, and clear when refusing."""
+
+import pytest
+from pydantic import ValidationError
+
+from seedless.core.config import Config, load_config, override, parse_config
+from seedless.core.errors import ConfigError
+
+
+def test_settings_come_from_a_file_then_from_overrides(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('[model]\nname = "baseline"\nleads = 6\n[init]\nresidual_scale = 0.42\n')
+    config = override(load_config(file), ["init.basis=dct", "model.small=true", "order.offset=3"])
+    assert (config.model.name, config.model.leads, config.model.small) == ("baseline", 6, True)
+    assert (config.init.basis, config.init.residual_scale) == ("dct", 0.42)
+    assert config.order.offset == 3
+
+
+def test_a_config_is_frozen_and_its_digest_sees_every_setting():
+    config = Config()
+    with pytest.raises(ValidationError):
+        config.init.basis = "dct"
+    changed = override(config, ["execution.threads=1"])
+    assert config.digest == Config().digest
+    assert changed.digest != config.digest
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("init.basi=dct", "unknown key 'init.basi'.*did you mean 'init.basis'"),
+        ("inti.basis=dct", "unknown key 'inti'.*did you mean 'init'"),
+        ("init.residual_scale=tiny", "init.residual_scale.*'tiny'"),
+        ("init.residual_scale=-1", "init.residual_scale.*-1"),
+        ("init.residual_scale=nan", "init.residual_scale.*finite"),
+        ("order.batch_size=0", "order.batch_size.*0"),
+        ("order.batch_size=1.5", "order.batch_size.*1.5"),
+        ("model.small=1", "model.small.*boolean"),
+        ("model.name=3", "model.name.*string"),
+        ("init.seed=-1", "init.seed"),
+        ("init.basis", "such as init.basis=dct"),
+        ("=3", "such as"),
+        ("init.basis.deeper=3", "single value"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        override(Config(), [settings])
+
+
+def test_every_mistake_is_named_at_once():
+    with pytest.raises(ConfigError) as caught:
+        parse_config({"init": {"bases": "dct"}, "order": {"batch_size": "many"}})
+    assert "init.bases" in str(caught.value)
+    assert "order.batch_size" in str(caught.value)
+
+
+def test_bad_files(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_config(tmp_path / "none.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[init\n")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load_config(broken)

@@ -1,0 +1,83 @@
+"""The committed digests, and what must not change them: threads and SIMD level.
+
+The negative control removes the mechanism, exact sums, and must see the digests part.
+"""
+
+import json
+
+import pytest
+
+from seedless.init import CHOICES
+from seedless.models import MODELS
+from tests.golden.write import FILE, compute
+
+COMMITTED = json.loads(FILE.read_text())
+SHOW = ("-m", "seedless", "init", "show", "conformer", "--basis", "mixed", "--json")
+SETTINGS = [
+    {"OMP_NUM_THREADS": "1"},
+    {"OMP_NUM_THREADS": "2"},
+    {"OMP_NUM_THREADS": "4"},
+    {"ATEN_CPU_CAPABILITY": "default"},
+    {"ATEN_CPU_CAPABILITY": "avx2"},
+    {"ATEN_CPU_CAPABILITY": "avx512"},
+]
+
+
+@pytest.mark.parametrize("basis", sorted(CHOICES))
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_model_and_basis_has_its_committed_digest(name, basis):
+    assert compute(name, basis) == COMMITTED[name][basis]
+
+
+def test_nothing_else_is_committed():
+    assert {name: sorted(bases) for name, bases in COMMITTED.items()} == {
+        name: sorted(CHOICES) for name in MODELS
+    }
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: "=".join(*s.items()))
+def test_threads_and_simd_level_do_not_show(run_python, setting):
+    shown = json.loads(run_python(*SHOW, **setting).stdout)
+    assert shown["digest"] == COMMITTED["conformer"]["mixed"]["plan"]
+    assert shown["weights"] == COMMITTED["conformer"]["mixed"]["weights"]
+
+
+def test_the_whole_printed_plan_is_the_same(run_python):
+    one = run_python(*SHOW, OMP_NUM_THREADS=1, ATEN_CPU_CAPABILITY="default").stdout
+    two = run_python(*SHOW, OMP_NUM_THREADS=2, OPENBLAS_NUM_THREADS=1).stdout
+    assert one == two
+
+
+SABOTAGE = """
+import torch, seedless
+from seedless.init import fill
+
+def centre_and_scale(values, sigma):
+    tensor = torch.from_numpy(values).float()  # float32 mean and std, as is common
+    tensor = (tensor - tensor.mean()) * (sigma / tensor.std(correction=0))
+    return tensor.double().numpy()
+
+fill.centre_and_scale = centre_and_scale
+model = seedless.build("conformer")
+seedless.initialize(model, "mixed")
+print(seedless.digest(model))
+"""
+
+
+def test_negative_control_float32_sums_let_the_thread_count_show(run_python):
+    digests = {run_python("-c", SABOTAGE, OMP_NUM_THREADS=threads).stdout for threads in (1, 2, 4)}
+    assert len(digests) > 1
+
+
+def test_mixed_puts_all_three_bases_into_the_conformer(run_python):
+    shown = json.loads(run_python(*SHOW).stdout)
+    found = {(row["stage"], row["basis"]) for row in shown["rows"] if row["rule"] == "filters"}
+    assert found == {(0, "dct"), (1, "hadamard"), (2, "hartley"), (3, "dct")}
+    digests = COMMITTED["conformer"]
+    assert digests["mixed"]["weights"] != digests["dct"]["weights"]
+
+
+def test_no_two_initializations_share_a_digest():
+    for kind in ("plan", "weights"):
+        every = [entry[kind] for bases in COMMITTED.values() for entry in bases.values()]
+        assert len(set(every)) == len(every)
