@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
+
+# The same examples on every run, as befits this project; HYPOTHESIS_PROFILE=explore looks further.
+settings.register_profile("repeat", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -212,7 +212,8 @@ def test_adaptive_bins_are_torchs(length: int, size: int) -> None:
     stride=st.integers(1, 4),
     padding=st.integers(0, 4),
 )
-@settings(max_examples=60, deadline=None)
+@example(length=1, kernel=5, stride=1, padding=2)
+@settings(max_examples=200, deadline=None)
 def test_windows_are_torchs(length: int, kernel: int, stride: int, padding: int) -> None:
     cases = [conv((2, length, 2), 3, kernel, stride, padding, True)]
     if 2 * padding <= kernel:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -44,7 +45,7 @@ VARIABLES = (
     "TORCHINDUCTOR_MAX_AUTOTUNE",
 )
 
-PACKAGES = ("torch", "numpy", "scipy", "mpmath", "safetensors", "triton")
+PACKAGES = ("numpy", "scipy", "mpmath", "safetensors", "triton")
 
 
 def prepare_process() -> None:
@@ -93,13 +94,24 @@ def capture() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "packages": _capture_packages(),
         "cpu": _capture_cpu(),
         "devices": _capture_devices(),
         "threads": _capture_threads(),
         "flags": _capture_flags(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
+
+
+def _capture_packages() -> dict[str, str]:
+    """Versions, without importing what is not imported already; torch's own names its build."""
+    import torch
+
+    found = {"torch": str(torch.__version__)}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _capture_cpu() -> dict[str, Any]:
@@ -153,14 +165,6 @@ def _capture_flags() -> dict[str, bool]:
         "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
         "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
     }
-
-
-def _version(package: str) -> str | None:
-    """Return an installed package's version, with its build tag, without importing it."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _cpu_model() -> str:

@@ -119,7 +119,8 @@ class _MaxPool1d(torch.autograd.Function):
             leads.append((value > best) | value.isnan())
             if tap <= padding and (padding - tap) % stride == 0:
                 # This window's first sample of data: it beats padding even when it is -infinity.
-                leads[-1][:, (padding - tap) // stride] = True
+                first = (padding - tap) // stride
+                leads[-1][:, first : first + 1] = True  # a slice: a short input has no such window
             best = torch.where(leads[-1], value, best)
         ctx.save_for_backward(*leads)
         return best

@@ -1,0 +1,1 @@
+"""What is measured against what. Each module prints a table and writes JSON under results/."""

@@ -1,0 +1,45 @@
+"""Timing that survives noisy neighbours: rivals take turns in one run, and medians are compared."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from seedless.numerics.environment import capture
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def take_turns(rivals: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Return each rival's median seconds; every round runs all, in alternating order."""
+    times: dict[str, list[float]] = {name: [] for name in rivals}
+    for name in rivals:
+        rivals[name]()  # warm up
+    for turn in range(rounds):
+        names = list(rivals) if turn % 2 == 0 else list(reversed(rivals))
+        for name in names:
+            start = time.perf_counter()
+            rivals[name]()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def write_results(name: str, command: str, results: Any, folder: Path = RESULTS) -> Path:
+    """Write results with the command that made them and the environment they were made in."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.json"
+    content = {"command": command, "environment": capture(), "results": results}
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+    return path
+
+
+def update_readme(tables: str) -> None:
+    """Put the tables between the README's two marks, so that no figure there is typed by hand."""
+    readme = RESULTS.parent.parent / "README.md"
+    before, rest = readme.read_text().split("<!-- bench -->")
+    after = rest.split("<!-- /bench -->")[1]
+    readme.write_text(f"{before}<!-- bench -->\n{tables}\n<!-- /bench -->{after}")
