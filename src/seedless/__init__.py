@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seedless.core.digest import digest, md5
+    from seedless.core.digest import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
     from seedless.init import basis, initialize
@@ -31,6 +31,7 @@ _HOMES = {
     "mark": ("seedless.core.marks", "mark"),
     "md5": ("seedless.core.digest", "md5"),
     "order": ("seedless.ordering", "make_order"),
+    "sample_keys": ("seedless.core.digest", "sample_keys"),
     "settle": ("seedless.numerics.environment", "settle"),
 }
 
@@ -45,6 +46,7 @@ __all__ = [
     "mark",
     "md5",
     "order",
+    "sample_keys",
     "settle",
 ]
 

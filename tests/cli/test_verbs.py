@@ -25,7 +25,7 @@ def arrays(tmp_path):
     labels = np.eye(3, dtype=np.int8)[np.arange(30) % 3]
     labels[4] = 0
     file = tmp_path / "arrays.npz"
-    np.savez(file, X=samples, Y=labels)
+    np.savez(file, X=samples, Y=labels, folds=np.arange(30) % 10 + 1)
     return file, samples, labels
 
 
@@ -58,7 +58,7 @@ def test_order_show_agrees_with_the_library(cli, arrays):
     found = json.loads(
         cli("order", "show", "content", "--data", str(file), "--batch-size", "8", "--json").stdout
     )
-    order = seedless.order("content", samples, labels=labels, batch_size=8)
+    order = seedless.order("content", samples.astype(np.float32), labels=labels, batch_size=8)
     assert (found["records"], found["samples"]) == (30, 29)
     for shown in found["epochs"]:
         schedule = order.schedule(shown["epoch"])
@@ -87,8 +87,10 @@ def test_order_show_golden_on_real_ecgs(cli, real_data):
     "name", ["content", "seeded", "herding", "class_guaranteed", "pair_balance", "golden_index"]
 )
 def test_order_show_needs_no_data(cli, name):
-    found = json.loads(cli("order", "show", name, "--epochs", "2", "--json").stdout)
-    assert found["samples"] == 1024
+    found = json.loads(
+        cli("order", "show", name, "--epochs", "2", "--json", "--set", "data.preset=tiny").stdout
+    )
+    assert found["data"] == "simulated"
     assert len(found["epochs"]) == 2
 
 
@@ -118,8 +120,10 @@ BAD = [
     (["init", "show", "conformer", "--config", "no.toml"], "cannot read no.toml"),
     (["order", "show", "goldne"], "unknown order 'goldne' (did you mean 'golden'?)"),
     (["order", "show", "content", "--seed", "1"], "seed-free"),
-    (["order", "show", "content", "--data", "no.npz"], "cannot read no.npz"),
-    (["order", "show", "content", "--data", "pyproject.toml"], "is not an .npz file"),
+    (["order", "show", "content", "--data", "no.npz"], "no.npz: cannot be read"),
+    (["order", "show", "content", "--data", "ptb-xl"], "needs the folder or file"),
+    (["order", "show", "content", "--data", "ptb_xl"], "did you mean 'ptb-xl'"),
+    (["order", "show", "content", "--set", "data.fs=500"], "simulated has no setting data.fs"),
     (["order", "show", "content", "--batch-size", "0"], "order.batch_size"),
     (["order", "show", "content", "--epochs", "0"], "--epochs"),
     (["env", "--set", "execution.threads=0"], "execution.threads"),
@@ -139,30 +143,30 @@ def test_bad_input_ends_in_one_message_and_exit_code_2(cli, arguments, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": np.array([[1.0], [np.nan]])}, "sample 1 holds NaN or infinity"),
-        ({"X": np.zeros((0, 3))}, "no samples"),
-        ({"Y": np.zeros(5, dtype=int)}, "5 labels for 30 samples"),
-        ({"Y": np.full((30, 2), 2)}, "expected 0 or 1"),
+        ({"X": np.full((30, 2, 16), np.nan)}, "NaN"),
+        ({"X": np.zeros((0, 2, 16))}, "number of records"),
+        ({"Y": np.zeros(5, dtype=int)}, "number of records"),
         ({"Y": np.full((30, 2), 0)}, "none of the 30 samples is labelled"),
-        ({"X": np.array([{"a": 1}] * 30)}, "not an .npz file of plain arrays"),
+        ({"X": np.array([{"a": 1}] * 30)}, "never unpickled"),
     ],
-    ids=["nan", "empty", "length", "values", "unlabelled", "pickle"],
+    ids=["nan", "empty", "length", "unlabelled", "pickle"],
 )
 def test_bad_arrays_end_in_one_message_and_exit_code_2(cli, arrays, change, message):
     file, samples, labels = arrays
-    np.savez(file, **{"X": samples, "Y": labels, **change})
+    folds = np.arange(30) % 10 + 1
+    np.savez(file, **{"X": samples, "Y": labels, "folds": folds, **change})
     done = cli("order", "show", "content", "--data", str(file), check=False)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_an_npz_without_samples_says_what_it_holds(cli, tmp_path):
+def test_an_npz_of_another_kind_says_what_to_add(cli, tmp_path):
     file = tmp_path / "other.npz"
-    np.savez(file, a=np.zeros(3))
+    np.savez(file, train_images=np.zeros(3))
     done = cli("order", "show", "content", "--data", str(file), check=False)
     assert done.returncode == 2
-    assert "holds a; expected X" in done.stderr
+    assert "expected arrays X, Y, folds, found train_images" in done.stderr
 
 
 def test_help_loads_no_torch(run_python):

@@ -96,11 +96,13 @@ def test_negative_zero_is_zero():
 @pytest.mark.parametrize(
     ("samples", "message"),
     [
-        (np.array([[1.0], [np.nan]]), "sample 1 holds NaN or infinity"),
+        (np.array([[1.0], [np.nan]]), "sample 1 holds NaN, infinity"),
         (np.array([[np.inf]]), "sample 0"),
         (np.zeros((0, 4)), "no samples"),
         (np.float32(3), "no samples"),
-        (np.array([["a"]]), "expected numbers"),
+        (np.array([["a"]]), "real numbers"),
+        ([[1.0], [1.0, 2.0]], "cannot be read as an array"),
+        (np.array([[1e300]]), "beyond float32"),
     ],
 )
 def test_bad_samples_are_refused(samples, message):
@@ -113,3 +115,37 @@ def test_a_model_without_data_has_no_digest():
         model = nn.Linear(2, 2)
     with pytest.raises(seedless.SeedlessError, match="meta"):
         seedless.digest(model)
+
+
+def test_buffers_outside_the_state_dict_show():
+    models = [nn.Linear(2, 2) for _ in range(2)]
+    for value, model in enumerate(models):
+        seedless.initialize(model, "dct")
+        model.register_buffer("hidden", torch.full((2,), float(value)), persistent=False)
+    assert seedless.digest(models[0]) != seedless.digest(models[1])
+
+
+def test_views_orders_and_default_devices_do_not_show():
+    values = np.arange(6.0).reshape(2, 3)
+    plain = seedless.digest({"a": values})
+    assert seedless.digest({"a": np.asfortranarray(values)}) == plain
+    assert seedless.digest({"a": values[:, ::-1][:, ::-1]}) == plain
+    assert seedless.digest({"a": values.astype(">f8")}) == plain
+    with torch.device("meta"):
+        assert seedless.digest({"a": values}) == plain
+    number = torch.tensor([1 + 2j])
+    assert seedless.digest({"a": number.conj()}) == seedless.digest({"a": torch.tensor([1 - 2j])})
+    assert seedless.digest({"a": torch.zeros(0, 3)}) != seedless.digest({"a": torch.zeros(3, 0)})
+
+
+@pytest.mark.parametrize("tensors", [{1: torch.zeros(2)}, {"a": torch.eye(2).to_sparse()}])
+def test_what_has_no_digest_is_refused(tensors):
+    with pytest.raises(seedless.SeedlessError):
+        seedless.digest(tensors)
+
+
+def test_bfloat16_samples_are_read():
+    samples = torch.arange(8.0).view(2, 4)
+    np.testing.assert_array_equal(
+        digest_samples(samples.to(torch.bfloat16)), digest_samples(samples)
+    )

@@ -189,7 +189,8 @@ def test_mixed_is_refused_without_stages():
 
 def test_without_marks_every_layer_is_stage_zero():
     plan = make_plan(nn.Sequential(nn.Linear(3, 3), nn.Conv1d(3, 3, 1)), "dct")
-    assert {row.stage for row in plan.rows if row.rule == "filters"} == {0}
+    assert {row.stage for row in plan.rows} == {0}
+    assert {row.stage for row in make_plan(nn.Linear(3, 3), "kaiming").rows} == {0}
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.01, 0.42, 1.0])
@@ -269,8 +270,10 @@ def test_controls_scale_no_exit_and_frame_no_head():
         ({"basis": "kaiming", "residual_scale": 0.5}, "no residual_scale"),
         ({"basis": "kaiming", "heads": "etf"}, "no ETF"),
         ({"basis": "kaiming", "seed": -1}, "2\\^64"),
-        ({"basis": "dct", "residual_scale": -1}, "at least 0"),
-        ({"basis": "dct", "residual_scale": float("nan")}, "at least 0"),
+        ({"basis": "dct", "residual_scale": -1}, "from 0 to 1e6"),
+        ({"basis": "dct", "residual_scale": float("nan")}, "from 0 to 1e6"),
+        ({"basis": "dct", "residual_scale": True}, "from 0 to 1e6"),
+        ({"basis": "dct", "residual_scale": 1e300}, "from 0 to 1e6"),
         ({"basis": "dct", "heads": "eft"}, "heads is one of"),
         ({"basis": "dct", "heads": "etf"}, "needs a declared head"),
     ],
@@ -292,7 +295,15 @@ def test_models_that_cannot_be_filled_are_refused():
 
 
 @pytest.mark.parametrize(
-    "marks", [{"stage": 4}, {"stage": -1}, {"head": "x"}, {"claims": {"a": "random"}}]
+    "marks",
+    [
+        {"stage": 4},
+        {"stage": -1},
+        {"stage": 1.0},
+        {"stage": True},
+        {"head": "x"},
+        {"claims": {"a": "random"}},
+    ],
 )
 def test_bad_marks(marks):
     with pytest.raises(seedless.SeedlessError):
@@ -357,3 +368,65 @@ def test_a_plan_reports_what_was_filled():
     assert (
         make_plan(nn.Linear(64, 64), "hadamard").measures["weight"]["orthogonality_error"] < 1e-15
     )
+
+
+@pytest.mark.parametrize(
+    ("marked", "message"),
+    [
+        (lambda: seedless.mark(nn.Sequential(nn.Linear(4, 4)), residual_exit=True), "Sequential"),
+        (lambda: seedless.mark(nn.Sequential(nn.Linear(4, 4)), head="etf"), "marked head"),
+        (lambda: seedless.mark(nn.Linear(4, 4), zero_gain=True), "no norm"),
+        (lambda: seedless.mark(nn.MultiheadAttention(4, 2), residual_exit=True), "out_proj"),
+    ],
+)
+def test_a_mark_with_nothing_to_act_on_is_refused(marked, message):
+    for basis in ("dct", "kaiming"):
+        with pytest.raises(seedless.SeedlessError, match=message):
+            seedless.initialize(marked(), basis)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch warns of itself
+@pytest.mark.parametrize("wrap", [torch.compile, nn.DataParallel])
+def test_a_wrapped_model_is_refused(wrap):
+    with pytest.raises(seedless.SeedlessError, match="initialize the model first, then wrap"):
+        seedless.initialize(wrap(nn.Linear(4, 4)), "dct")
+
+
+def test_recurrent_layers_claim_their_own_parameters_and_no_others():
+    layer = nn.LSTM(4, 3)
+    layer.weight_gain = nn.Parameter(torch.zeros(3))
+    with pytest.raises(seedless.SeedlessError, match="'weight_gain'"):
+        seedless.initialize(layer, "dct")
+
+
+def test_random_biases_are_scaled_by_their_own_matrix():
+    layer = nn.LSTM(400, 100)
+    seedless.initialize(layer, "kaiming")
+    assert 0.045 < layer.bias_ih_l0.abs().max() <= 1 / 20
+    assert 0.09 < layer.bias_hh_l0.abs().max() <= 1 / 10
+
+
+def test_buffers_that_nobody_resets_are_named():
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    model[0].register_buffer("table", torch.arange(3.0))
+    plan = seedless.initialize(model, "dct")
+    assert plan.kept == ("0.table",)
+    assert "buffers left as they are: 0.table" in str(plan)
+
+
+def test_coherence_is_that_of_the_centred_filters():
+    # Rows of the DCT are orthogonal; centring leaves each with a little of the constant row.
+    plan = make_plan(nn.Conv1d(12, 40, 5), "dct")
+    weights = plan.tensors()["weight"].reshape(40, -1).astype(np.float64)
+    cosines = weights @ weights.T
+    norms = np.sqrt(np.diagonal(cosines))
+    expected = np.abs(cosines / norms[:, None] / norms)[~np.eye(40, dtype=bool)].max()
+    assert plan.measures["weight"]["coherence"] == pytest.approx(expected, abs=1e-6)
+    assert 0.02 < expected < 0.03
+
+
+def test_an_embeddings_padding_row_counts_in_what_is_measured():
+    padded = make_plan(nn.Embedding(6, 6, padding_idx=2), "dct").measures["weight"]
+    whole = make_plan(nn.Embedding(6, 6), "dct").measures["weight"]
+    assert padded["distinct"] == whole["distinct"] == 6
+    assert padded["coherence"] <= whole["coherence"]

@@ -97,6 +97,17 @@ def test_bad_rates(p):
         drop(torch.ones(4, 2), p)
 
 
+@pytest.mark.parametrize("word", [-1, 2**32, True, "x"])
+def test_epochs_and_layers_are_32_bits(word):
+    with pytest.raises(NumericsError, match="layer from 0"):
+        seedless.Dropout(0.5, layer=word)
+    with (
+        pytest.raises(NumericsError, match="epoch from 0"),
+        seedless.draws(samples=KEYS, epoch=word),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("samples", [KEYS[:2], KEYS.float()])
 def test_bad_keys(samples):
     with pytest.raises(NumericsError, match="one int64 key a sample"):

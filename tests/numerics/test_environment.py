@@ -11,14 +11,35 @@ from seedless.numerics import environment
 SHOW = "import json; from seedless.numerics import environment as e; "
 
 
-def test_every_flag_is_set_and_captured(run_python):
-    script = SHOW + "e.prepare_process(); e.settle(threads=3); print(json.dumps(e.capture()))"
+FLAGS = {
+    "deterministic_algorithms": True,
+    "cudnn_deterministic": True,
+    "cudnn_benchmark": False,
+    "bf16_reduced_precision": False,
+    "fp16_reduced_precision": False,
+    "flush_denormal": False,
+}
+SPOIL = """
+import torch
+torch.set_float32_matmul_precision("medium")
+torch.backends.fp32_precision = "tf32"
+torch.backends.cudnn.conv.fp32_precision = "tf32"
+torch.backends.cudnn.benchmark = True
+torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
+torch.set_flush_denormal(True)
+"""
+
+
+@pytest.mark.parametrize("before", ["", SPOIL], ids=["fresh", "spoilt"])
+def test_every_flag_is_set_and_captured(run_python, before):
+    script = (
+        before + SHOW + "e.prepare_process(); e.settle(threads=3); print(json.dumps(e.capture()))"
+    )
     found = json.loads(run_python("-c", script, OMP_NUM_THREADS=1).stdout)
     assert found["threads"]["intraop"] == 3  # the explicit call beats OMP_NUM_THREADS
-    assert found["flags"]["deterministic_algorithms"] is True
-    assert found["flags"]["cudnn_deterministic"] is True
-    assert found["flags"]["cudnn_benchmark"] is False
-    assert found["flags"]["matmul_tf32"] is False
+    assert FLAGS.items() <= found["flags"].items()
+    assert set(found["precision"].values()) == {"ieee"}
     assert found["variables"]["OMP_NUM_THREADS"] == "1"
     assert found["variables"]["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     assert found["packages"]["torch"] == torch.__version__
@@ -26,9 +47,14 @@ def test_every_flag_is_set_and_captured(run_python):
 
 
 def test_tf32_only_where_asked(run_python):
-    script = SHOW + "e.settle(threads=1, tf32=True); print(json.dumps(e.capture()['flags']))"
+    script = SHOW + "e.settle(threads=1, tf32=True); print(json.dumps(e.capture()['precision']))"
     found = json.loads(run_python("-c", script).stdout)
-    assert found["matmul_tf32"] is found["cudnn_tf32"] is True
+    assert {name for name, value in found.items() if value == "tf32"} == {
+        "cuda matmul",
+        "cudnn",
+        "cudnn conv",
+        "cudnn rnn",
+    }
 
 
 def test_the_capability_override_shows(run_python):

@@ -54,9 +54,9 @@ def test_class_numbers_sort_as_bytes() -> None:
     [
         ([1, 2], "2 labels for 3 samples"),
         ([[1, 0], [0, 1]], "2 labels for 3 samples"),
-        (np.zeros((3, 2, 2)), r"shape \(3, 2, 2\)"),
-        (np.float64(1.0), r"shape \(\)"),
-        (["a", "b", "c"], "that are numbers"),
+        (np.zeros((3, 2, 2)), r"got \(3, 2, 2\)"),
+        (np.float64(1.0), r"got \(\)"),
+        (["a", "b", "c"], "real numbers"),
         ([0.0, 1.0, np.nan], "class numbers as integers"),
         ([[1, 0], [np.nan, 0], [0, 1]], "got nan in row 1, column 0"),
         ([[1, 0], [0, 2], [0, 1]], "got 2 in row 1, column 1"),

@@ -21,7 +21,10 @@ def show(
     model: Annotated[str, typer.Argument(help="conformer, baseline, xresnet1d101 or resnet18.")],
     basis: Annotated[
         str | None,
-        typer.Option(help="dct, hadamard, hartley, sinusoidal, walsh, mixed or kaiming."),
+        typer.Option(
+            help="mixed (the default), dct, hadamard, hartley, sinusoidal, walsh, kaiming or "
+            "kaiming_normal."
+        ),
     ] = None,
     leads: Annotated[int | None, typer.Option(help="Leads of an ECG model.")] = None,
     channels: Annotated[int | None, typer.Option(help="Channels of an image model.")] = None,

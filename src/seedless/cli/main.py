@@ -10,7 +10,7 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import env, init, order
+from seedless.cli import data, env, init, order
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
 app.command("env")(env.show)
@@ -41,6 +42,3 @@ def main() -> None:
     except SeedlessError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stderr.close()
-        sys.exit(0)

@@ -27,6 +27,27 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
+class DataConfig(Section):
+    """Which samples. A setting that a dataset does not have is refused, not passed over.
+
+    `path` is the folder or file of a dataset that is not computed; `name` may itself be an .npz.
+    """
+
+    name: str = "simulated"
+    path: str | None = None
+    preset: str | None = None
+    records: Count | None = None
+    task: str | None = None
+    leads: str | None = None
+    lead_map: dict[str, str] | None = None
+    fs: Count | None = None
+    short: str | None = None
+    size: Count | None = None
+    channels: Count | None = None
+    classes: Count | None = None
+    cache: bool = True
+
+
 class ModelConfig(Section):
     """Which network. `leads` belongs to ECG models, `channels` to image models."""
 
@@ -66,6 +87,7 @@ class ExecutionConfig(Section):
 class Config(Section):
     """A whole run."""
 
+    data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     init: InitConfig = InitConfig()
     order: OrderConfig = OrderConfig()
@@ -131,7 +153,8 @@ def _explain(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         known = [".".join([*path, name]) for name in _keys_at(path)]
         return f"unknown key {where!r}{suggest(where, known)}; known: {', '.join(known)}"
-    return f"{where}: {error['msg'].lower()}, got {error['input']!r}"
+    message = error["msg"][:1].lower() + error["msg"][1:]
+    return f"{where}: {message}, got {error['input']!r}"
 
 
 def _keys_at(path: list[str]) -> list[str]:

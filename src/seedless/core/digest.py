@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 def digest(source: nn.Module | Mapping[str, Any]) -> str:
     """Return ``"sha256:..."`` over a model's state, or over a mapping of names to tensors.
 
-    For each tensor, sorted by name, the hash takes one line of canonical JSON
+    A model's state is every parameter and buffer, whether or not a state dict would hold it. For
+    each tensor, sorted by name, the hash takes one line of canonical JSON
     ``{"dtype","name","shape"}``, a newline, and the elements in C order, little-endian.
     """
-    tensors = source if isinstance(source, Mapping) else source.state_dict()
+    tensors = source if isinstance(source, Mapping) else _state(source)
     hasher = hashlib.sha256()
-    for name in sorted(tensors):
+    for name in sorted(tensors, key=str):
         dtype, shape, data = _describe(name, tensors[name])
         hasher.update(canonical_json({"name": name, "dtype": dtype, "shape": shape}) + b"\n")
         hasher.update(data)
@@ -70,34 +71,73 @@ def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np
     return out
 
 
+def sample_keys(samples: ArrayLike) -> NDArray[np.int64]:
+    """Return one int64 key a sample, from its content: what dropout and augmentation draw by."""
+    return keys_of(digest_samples(samples))
+
+
+def keys_of(digests: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the first 8 bytes of each digest as an int64: (n, 32) -> (n,)."""
+    return np.ascontiguousarray(digests[:, :8]).view("<i8").ravel().astype(np.int64)
+
+
 def as_rows(samples: ArrayLike) -> NDArray[Any]:
     """Return samples as float32, or int64 for integers, of shape (n, ...): finite and not empty."""
-    detach = getattr(samples, "detach", None)
-    array = np.asarray(detach().cpu().numpy() if detach is not None else samples)
+    array = to_numpy(samples, "samples")
     if array.ndim == 0 or array.size == 0:
         raise DataError(f"expected samples of shape (n, ...), got shape {array.shape}: no samples")
     if array.dtype.kind in "biu":
         return array.astype("<i8", copy=False)
-    if array.dtype.kind != "f":
-        raise DataError(f"expected numbers, got dtype {array.dtype}; convert the samples first")
-    rows = array.astype("<f4", copy=False)
+    with np.errstate(over="ignore"):  # beyond float32 becomes infinity, and is refused below
+        rows = array.astype("<f4", copy=False)
     finite = np.array([np.isfinite(row).all() for row in rows])
     if not finite.all():
         bad = np.flatnonzero(~finite)
         raise DataError(
-            f"sample {bad[0]} holds NaN or infinity ({len(bad)} of {len(rows)} samples do); "
-            "remove or repair these samples first"
+            f"sample {bad[0]} holds NaN, infinity or a value beyond float32 "
+            f"({len(bad)} of {len(rows)} samples do); remove or repair these samples first"
         )
     return rows
 
 
-def _describe(name: str, value: Tensor | NDArray[Any]) -> tuple[str, list[int], memoryview]:
+def to_numpy(values: Any, what: str) -> NDArray[Any]:
+    """Return an array, a nested list or a torch tensor as a numpy array of real numbers."""
+    array: NDArray[Any]
+    detach = getattr(values, "detach", None)
+    try:
+        if detach is not None:
+            tensor = detach().cpu()
+            array = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+        else:
+            array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"{what} cannot be read as an array: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"expected {what} to be real numbers, got {array.dtype}; convert them first"
+        )
+    return array
+
+
+def _state(model: nn.Module) -> dict[str, Tensor]:
+    return {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _describe(name: object, value: Any) -> tuple[str, list[int], memoryview]:
     """Return (dtype name, shape, bytes) of a tensor or an array."""
     import torch
 
-    tensor = torch.as_tensor(value)
-    if tensor.is_meta:
+    if not isinstance(name, str):
+        raise SeedlessError(f"a digest needs tensors with names, got the name {name!r}")
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("="), order="C"))
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        raise SeedlessError(f"{name} is no dense tensor or array; make it dense to hash it")
+    if value.is_meta:
         raise SeedlessError(f"{name} has no data (meta device): materialize the model first")
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return dtype, list(tensor.shape), flat.view(torch.uint8).numpy().data
+    plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    flat = plain.reshape(-1).view(torch.uint8).numpy().data
+    return str(value.dtype).removeprefix("torch."), list(value.shape), flat

@@ -52,7 +52,7 @@ def mark(
         claims: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
             "filters" fills along the first axis as a dense layer's weight.
     """
-    if stage is not None and stage not in range(4):
+    if stage is not None and (type(stage) is not int or stage not in range(4)):
         raise InitError(f"a stage is 0, 1, 2 or 3, got {stage!r}")
     if head is not None and head not in HEADS:
         raise InitError(f"a head is one of {', '.join(HEADS)}, got {head!r}")
@@ -73,7 +73,7 @@ def mark(
 
 def read_marks(module: nn.Module) -> Marks:
     """Return what was declared on this very module."""
-    marks = getattr(module, _ATTRIBUTE, None)
+    marks = vars(module).get(_ATTRIBUTE)  # never what a wrapper passes on from inside
     return marks if isinstance(marks, Marks) else Marks()
 
 

@@ -1,16 +1,19 @@
 """Which rule claims which parameter: one table of layer types, then what the model declares.
 
-A parameter that nothing claims is an error. Nothing is guessed from a parameter's name.
+A layer type claims its own parameters by their exact names; a parameter that nothing claims is an
+error, and nothing is guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import UninitializedParameter
 
 from seedless.core.errors import InitError
@@ -62,13 +65,28 @@ def _claim_norm(module: nn.Module) -> dict[str, Claim]:
 
 
 def _claim_recurrent(module: nn.Module) -> dict[str, Claim]:
-    """weight_ih, weight_hh and weight_hr stack their gates along the first axis: (gates H, I)."""
+    """Matrices stack their gates along the first axis, (gates H, I); biases go with them."""
+    assert isinstance(module, nn.RNNBase)
+    ways = ("", "_reverse") if module.bidirectional else ("",)
+    places = [f"_l{layer}{way}" for layer in range(module.num_layers) for way in ways]
+    return _claim_gates(module, places, ("ih", "hh", "hr"))
+
+
+def _claim_cell(module: nn.Module) -> dict[str, Claim]:
+    return _claim_gates(module, [""], ("ih", "hh"))
+
+
+def _claim_gates(
+    module: nn.Module, places: Sequence[str], parts: Sequence[str]
+) -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
-    for name, parameter in module.named_parameters(recurse=False):
-        if name.startswith("weight"):
-            claims[name] = Claim(filters=tuple(parameter.shape))
-            bias = name.replace("weight", "bias", 1)
-            claims[bias] = Claim(companion=parameter.shape[1])
+    own = dict(module.named_parameters(recurse=False))
+    for place in places:
+        for part in parts:
+            weight = own.get(f"weight_{part}{place}")
+            if weight is not None:
+                claims[f"weight_{part}{place}"] = Claim(filters=tuple(weight.shape))
+                claims[f"bias_{part}{place}"] = Claim(companion=weight.shape[1])
     return claims
 
 
@@ -88,6 +106,7 @@ def _claim_prelu(module: nn.Module) -> dict[str, Claim]:
     return {"weight": Claim(value=0.25)}
 
 
+NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 LAYERS: dict[type[nn.Module], Rules] = {
     _ConvNd: _claim_conv,
     nn.Linear: _claim_dense,
@@ -96,11 +115,8 @@ LAYERS: dict[type[nn.Module], Rules] = {
     nn.EmbeddingBag: _claim_embedding,
     nn.MultiheadAttention: _claim_attention,
     nn.RNNBase: _claim_recurrent,
-    nn.RNNCellBase: _claim_recurrent,
-    _NormBase: _claim_norm,
-    nn.LayerNorm: _claim_norm,
-    nn.GroupNorm: _claim_norm,
-    nn.RMSNorm: _claim_norm,
+    nn.RNNCellBase: _claim_cell,
+    **dict.fromkeys(NORMS, _claim_norm),
     nn.PReLU: _claim_prelu,
 }
 
@@ -114,6 +130,7 @@ def read_claims(model: nn.Module) -> Iterator[tuple[str, str, nn.Parameter, Clai
     unclaimed: list[str] = []
     found: list[tuple[str, str, nn.Parameter, Claim]] = []
     for name, module in model.named_modules():
+        _refuse_wrapper(name, module)
         parameters = {
             f"{name}.{own}" if name else own: (own, parameter)
             for own, parameter in module.named_parameters(recurse=False)
@@ -132,6 +149,17 @@ def read_claims(model: nn.Module) -> Iterator[tuple[str, str, nn.Parameter, Clai
     if unclaimed:
         raise InitError("no rule claims " + "\nand no rule claims ".join(unclaimed))
     yield from found
+
+
+def _refuse_wrapper(name: str, module: nn.Module) -> None:
+    """Wrapping changes every parameter's name, and names key the random controls and digests."""
+    wrapped = isinstance(module, nn.DataParallel | DistributedDataParallel)
+    if wrapped or "_orig_mod" in module._modules:
+        where = f"{name} is" if name else "the model is"
+        raise InitError(
+            f"{where} wrapped in {type(module).__name__}, which renames its parameters: "
+            "initialize the model first, then wrap it"
+        )
 
 
 def _claims_of(module: nn.Module) -> dict[str, Claim]:
@@ -154,10 +182,7 @@ def _claims_of(module: nn.Module) -> dict[str, Claim]:
 
 def _weight_and_bias(weight: Claim) -> dict[str, Claim]:
     assert weight.filters is not None
-    features = 1
-    for size in weight.filters[1:]:
-        features *= size
-    return {"weight": weight, "bias": Claim(companion=features)}
+    return {"weight": weight, "bias": Claim(companion=math.prod(weight.filters[1:]))}
 
 
 def _flat(module: nn.Module, name: str) -> Shape:

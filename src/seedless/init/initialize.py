@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from numbers import Real
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
 
 from seedless.core.errors import InitError
 from seedless.core.marks import HEADS, read_marks, read_stages
 from seedless.core.registry import choose
 from seedless.init.bases import BASES
-from seedless.init.claims import Claim, read_claims
+from seedless.init.claims import NORMS, Claim, read_claims
 from seedless.init.fill import sigma_of
 from seedless.init.frame import frame
 from seedless.init.plan import Plan, Row
@@ -34,7 +38,8 @@ def initialize(
     """Fill every parameter of ``model`` in place and return the plan that was followed.
 
     The bits depend on nothing but the plan: not on threads, SIMD level, device or libraries. No
-    forward pass is run and no generator is touched. Norm statistics are reset.
+    forward pass is run and no generator is touched. Running statistics of norms are reset; other
+    buffers stay as they are, and the plan names them.
 
     Args:
         basis: dct, hadamard, hartley, sinusoidal, walsh, mixed (by declared stage), or one of the
@@ -49,9 +54,8 @@ def initialize(
         for name, values in plan.tensors().items():
             parameters[name].copy_(torch.from_numpy(values))
     for module in model.modules():
-        reset = getattr(module, "reset_running_stats", None)
-        if reset is not None:
-            reset()
+        if isinstance(module, _NormBase):
+            module.reset_running_stats()
     return plan
 
 
@@ -65,38 +69,34 @@ def make_plan(
 ) -> Plan:
     """Return the plan `initialize` would follow, and touch nothing."""
     choose("basis", basis, CHOICES)
-    control = CONTROLS.get(basis)
     _check_arguments(basis, residual_scale, heads, seed)
+    _check_marks(model, heads)
     alpha = RESIDUAL_SCALE if residual_scale is None else float(residual_scale)
     stages = read_stages(model)
     modules = dict(model.named_modules())
-    if heads == "etf" and not any(read_marks(m).head for m in modules.values()):
-        raise InitError('heads="etf" needs a declared head: seedless.mark(layer, head="etf")')
     rows = []
     for owner, name, parameter, claim in read_claims(model):
-        marks = read_marks(modules[owner])
-        row = Row(name, tuple(parameter.shape), "constant", stage=stages[owner], value=claim.value)
-        if control is not None:
-            rows.append(_plan_control(row, claim, control, seed or 0))
+        marks, stage = read_marks(modules[owner]), stages[owner]
+        row = Row(name, tuple(parameter.shape), "constant", stage=stage or 0, value=claim.value)
+        if basis in CONTROLS:
+            rows.append(_plan_control(row, claim, CONTROLS[basis], seed or 0))
         elif claim.filters is None:
             rows.append(row)
-        elif (heads or marks.head) == "etf" and marks.head is not None:
+        elif marks.head is not None and (heads or marks.head) == "etf":
             rows.append(_plan_frame(row))
         else:
             scale = alpha if marks.residual_exit else 1.0
-            chosen = _basis_for(basis, name, stages[owner])
-            rows.append(_plan_filters(row, claim, chosen, scale))
-    return Plan(basis, tuple(rows))
+            rows.append(_plan_filters(row, claim, _basis_for(basis, name, stage), scale))
+    return Plan(basis, tuple(rows), _kept_buffers(model))
 
 
 def _plan_filters(row: Row, claim: Claim, basis: str, scale: float) -> Row:
     assert claim.filters is not None
-    return Row(
-        row.parameter,
-        row.shape,
-        "filters",
+    return replace(
+        row,
+        rule="filters",
+        value=None,
         basis=basis,
-        stage=row.stage or 0,
         filters=claim.filters,
         fan_in=math.prod(claim.filters[1:]),
         sigma=scale * sigma_of(claim.filters),
@@ -112,7 +112,7 @@ def _plan_frame(row: Row) -> Row:
             f"{row.parameter} has shape {row.shape}; an equiangular frame needs a Linear head"
         )
     frame(*row.shape)  # refuses what has no frame before anything is filled
-    return Row(row.parameter, row.shape, "frame", stage=row.stage, filters=row.shape)
+    return replace(row, rule="frame", value=None, filters=row.shape)
 
 
 def _plan_control(row: Row, claim: Claim, rule: str, seed: int) -> Row:
@@ -120,11 +120,10 @@ def _plan_control(row: Row, claim: Claim, rule: str, seed: int) -> Row:
     if features is None or (claim.filters is None and rule == "normal"):
         return row
     spread = 1.0 / math.sqrt(3 * features) if rule == "uniform" else math.sqrt(2.0 / features)
-    return Row(
-        row.parameter,
-        row.shape,
-        rule,
-        stage=row.stage,
+    return replace(
+        row,
+        rule=rule,
+        value=None,
         filters=claim.filters,
         fan_in=features,
         sigma=spread,
@@ -132,6 +131,13 @@ def _plan_control(row: Row, claim: Claim, rule: str, seed: int) -> Row:
         transposed_groups=claim.transposed_groups,
         zero_row=claim.zero_row,
     )
+
+
+def _kept_buffers(model: nn.Module) -> tuple[str, ...]:
+    """Return the buffers nobody resets: they hold what the model's author put there."""
+    norms = {name for name, module in model.named_modules() if isinstance(module, _NormBase)}
+    names = (name for name, _ in model.named_buffers())
+    return tuple(name for name in names if name.rpartition(".")[0] not in norms)
 
 
 def _basis_for(basis: str, parameter: str, stage: int | None) -> str:
@@ -145,15 +151,37 @@ def _basis_for(basis: str, parameter: str, stage: int | None) -> str:
     return MIXED[stage]
 
 
+def _check_marks(model: nn.Module, heads: str | None) -> None:
+    """Refuse a mark on a module that has nothing of its own for it to act on."""
+    declared = False
+    for name, module in model.named_modules():
+        marks = read_marks(module)
+        single = isinstance(module, _ConvNd | nn.Linear | nn.Bilinear)
+        where = f"{name or 'the model'} ({type(module).__name__})"
+        if (marks.residual_exit or marks.head) and not single:
+            what = "residual_exit" if marks.residual_exit else "head"
+            raise InitError(
+                f"{where} is marked {what}, but only a convolution or a Linear can be one; mark "
+                "the layer inside it (of a MultiheadAttention, its out_proj)"
+            )
+        if marks.zero_gain and not isinstance(module, NORMS):
+            raise InitError(f"{where} is marked zero_gain, but it is no norm: mark the norm itself")
+        declared = declared or marks.head is not None
+    if heads == "etf" and not declared:
+        raise InitError('heads="etf" needs a declared head: seedless.mark(layer, head="etf")')
+
+
 def _check_arguments(
     basis: str, residual_scale: float | None, heads: str | None, seed: int | None
 ) -> None:
     if heads is not None and heads not in HEADS:
         raise InitError(f"heads is one of {', '.join(HEADS)}, got {heads!r}")
     if residual_scale is not None and not (
-        isinstance(residual_scale, int | float) and 0 <= residual_scale < math.inf
+        isinstance(residual_scale, Real)
+        and not isinstance(residual_scale, bool)
+        and 0 <= residual_scale <= 1e6
     ):
-        raise InitError(f"residual_scale is a finite number of at least 0, got {residual_scale!r}")
+        raise InitError(f"residual_scale is a number from 0 to 1e6, got {residual_scale!r}")
     if basis in CONTROLS:
         split64(0 if seed is None else seed)
         if residual_scale is not None or heads == "etf":

@@ -45,13 +45,16 @@ class Row:
             groups = self.transposed_groups
             out, inner, *kernel = weights.shape
             weights = weights.reshape(groups, out // groups, inner, *kernel).swapaxes(1, 2)
-        values = np.ascontiguousarray(weights, dtype=np.float32).reshape(self.shape)
-        if self.zero_row is not None:
-            values[self.zero_row] = 0.0
-        return values
+        return np.ascontiguousarray(weights, dtype=np.float32).reshape(self.shape)
 
     def _weights(self) -> fill.Float64:
         """Return the weights as (O, I, *kernel) in float64."""
+        weights = self._fill()
+        if self.zero_row is not None:
+            weights[self.zero_row] = 0.0
+        return weights
+
+    def _fill(self) -> fill.Float64:
         if self.rule == "constant":
             return np.full(self.shape, self.value, dtype=np.float64)
         if self.rule == "filters":
@@ -91,10 +94,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is initialized: one row a parameter. Printable, hashable, and executable."""
+    """How a model is initialized: one row a parameter. Printable, hashable, and executable.
+
+    ``kept`` names the buffers that initialization leaves as they are.
+    """
 
     basis: str
     rows: tuple[Row, ...]
+    kept: tuple[str, ...] = ()
 
     def tensors(self) -> dict[str, Float32]:
         """Compute every parameter's values, by name. Equal layers share one array."""
@@ -132,6 +139,7 @@ class Plan:
         ]
         return {
             "basis": self.basis,
+            "kept_buffers": list(self.kept),
             "parameters": sum(math.prod(row.shape) for row in self.rows),
             "digest": self.digest,
             "rows": rows,
@@ -140,7 +148,10 @@ class Plan:
     def __str__(self) -> str:
         lines = [_HEADER, *(_line(name, row, seen) for name, row, seen in self._groups())]
         count = sum(math.prod(row.shape) for row in self.rows)
-        lines += ["", f"{len(self.rows)} parameters, {count:,} values", f"digest {self.digest}"]
+        lines += ["", f"{len(self.rows)} parameters, {count:,} values"]
+        if self.kept:
+            lines += [f"buffers left as they are: {', '.join(self.kept)}"]
+        lines += [f"digest {self.digest}"]
         return "\n".join(lines)
 
     def _groups(self) -> Iterator[tuple[str, Row, dict[str, Any]]]:

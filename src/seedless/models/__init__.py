@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -78,9 +79,9 @@ def _size(name: str, value: object, default: int) -> int:
     """Return the value asked for, or the default, if it is a positive integer."""
     if value is None:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ModelError(f"expected {name} to be an integer >= 1, got {value!r}")
-    return value
+    return int(value)
 
 
 def _materialize(model: nn.Module) -> nn.Module:

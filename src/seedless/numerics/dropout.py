@@ -24,7 +24,13 @@ _ACTIVE: ContextVar[tuple[Tensor, Tensor | int] | None] = ContextVar("draws", de
 
 @contextmanager
 def draws(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
-    """Say whose dropout masks are drawn: one int64 key a sample (B,), and the epoch."""
+    """Say whose dropout masks are drawn: one int64 key a sample (B,), and the epoch.
+
+    `seedless.sample_keys(X)` gives keys that follow the samples' content. The epoch may be a tensor
+    on the device, so that a captured graph can be replayed for another epoch.
+    """
+    if not isinstance(epoch, Tensor):
+        _check_word("epoch", epoch)
     token = _ACTIVE.set((samples, epoch))
     try:
         yield
@@ -56,7 +62,7 @@ def keep_mask(
     zero = torch.zeros_like(block)
     key = samples[:, None]
     words = philox(
-        (block, zero + layer, zero + epoch, zero),
+        (block, zero + layer, (zero + epoch) & MASK, zero),
         (key & MASK, (key >> 32) & MASK),
     )
     bits = torch.stack(words, dim=-1).flatten(1)[:, :size]
@@ -70,6 +76,7 @@ class Dropout(nn.Module):
         super().__init__()
         if not 0 <= p <= 1:
             raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
+        _check_word("layer", layer)
         self.p = p
         self.layer = layer
 
@@ -89,6 +96,11 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """Show rate and layer number when the model is printed."""
         return f"p={self.p}, layer={self.layer}"
+
+
+def _check_word(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MASK:
+        raise NumericsError(f"dropout needs its {name} from 0 to 2^32 - 1, got {value!r}")
 
 
 def _check(x: Tensor, p: float, samples: Tensor) -> None:

@@ -75,11 +75,30 @@ def settle(*, threads: int | None = None, tf32: bool = False) -> None:
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+    # The old switch first, then the new ones: torch keeps both, and refuses to say anything of the
+    # old one where they disagree.
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    for name, switch in _precision_switches().items():
+        switch.fp32_precision = "tf32" if tf32 and name.startswith("cud") else "ieee"
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.set_flush_denormal(False)
+
+
+def _precision_switches() -> dict[str, Any]:
+    """Every place where torch keeps a float32 precision, by name; those of CUDA first."""
+    from torch import backends
+
+    return {
+        "cuda matmul": backends.cuda.matmul,
+        "cudnn": backends.cudnn,
+        "cudnn conv": backends.cudnn.conv,  # type: ignore[attr-defined]
+        "cudnn rnn": backends.cudnn.rnn,
+        "onednn": backends.mkldnn,
+        "onednn matmul": backends.mkldnn.matmul,  # type: ignore[attr-defined]
+        "onednn conv": backends.mkldnn.conv,  # type: ignore[attr-defined]
+        "onednn rnn": backends.mkldnn.rnn,  # type: ignore[attr-defined]
+    }
 
 
 def usable_cores() -> int:
@@ -99,6 +118,9 @@ def capture() -> dict[str, Any]:
         "devices": _capture_devices(),
         "threads": _capture_threads(),
         "flags": _capture_flags(),
+        "precision": {
+            name: switch.fp32_precision for name, switch in _precision_switches().items()
+        },
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
 
@@ -157,13 +179,16 @@ def _capture_threads() -> dict[str, int]:
 def _capture_flags() -> dict[str, bool]:
     import torch
 
+    matmul = torch.backends.cuda.matmul
     return {
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "cudnn_deterministic": torch.backends.cudnn.deterministic,
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "cudnn_tf32": torch.backends.cudnn.allow_tf32,
-        "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "bf16_reduced_precision": bool(matmul.allow_bf16_reduced_precision_reduction),
+        "fp16_reduced_precision": bool(matmul.allow_fp16_reduced_precision_reduction),
         "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
+        # There is no getter for it: half the smallest normal float32 survives, or it does not.
+        "flush_denormal": float(torch.full((1,), 2.0**-126) * 0.5) == 0.0,
     }
 
 

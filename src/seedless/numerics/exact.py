@@ -1,7 +1,7 @@
 """Float64 results that are the same on every machine.
 
 Three means, with no math library's rounding among them:
-- real numbers are evaluated to many digits and rounded once (`round_real`, `cosines`, `cospi`);
+- real numbers are evaluated to many digits and rounded once (`round_real`, `cosines`, `root`);
 - sums are exactly rounded, so the order of summation cannot show (`total`, `row_sums`);
 - Gram matrices are taken of integers small enough for float64 to add without rounding (`gram`).
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from threading import Lock
 from typing import Any
 
 import mpmath
@@ -21,6 +22,7 @@ from seedless.core.errors import NumericsError
 
 Float64 = NDArray[np.float64]
 _MP = mpmath.MPContext()  # a context of our own: nobody else's precision changes, nor ours
+_MP_LOCK = Lock()  # its precision is state
 _BLOCK = 1 << 15  # elements summed at a time: they stay in the cache
 
 
@@ -32,8 +34,9 @@ def round_real(evaluate: Callable[[Any], Any]) -> float:
     """
     precision = 120
     while precision <= 4000:
-        _MP.prec = precision
-        value = _as_fraction(evaluate(_MP))
+        with _MP_LOCK:
+            _MP.prec = precision
+            value = _as_fraction(evaluate(_MP))
         slack = max(Fraction(1), abs(value)) / 2 ** (precision - 10)
         low, high = float(value - slack), float(value + slack)
         if low == high:
@@ -49,11 +52,6 @@ def _as_fraction(value: Any) -> Fraction:
     mantissa, exponent = value.man_exp  # unsigned
     magnitude: Fraction = Fraction(int(mantissa)) * Fraction(2) ** exponent
     return -magnitude if value < 0 else magnitude
-
-
-def cospi(numerator: int, denominator: int) -> float:
-    """Return cos(pi * numerator / denominator), correctly rounded."""
-    return float(cosines(np.array([numerator]), denominator)[0])
 
 
 def cosines(phases: NDArray[np.int64], denominator: int, power: Fraction = Fraction(1)) -> Float64:

@@ -47,7 +47,8 @@ def class_guaranteed(samples: Samples, epoch: Epoch) -> Positions:
     are batches gets one into every batch that has none yet; a rarer one is spread evenly over the
     epoch. Free places are then filled in the epoch's content order, which also orders each batch.
     Where samples of several classes left a batch without a class, samples are swapped between
-    batches. A batch smaller than the number of classes (often the last) may still lack some.
+    batches until no single swap helps. A batch smaller than the number of classes (often the last)
+    may still lack some; so may, rarely, one that only a chain of swaps could have mended.
     """
     keys = content_keys(samples, epoch.index)
     sequence = np.argsort(keys, kind="stable")

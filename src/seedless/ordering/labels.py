@@ -11,15 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from seedless.core.digest import to_numpy
 from seedless.core.errors import DataError
 
 Values = NDArray[Any] | None  # None, int64 (m,) class numbers, or bool (m, K) multi-hot
-
-
-def to_numpy(values: Any) -> NDArray[Any]:
-    """Return an array, a nested list or a torch tensor as a numpy array."""
-    detach = getattr(values, "detach", None)
-    return np.asarray(detach().cpu().numpy() if detach is not None else values)
 
 
 def read_labels(
@@ -34,11 +29,11 @@ def read_labels(
     """
     if labels is None:
         return np.arange(samples), None
-    array = to_numpy(labels)
-    if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
+    array = to_numpy(labels, "labels")
+    if array.ndim not in (1, 2):
         raise DataError(
-            f"expected labels of shape (n,) or (n, K) that are numbers, got {array.dtype} of shape "
-            f"{array.shape}; pass class numbers, or one 0/1 column a class"
+            f"expected labels of shape (n,) or (n, K), got {array.shape}; pass class numbers, or "
+            "one 0/1 column a class"
         )
     if len(array) != samples:
         raise DataError(

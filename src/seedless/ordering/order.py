@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from seedless.core.digest import to_numpy
 from seedless.core.errors import DataError, OrderError
 from seedless.core.registry import choose
 from seedless.ordering.epoch import Epoch, Strategy
-from seedless.ordering.labels import to_numpy
 from seedless.ordering.losses import canonical_losses
 from seedless.ordering.samples import Positions, Samples, gather
 from seedless.ordering.schedule import Schedule, cut
@@ -60,8 +60,8 @@ class Order:
         """
         if not self.needs_losses:
             raise OrderError(f"order {self.name!r} takes no losses; leave `observe` out")
-        values = to_numpy(losses)
-        if values.shape != (self.samples.stored,) or values.dtype.kind not in "biuf":
+        values = to_numpy(losses, "losses")
+        if values.shape != (self.samples.stored,):
             raise DataError(
                 f"expected one loss a row of the data, shape ({self.samples.stored},), got "
                 f"{values.dtype} of shape {values.shape}"
@@ -94,7 +94,7 @@ class Order:
                 f"expected the state of order {self.name!r} to hold {sorted(known) or 'nothing'}, "
                 f"got {sorted(state)}; restore the state of the same order"
             )
-        losses = to_numpy(state["losses"]).astype(np.float64)
+        losses = to_numpy(state["losses"], "losses").astype(np.float64)
         if losses.shape != (len(self),) or not np.isfinite(losses).all():
             raise OrderError(
                 f"expected {len(self)} finite losses, got shape {losses.shape}; restore the state "

@@ -1,0 +1,179 @@
+"""`seedless data`: list, fetch, check and show datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
+
+if TYPE_CHECKING:
+    from seedless.core.dataset import Dataset
+
+app = typer.Typer(help="Datasets: list, fetch, check, show.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="A name of `seedless data list`, or an .npz file.")]
+Place = Annotated[
+    str | None, typer.Argument(metavar="PATH", help="Its folder or file; none if it is computed.")
+]
+
+
+@app.command("list")
+def list_datasets(as_json: AsJson = False) -> None:
+    """List every dataset: what it holds, its licence, and how much there is to download."""
+    from seedless.data.catalog import CATALOG, as_dict
+
+    if as_json:
+        print_json([as_dict(entry) for entry in CATALOG.values()])
+        return
+    typer.echo(f"{'name':<18} {'kind':<6} {'samples':>8} {'classes':>7} {'download':>9}  licence")
+    for entry in CATALOG.values():
+        samples = f"{sum(entry.sizes.values()):,}" if entry.sizes else "any"
+        samples = "" if entry.kind == "noise" else samples
+        size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "none"
+        classes = len(entry.classes) or ""
+        typer.echo(
+            f"{entry.name:<18} {entry.kind:<6} {samples:>8} {classes:>7} {size:>9}  {entry.licence}"
+        )
+        if entry.note:
+            typer.echo(f"{'':<18} {entry.note}")
+
+
+@app.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(help="A name of `seedless data list`.")],
+    to: Annotated[
+        Path | None, typer.Option(help="Folder to put it into. [default: the cache's own]")
+    ] = None,
+    extra: Annotated[
+        list[str] | None, typer.Option(help="More of it, such as 500 for PTB-XL at 500 Hz.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download a dataset, or go on where it stopped; every file is checked by its hash."""
+    from seedless.data.cache import cache_home
+    from seedless.data.catalog import find
+    from seedless.data.fetch import fetch
+
+    entry = find(name)
+    folder = to if to is not None else cache_home() / "downloads" / entry.name
+    place = fetch(entry.name, folder, extras=tuple(extra or ()), progress=not as_json)
+    if as_json:
+        print_json({"name": entry.name, "path": str(place)})
+    else:
+        typer.echo(f"{entry.name} is in {place}")
+
+
+@app.command("check")
+def check(
+    name: Name,
+    path: Place = None,
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="Count the labels; PATH is PTB-XL's table.")
+    ] = False,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+    settings: Settings = None,
+) -> None:
+    """Read a dataset and say what is there: class counts by split, signal checks, warnings."""
+    from seedless.data.inspect import inspect, inspect_labels
+
+    if labels_only:
+        found = inspect_labels(_read_labels(name, path, read_config(config, settings).data.task))
+        digest = None
+    else:
+        data = _load(name, path, config, [*(settings or []), "data.cache=false"])
+        found, digest = inspect(data), data.digest
+    if as_json:
+        print_json({**found.as_dict(), "digest": digest})
+        return
+    typer.echo(str(found))
+    if digest is not None:
+        typer.echo(f"digest {digest}")
+
+
+@app.command("show")
+def show(
+    name: Name,
+    path: Place = None,
+    label: Annotated[
+        str | None, typer.Option("--class", help="Show a record of this class.")
+    ] = None,
+    record: Annotated[str | None, typer.Option(help="Show the record of this id.")] = None,
+    out: Annotated[Path | None, typer.Option(help="PNG to write. [default: NAME-ID.png]")] = None,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+    settings: Settings = None,
+) -> None:
+    """Write a record as a PNG: an ECG on ECG paper, 25 mm/s and 10 mm/mV, or an image."""
+    from seedless.report.paper import draw_ecg, save_png
+    from seedless.report.picture import draw_image
+
+    data = _load(name, path, config, settings)
+    row = _pick(data, label, record)
+    labels = [c for c, present in zip(data.classes, data.Y[row], strict=True) if present]
+    title = f"{data.name}  {data.ids[row]}  {', '.join(labels) or 'unlabelled'}"
+    title += _describe_person(data, row)
+    if data.leads is not None:
+        units = data.provenance.get("units", "mV")
+        figure = draw_ecg(data.X[row], data.leads, data.fs or 100.0, title, units == "mV")
+    else:
+        figure = draw_image(data.X[row], title)
+    safe = str(data.ids[row]).replace("/", "-")
+    file = save_png(figure, out if out is not None else Path(f"{Path(data.name).stem}-{safe}.png"))
+    if as_json:
+        print_json({"file": str(file), "id": str(data.ids[row]), "labels": labels})
+    else:
+        typer.echo(f"{title}\nwritten to {file}")
+
+
+def _load(name: str, path: str | None, config: Path | None, settings: list[str] | None) -> Dataset:
+    from seedless.data.load import load
+
+    return load(read_config(config, settings, data__name=name, data__path=path).data)
+
+
+def _read_labels(name: str, path: str | None, task: str | None) -> Any:
+    """Read PTB-XL's label table alone: a CSV file, or the folder that holds ptbxl_database.csv."""
+    from seedless.core.errors import DataError
+    from seedless.data.ptbxl import read_labels
+
+    if name != "ptb-xl" or path is None:
+        raise DataError(
+            "--labels-only reads PTB-XL's table: seedless data check ptb-xl FILE.csv --labels-only"
+        )
+    table = Path(path)
+    table = table / "ptbxl_database.csv" if table.is_dir() else table
+    return read_labels(table, task=task or "rhythm")
+
+
+def _pick(data: Dataset, label: str | None, record: str | None) -> int:
+    """Return the row asked for: by id, else the first of a class, else the first."""
+    import numpy as np
+
+    from seedless.core.errors import DataError
+    from seedless.core.registry import choose, suggest
+
+    rows = np.arange(len(data))
+    if record is not None:
+        rows = np.flatnonzero(data.ids == record)
+        if len(rows) == 0:
+            hint = suggest(record, [str(name) for name in data.ids[:5000]])
+            raise DataError(f"{data.name} has no record {record!r}{hint}")
+    if label is not None:
+        column = choose("class", label, {name: k for k, name in enumerate(data.classes)})
+        rows = rows[data.Y[rows, column] == 1]
+        if len(rows) == 0:
+            raise DataError(f"{data.name}: no such record is labelled {label}")
+    return int(rows[0])
+
+
+def _describe_person(data: Dataset, row: int) -> str:
+    parts = []
+    if data.sex is not None and data.sex[row]:
+        parts.append(str(data.sex[row]))
+    if data.age is not None and data.age[row] == data.age[row]:
+        parts.append(f"{data.age[row]:.0f} years")
+    return "  " + ", ".join(parts) if parts else ""

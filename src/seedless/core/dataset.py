@@ -1,0 +1,162 @@
+"""The one record every reader returns and everything downstream takes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.canonical import canonical_json
+from seedless.core.digest import digest_samples
+from seedless.core.errors import DataError
+
+TEN_FOLDS: dict[str, tuple[int, ...]] = {
+    "train": (1, 2, 3, 4, 5, 6, 7, 8),
+    "val": (9,),
+    "test": (10,),
+}
+THREE_SPLITS: dict[str, tuple[int, ...]] = {"train": (1,), "val": (2,), "test": (3,)}
+TEST_ONLY: dict[str, tuple[int, ...]] = {"test": (1,)}
+TASKS = ("multi-label", "multi-class")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """Samples, labels and where they came from. Arrays are never written to.
+
+    Attributes:
+        name: the catalog's name, or a file's.
+        X: (n, leads, time) float32, or (n, channels, height, width) uint8 or float32; may be
+            memory-mapped.
+        Y: (n, K) multi-hot, uint8. A multi-class sample has exactly one 1.
+        classes: K names.
+        folds: (n,) integers; `protocol` says which folds make up which split.
+        ids: (n,) text, no two alike.
+        patients: (n,) text, or None where unknown.
+        sex: (n,) "F", "M" or "" where unknown; or None.
+        age: (n,) float32 years, NaN where unknown; or None.
+        fs: samples a second; None for images.
+        leads: names along the second axis; None for images.
+        task: "multi-label" or "multi-class".
+        provenance: source, version, licence, choices made on the way: plain values.
+        warnings: what a person should know before trusting a number.
+        content: (n, 32) digests of the samples where already known (a cache keeps them).
+    """
+
+    name: str
+    X: NDArray[Any]
+    Y: NDArray[np.uint8]
+    classes: tuple[str, ...]
+    folds: NDArray[np.int64]
+    ids: NDArray[np.str_]
+    protocol: Mapping[str, tuple[int, ...]]
+    task: str = "multi-label"
+    patients: NDArray[np.str_] | None = None
+    sex: NDArray[np.str_] | None = None
+    age: NDArray[np.float32] | None = None
+    fs: float | None = None
+    leads: tuple[str, ...] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    content: NDArray[np.uint8] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {len(self)} samples of {self.X.shape[1:]}, {self.task})"
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Return the rows of a split, as the protocol has it."""
+        if split not in self.protocol:
+            raise DataError(f"{self.name} has splits {', '.join(self.protocol)}; got {split!r}")
+        return np.flatnonzero(np.isin(self.folds, self.protocol[split]))
+
+    def take(self, rows: NDArray[np.int64]) -> Dataset:
+        """Return the dataset of these rows alone, in this order."""
+        per_row = {"X", "Y", "folds", "ids", "patients", "sex", "age", "content"}
+        changed = {
+            item.name: value[rows]
+            for item in fields(self)
+            if item.name in per_row and (value := getattr(self, item.name)) is not None
+        }
+        return replace(self, **changed)
+
+    @cached_property
+    def digests(self) -> NDArray[np.uint8]:
+        """(n, 32) BLAKE2b of each sample's canonical bytes."""
+        return digest_samples(self.X) if self.content is None else self.content
+
+    @cached_property
+    def digest(self) -> str:
+        """One digest over all that training could see, whatever order the records are stored in.
+
+        SHA-256 over a line of canonical JSON (classes, fs, leads, task), then, sorted, each
+        sample's SHA-256 of content digest, labels, fold and id.
+        """
+        header = {
+            "classes": list(self.classes),
+            "fs": self.fs,
+            "leads": None if self.leads is None else list(self.leads),
+            "task": self.task,
+        }
+        samples = sorted(
+            hashlib.sha256(
+                content.tobytes() + labels.tobytes() + canonical_json([int(fold), str(name)])
+            ).digest()
+            for content, labels, fold, name in zip(
+                self.digests, self.Y, self.folds, self.ids, strict=True
+            )
+        )
+        whole = hashlib.sha256(canonical_json(header) + b"\n" + b"".join(samples))
+        return f"sha256:{whole.hexdigest()}"
+
+
+def _check(data: Dataset) -> None:
+    """Refuse a record that contradicts itself."""
+    n, k = len(data.ids), len(data.classes)
+    expected: dict[str, tuple[int, ...]] = {
+        "Y": (n, k),
+        "folds": (n,),
+        "ids": (n,),
+        "patients": (n,),
+        "sex": (n,),
+        "age": (n,),
+        "content": (n, 32),
+    }
+    for name, shape in expected.items():
+        value = getattr(data, name)
+        if value is not None and value.shape != shape:
+            raise DataError(f"{data.name}: expected {name} of shape {shape}, got {value.shape}")
+    if n == 0:
+        raise DataError(f"{data.name}: no records")
+    if len(data.X) != n or data.X.ndim not in (3, 4):
+        raise DataError(
+            f"{data.name}: expected {n} samples of (leads, time) or (channels, height, width), "
+            f"got shape {data.X.shape}"
+        )
+    if data.X.dtype not in (np.float32, np.uint8):
+        raise DataError(f"{data.name}: expected samples as float32 or uint8, got {data.X.dtype}")
+    if data.leads is not None and data.X.shape[1] != len(data.leads):
+        raise DataError(
+            f"{data.name}: {len(data.leads)} lead names for {data.X.shape[1]} leads of signal"
+        )
+    if data.Y.dtype != np.uint8 or data.Y.max(initial=0) > 1:
+        raise DataError(f"{data.name}: expected labels of 0 and 1 as uint8, got {data.Y.dtype}")
+    if data.task not in TASKS:
+        raise DataError(f"{data.name}: expected a task of {', '.join(TASKS)}, got {data.task!r}")
+    if data.task == "multi-class" and (data.Y.sum(axis=1) != 1).any():
+        raise DataError(f"{data.name}: a multi-class sample has exactly one class")
+    unique, counts = np.unique(data.ids, return_counts=True)
+    if len(unique) < n:
+        raise DataError(
+            f"{data.name}: the id {str(unique[counts.argmax()])!r} occurs more than once"
+        )

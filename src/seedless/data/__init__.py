@@ -1,0 +1,1 @@
+"""Datasets: where they are, how they are read, cached, normalized and augmented."""

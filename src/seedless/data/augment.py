@@ -1,0 +1,56 @@
+"""Random crop and flip as pure functions of (sample, epoch): no generator, no state.
+
+A sample meets the same crop wherever it stands in a batch and after any restart.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seedless.core.errors import DataError
+from seedless.numerics.counter import MASK, philox
+
+_TAG = 0x61756731  # keeps these draws apart from dropout's, which has a layer number here
+
+
+def crop_and_flip(
+    x: Tensor, *, samples: Tensor, epoch: Tensor | int, padding: int, flip: bool = True
+) -> Tensor:
+    """Shift each image of (B, C, H, W) by up to ``padding`` pixels and mirror half of them.
+
+    Edges are filled with zeros before the crop, as is usual. ``samples`` holds one int64 key an
+    image; it and the epoch decide everything.
+    """
+    if x.ndim != 4 or samples.shape != x.shape[:1] or samples.dtype != torch.int64:
+        raise DataError(
+            f"crop_and_flip expects images (B, C, H, W) and one int64 key an image, got shapes "
+            f"{tuple(x.shape)} and {tuple(samples.shape)}, {samples.dtype}"
+        )
+    down, right, mirrored = draw_shifts(samples.to(x.device), epoch, padding)
+    height, width = x.shape[2:]
+    rows = torch.arange(height, device=x.device)[None, :] + down[:, None]
+    columns = torch.arange(width, device=x.device)[None, :].expand(len(x), -1)
+    if flip:
+        columns = torch.where(mirrored[:, None], width - 1 - columns, columns)
+    columns = columns + right[:, None]
+    padded = F.pad(x, (padding,) * 4)
+    image = torch.arange(len(x), device=x.device)
+    picked = padded.permute(0, 2, 3, 1)[image[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return picked.permute(0, 3, 1, 2)
+
+
+def draw_shifts(
+    samples: Tensor, epoch: Tensor | int, padding: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (down, right) in 0 .. 2 padding and whether to mirror, for each sample key (B,).
+
+    A shift is floor(word * (2 padding + 1) / 2^32) of a Philox word.
+    """
+    zero = torch.zeros_like(samples)
+    words = philox(
+        (zero, zero + _TAG, zero + epoch, zero), (samples & MASK, (samples >> 32) & MASK)
+    )
+    span = 2 * padding + 1
+    return words[0] * span >> 32, words[1] * span >> 32, words[2] < 1 << 31

@@ -1,0 +1,172 @@
+"""Decoded datasets kept on disk: opened when they fit, built when they do not.
+
+Noticed on opening: other sources or options (stale), and a missing, short or changed file
+(damaged). Two processes that need the same entry take turns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from seedless.core.canonical import canonical_json
+from seedless.core.dataset import Dataset
+from seedless.core.digest import digest_value
+from seedless.core.errors import DataError
+from seedless.data.cache_entry import (
+    UnfitError,
+    cannot_write,
+    check_place,
+    clear_leftovers,
+    read_entry,
+    read_manifest,
+    write_entry,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def cache_home() -> Path:
+    """Return where entries live: SEEDLESS_CACHE, or seedless/ in XDG_CACHE_HOME or ~/.cache.
+
+    Nothing is made here; a folder appears when an entry is written.
+    """
+    if chosen := os.environ.get("SEEDLESS_CACHE"):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seedless"
+
+
+def entry_folder(name: str, key: Mapping[str, Any], sources: Sequence[Path]) -> Path:
+    """Return the folder of an entry: one for each name, set of options and place of the sources."""
+    places = [str(Path(source).resolve()) for source in sources]
+    return cache_home() / f"{name}-{digest_value([dict(key), places])[7:19]}"
+
+
+def open_cached(
+    folder: Path,
+    key: Mapping[str, Any],
+    sources: Sequence[Path],
+    build: Callable[[], Dataset],
+    *,
+    verify: bool = False,
+) -> Dataset:
+    """Return the dataset of the entry ``folder``, building it first where there is none that fits.
+
+    Args:
+        folder: the entry's own folder, as from `entry_folder`.
+        key: the reader's options, plain values.
+        sources: what ``build`` reads. A file is compared by its content (by size and time of change
+            alone while those are the same), a folder by the path, size and time of change of every
+            file in it.
+        build: reads the sources.
+        verify: hash every sample, and everything else, before trusting it.
+    """
+    from filelock import FileLock
+
+    folder, options = Path(folder), json.loads(canonical_json(dict(key)))
+    try:
+        return _open(folder, options, sources, verify)
+    except UnfitError:
+        pass  # looked at again under the lock: another process may be replacing it now
+    check_place(folder)
+    lock = FileLock(folder.parent / f".{folder.name}.lock")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    try:
+        clear_leftovers(folder)
+        return _open_or_build(folder, options, sources, build, verify)
+    finally:
+        lock.release()
+
+
+def _open_or_build(
+    folder: Path,
+    options: dict[str, Any],
+    sources: Sequence[Path],
+    build: Callable[[], Dataset],
+    verify: bool,
+) -> Dataset:
+    """Do so under the lock. A dataset built anew says why in its provenance."""
+    try:
+        return _open(folder, options, sources, verify)
+    except UnfitError as unfit:
+        reason = str(unfit) if folder.exists() else None
+    if reason is not None:
+        _log.warning("%s is built again: %s", folder, reason)
+    described = [_describe(Path(source)) for source in sources]  # as they are before they are read
+    write_entry(folder, {"key": options, "sources": described}, build())
+    data = read_entry(folder, read_manifest(folder), verify=False)
+    if reason is None:
+        return data
+    return replace(data, provenance={**data.provenance, "cache": f"built again: {reason}"})
+
+
+def _open(folder: Path, options: dict[str, Any], sources: Sequence[Path], verify: bool) -> Dataset:
+    """Return the entry's dataset if options and sources are those it was built from."""
+    manifest = read_manifest(folder)
+    known: dict[str, Any] = manifest["key"]
+    changed = sorted(
+        name for name in known.keys() | options.keys() if known.get(name) != options.get(name)
+    )
+    if changed:
+        raise UnfitError(f"the option {', '.join(changed)} has changed")
+    if len(manifest["sources"]) != len(sources):
+        raise UnfitError("the list of sources has changed")
+    for source, description in zip(sources, manifest["sources"], strict=True):
+        if not _is_unchanged(Path(source), description):
+            raise UnfitError(f"the source {description['name']} has changed")
+    return read_entry(folder, manifest, verify)
+
+
+def _describe(source: Path) -> dict[str, Any]:
+    """Return what tells whether a source has changed."""
+    try:
+        if source.is_dir():
+            listing = json.dumps(_list_files(str(source))).encode()
+            return {"name": source.name, "files": hashlib.sha256(listing).hexdigest()}
+        if not source.exists():
+            return {"name": source.name, "absent": True}
+        state = source.stat()
+        with open(source, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{source}: the source cannot be read: {error.strerror}") from error
+    return {
+        "name": source.name,
+        "bytes": state.st_size,
+        "mtime_ns": state.st_mtime_ns,
+        "sha256": digest,
+    }
+
+
+def _is_unchanged(source: Path, known: dict[str, Any]) -> bool:
+    """Compare a source with its description; a file of the same size and time is not read."""
+    if "sha256" in known and source.is_file():
+        state = source.stat()
+        if (state.st_size, state.st_mtime_ns) == (known["bytes"], known["mtime_ns"]):
+            return True
+        return bool(_describe(source)["sha256"] == known["sha256"])
+    return _describe(source) == known
+
+
+def _list_files(folder: str, inside: str = "") -> list[list[Any]]:
+    """Return [path, bytes, time of change] of every file under a folder, in a fixed order."""
+    found: list[list[Any]] = []
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                found += _list_files(entry.path, f"{inside}{entry.name}/")
+            else:
+                link = entry.is_symlink() and not os.path.exists(entry.path)  # to nowhere
+                state = entry.stat(follow_symlinks=not link)
+                found.append([inside + entry.name, state.st_size, state.st_mtime_ns])
+    return found

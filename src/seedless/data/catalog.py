@@ -1,0 +1,315 @@
+"""One table of every dataset: where it is, how it is checked, and what is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seedless.core.registry import choose
+from seedless.data.catalog_entry import Entry, File, as_dict
+from seedless.data.leads import TWELVE
+
+__all__ = ["CATALOG", "SUMS", "Entry", "File", "as_dict", "find"]
+
+SUMS = "SHA256SUMS.txt"  # PhysioNet's list of a project's files, in the project's folder
+
+
+def find(name: str) -> Entry:
+    """Return a dataset's entry; an unknown name is an error that lists the known ones."""
+    return choose("dataset", name, CATALOG)
+
+
+def _physionet(name: str, *, project: str, size: int, listed: str, **facts: Any) -> Entry:
+    """Return the entry of a PhysioNet project, "slug/version"."""
+    listing = File(
+        path=SUMS,
+        url=f"https://physionet.org/files/{project}/{SUMS}",
+        check="fetched over https; every other file is checked against the SHA-256 in it",
+    )
+    homepage = f"https://physionet.org/content/{project}/"
+    return Entry(name=name, files=(listing,), listed=listed, size=size, homepage=homepage, **facts)
+
+
+def _medmnist(
+    name: str,
+    md5: str,
+    size: int,
+    channels: int,
+    sizes: tuple[int, int, int],
+    classes: str,
+    *,
+    task: str = "multi-class",
+    licence: str = "CC BY 4.0",
+    note: str = "",
+) -> Entry:
+    """Return the entry of a MedMNIST v2 set at 28 x 28; classes are separated by semicolons."""
+    path = f"{name}.npz"
+    url = f"https://zenodo.org/records/10519652/files/{path}?download=1"
+    return Entry(
+        name=name,
+        title=f"MedMNIST v2: {name}, 28 x 28",
+        kind="image",
+        task=task,
+        classes=tuple(text.strip() for text in classes.split(";")),
+        sizes=dict(zip(("train", "val", "test"), sizes, strict=True)),
+        shape=(channels, 28, 28),
+        files=(File(path=path, url=url, hash=f"md5:{md5}"),),
+        root=path,
+        size=size,
+        licence=licence,
+        citation="Yang et al., MedMNIST v2, Scientific Data 10:41 (2023)",
+        homepage="https://medmnist.com/",
+        note=note,
+    )
+
+
+RHYTHMS = (
+    "SR", "AFIB", "STACH", "SARRH", "SBRAD", "PACE",
+    "SVARR", "BIGU", "AFLT", "SVTAC", "PSVT", "TRIGU",
+)  # fmt: skip
+_ORGANS = (
+    "bladder; femur-left; femur-right; heart; kidney-left; kidney-right; liver; lung-left; "
+    "lung-right; pancreas; spleen"
+)
+_FINDINGS = (
+    "atelectasis; cardiomegaly; effusion; infiltration; mass; nodule; pneumonia; pneumothorax; "
+    "consolidation; edema; emphysema; fibrosis; pleural; hernia"
+)
+_CIFAR = (
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
+    "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch "
+    "crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo "
+    "keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle mountain mouse "
+    "mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy "
+    "porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper "
+    "snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television "
+    "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
+)
+_ARCHIVE_CHECK = "by the CRC-32 of every member, and by the number of records unpacked"
+
+CATALOG: dict[str, Entry] = {
+    "simulated": Entry(
+        name="simulated",
+        title="Simulated 12-lead ECG",
+        kind="ecg",
+        task="multi-label",
+        classes=RHYTHMS,
+        fs=100.0,
+        leads=TWELVE,
+        licence="none needed",
+        note="computed, any number of records; the default where no data is named",
+    ),
+    "simulated-images": Entry(
+        name="simulated-images",
+        title="Simulated images",
+        kind="image",
+        task="multi-class",
+        licence="none needed",
+        note="computed: 28x28 or 32x32, 1 or 3 channels, multi-class or multi-label",
+    ),
+    "ptb-xl": _physionet(
+        "ptb-xl",
+        title="PTB-XL 1.0.3",
+        project="ptb-xl/1.0.3",
+        kind="ecg",
+        task="multi-label",
+        classes=RHYTHMS,
+        sizes={"train": 17_418, "val": 2_183, "test": 2_198},
+        fs=100.0,
+        leads=TWELVE,
+        listed=r"(ptbxl_database|scp_statements)\.csv|LICENSE\.txt|RECORDS|records100/.+",
+        extras={"500": r"records500/.+"},
+        size=560_000_000,
+        licence="CC BY 4.0",
+        citation="Wagner et al., PTB-XL, Scientific Data 7:154 (2020)",
+        note="rhythm classes; the diagnostic superclasses too; extra 500: 500 Hz, 2.6 GB more",
+    ),
+    "afdb": _physionet(
+        "afdb",
+        title="MIT-BIH Atrial Fibrillation Database 1.0.0",
+        project="afdb/1.0.0",
+        kind="ecg",
+        task="multi-label",
+        classes=("AFIB", "AFLT"),
+        sizes={"test": 84_334},
+        fs=250.0,
+        lead_map={"ECG1": "I", "ECG2": "II"},
+        listed=r"\d{5}\.(hea|dat|atr)|LICENSE\.txt|RECORDS",
+        size=640_000_000,
+        licence="ODC-By 1.0",
+        citation="Moody and Mark, Computers in Cardiology 10:227-230 (1983)",
+        note="25 records, read as 10 s windows; 00735 and 03665 have annotations only",
+    ),
+    "nstdb": _physionet(
+        "nstdb",
+        title="MIT-BIH Noise Stress Test Database 1.0.0",
+        project="nstdb/1.0.0",
+        kind="noise",
+        task=None,
+        fs=360.0,
+        listed=r"(bw|em|ma)\.(hea|dat)|LICENSE\.txt",
+        size=5_900_000,
+        licence="ODC-By 1.0",
+        citation="Moody, Muldrow and Mark, Computers in Cardiology 11:381-384 (1984)",
+        note="three half hours of noise: baseline wander, electrode motion, muscle",
+    ),
+    "cpsc2018": _physionet(
+        "cpsc2018",
+        title="China Physiological Signal Challenge 2018, PhysioNet's form",
+        project="challenge-2020/1.0.2",
+        kind="ecg",
+        task="multi-label",
+        classes=RHYTHMS,
+        sizes={"test": 6_877},
+        fs=500.0,
+        leads=TWELVE,
+        listed=r"training/cpsc_2018/g\d/A\d{4}\.(hea|mat)|LICENSE\.txt",
+        root="training/cpsc_2018",
+        size=1_330_000_000,
+        licence="CC BY 4.0",
+        citation="Liu et al., J. Medical Imaging and Health Informatics 8:1368-1373 (2018)",
+        note="WFDB records with SNOMED codes; the A records, not CPSC-Extra's Q records",
+    ),
+    "cpsc2018-original": Entry(
+        name="cpsc2018-original",
+        title="China Physiological Signal Challenge 2018, as first published",
+        kind="ecg",
+        task="multi-label",
+        classes=("NORM", "AFIB", "1AVB", "LBBB", "RBBB", "PAC", "PVC", "STD", "STE"),
+        sizes={"test": 6_877},
+        fs=500.0,
+        files=(
+            *(
+                File(
+                    path=f"TrainingSet{part}.zip",
+                    url=f"http://hhbucket.oss-cn-hongkong.aliyuncs.com/TrainingSet{part}.zip",
+                    check=_ARCHIVE_CHECK,
+                    unpack=f"TrainingSet{part}",
+                )
+                for part in (1, 2, 3)
+            ),
+            File(
+                path="REFERENCE.csv",
+                url="http://2018.icbeb.org/file/REFERENCE.csv",
+                check="by its reader: every record has its labels",
+            ),
+        ),
+        holds=("A[0-9][0-9][0-9][0-9].mat", 6_877),
+        size=1_400_000_000,
+        licence="not stated by the publisher; PhysioNet's copy is CC BY 4.0",
+        citation="Liu et al., J. Medical Imaging and Health Informatics 8:1368-1373 (2018)",
+        homepage="http://2018.icbeb.org/Challenge.html",
+        note="MATLAB structs; plain http and no published hash: prefer cpsc2018",
+    ),
+    "chapman": _physionet(
+        "chapman",
+        title="Chapman-Shaoxing, in PhysioNet's ecg-arrhythmia 1.0.0",
+        project="ecg-arrhythmia/1.0.0",
+        kind="ecg",
+        task="multi-label",
+        classes=RHYTHMS,
+        sizes={"test": 10_247},
+        fs=500.0,
+        leads=TWELVE,
+        listed=r"WFDBRecords/\d\d/\d{3}/JS(0\d{4}|10[0-5]\d\d|106[0-3]\d|1064[0-6])\.(hea|mat)"
+        r"|ConditionNames_SNOMED-CT\.csv|LICENSE\.txt|RECORDS",
+        size=1_240_000_000,
+        licence="CC BY 4.0",
+        citation="Zheng et al., Scientific Data 7:48 (2020)",
+        note="JS00001 to JS10646: 10,646 as first published, 10,247 of them there; the rest "
+        "of ecg-arrhythmia is Ningbo's",
+    ),
+    "bloodmnist": _medmnist(
+        "bloodmnist",
+        "7053d0359d879ad8a5505303e11de1dc",
+        35_500_000,
+        3,
+        (11_959, 1_712, 3_421),
+        "basophil; eosinophil; erythroblast; immature granulocytes; lymphocyte; monocyte; "
+        "neutrophil; platelet",
+    ),
+    "organcmnist": _medmnist(
+        "organcmnist",
+        "b9ceb9546e10131b32923c5bbeaea2b1",
+        15_500_000,
+        1,
+        (12_975, 2_392, 8_216),
+        _ORGANS,
+    ),
+    "dermamnist": _medmnist(
+        "dermamnist",
+        "0744692d530f8e62ec473284d019b0c7",
+        19_700_000,
+        3,
+        (7_007, 1_003, 2_005),
+        "actinic keratoses and intraepithelial carcinoma; basal cell carcinoma; "
+        "benign keratosis-like lesions; dermatofibroma; melanoma; melanocytic nevi; "
+        "vascular lesions",
+        licence="CC BY-NC 4.0",
+        note="not for commercial use",
+    ),
+    "breastmnist": _medmnist(
+        "breastmnist",
+        "750601b1f35ba3300ea97c75c52ff8f6",
+        559_580,
+        1,
+        (546, 78, 156),
+        "malignant; normal or benign",
+        note="published as a binary task",
+    ),
+    "retinamnist": _medmnist(
+        "retinamnist",
+        "bd4c0672f1bba3e3a89f0e4e876791e4",
+        3_300_000,
+        3,
+        (1_080, 120, 400),
+        "grade 0; grade 1; grade 2; grade 3; grade 4",
+        note="published as an ordinal task: grades of diabetic retinopathy",
+    ),
+    "chestmnist": _medmnist(
+        "chestmnist",
+        "02c8a6516a18b556561a56cbdd36c4a8",
+        82_800_000,
+        1,
+        (78_468, 11_219, 22_433),
+        _FINDINGS,
+        task="multi-label",
+        note="a row of zeros is an answer: no finding",
+    ),
+    "pathmnist": _medmnist(
+        "pathmnist",
+        "a8b06965200029087d5bd730944a56c1",
+        205_600_000,
+        3,
+        (89_996, 10_004, 7_180),
+        "adipose; background; debris; lymphocytes; mucus; smooth muscle; normal colon mucosa; "
+        "cancer-associated stroma; colorectal adenocarcinoma epithelium",
+    ),
+    "cifar-100": Entry(
+        name="cifar-100",
+        title="CIFAR-100",
+        kind="image",
+        task="multi-class",
+        classes=tuple(_CIFAR.split()),
+        sizes={"train": 45_000, "val": 5_000, "test": 10_000},
+        shape=(3, 32, 32),
+        files=(
+            File(
+                path="cifar-100-python.tar.gz",
+                url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+                hash="md5:eb9058c3a382ffc7106e4002c42a8d85",
+                unpack="cifar-100-python",
+                contents={
+                    "train": "md5:16019d7e3df5f24257cddd939b257f8d",
+                    "test": "md5:f0ef6b0ae62326f3e7ffdfab6717acfc",
+                    "meta": "md5:7973b15100ade9c7d40fb424638fde48",
+                },
+            ),
+        ),
+        root="cifar-100-python",
+        size=169_001_437,
+        licence="not stated by the publisher, who asks to be cited",
+        citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009)",
+        homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
+        note="validation: 5,000 training images picked by content key",
+    ),
+}

@@ -1,0 +1,138 @@
+"""A dataset by name: which reader, which of the settings it takes, and the cache before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedless.core.config import DataConfig
+from seedless.core.dataset import Dataset
+from seedless.core.errors import DataError
+from seedless.core.registry import choose
+from seedless.data.arrays import read_arrays
+from seedless.data.cache import entry_folder, open_cached
+from seedless.data.catalog import CATALOG
+from seedless.data.challenge import read_challenge
+from seedless.data.cifar100 import read_cifar100
+from seedless.data.cpsc2018 import read_cpsc2018
+from seedless.data.medmnist import read_medmnist
+from seedless.data.ptbxl import list_sources, read_ptbxl
+from seedless.data.rhythms import read_rhythms
+from seedless.data.simulated import simulate_ecg
+from seedless.data.simulated_images import simulate_images
+
+SETTINGS = (
+    "preset",
+    "records",
+    "task",
+    "leads",
+    "lead_map",
+    "fs",
+    "short",
+    "size",
+    "channels",
+    "classes",
+)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a dataset is read, and which settings it has.
+
+    ``fixed`` are arguments the name decides. ``sources`` lists what a cached copy depends on; None
+    for what is quicker read than cached.
+    """
+
+    read: Callable[..., Dataset]
+    takes: tuple[str, ...] = ()
+    fixed: tuple[tuple[str, Any], ...] = ()
+    computed: bool = False
+    sources: Callable[..., list[Path]] | None = None
+
+
+def _simulate(preset: str | None = None, count: int | None = None, leads: str = "12") -> Dataset:
+    """Simulate a preset or the first ``count`` records; 1,500 records where neither is given."""
+    chosen = "small" if preset is None and count is None else preset
+    return simulate_ecg(count, leads=leads, preset=chosen)
+
+
+def _whole_folder(folder: Path, **_: Any) -> list[Path]:
+    return [folder]
+
+
+def _ptbxl_sources(folder: Path, *, fs: int = 100, **_: Any) -> list[Path]:
+    return list_sources(folder, fs)
+
+
+def _medmnist(name: str) -> Reader:
+    return Reader(read_medmnist, fixed=(("name", name),))
+
+
+_STRIP = ("fs", "leads", "short")
+READERS: dict[str, Reader] = {
+    "simulated": Reader(_simulate, ("preset", "records", "leads"), computed=True),
+    "simulated-images": Reader(
+        simulate_images, ("records", "task", "size", "channels", "classes"), computed=True
+    ),
+    "ptb-xl": Reader(read_ptbxl, ("task", *_STRIP), sources=_ptbxl_sources),
+    "afdb": Reader(
+        read_rhythms,
+        ("fs", "leads"),
+        (("lead_map", CATALOG["afdb"].lead_map), ("name", "afdb")),
+        sources=_whole_folder,
+    ),
+    "cpsc2018": Reader(read_challenge, _STRIP, (("source", "cpsc2018"),), sources=_whole_folder),
+    "cpsc2018-original": Reader(read_cpsc2018, _STRIP, sources=_whole_folder),
+    "chapman": Reader(read_challenge, _STRIP, (("source", "chapman"),), sources=_whole_folder),
+    "challenge": Reader(read_challenge, _STRIP, (("source", "any"),), sources=_whole_folder),
+    "rhythms": Reader(read_rhythms, ("fs", "leads", "lead_map"), sources=_whole_folder),
+    "cifar-100": Reader(read_cifar100),
+    **{name: _medmnist(name) for name in CATALOG if name.endswith("mnist")},
+}
+
+
+def load(config: DataConfig) -> Dataset:
+    """Return the dataset a configuration names, from the cache where there is one."""
+    name, path = config.name, config.path
+    if name.endswith(".npz"):
+        if path is not None:
+            raise DataError(f"data.name is the file {name}; leave data.path out")
+        _refuse_settings(config, name, ())
+        return read_arrays(Path(name))
+    reader = choose("dataset", name, READERS)
+    options = {**_refuse_settings(config, name, reader.takes), **dict(reader.fixed)}
+    if "records" in options:
+        options["count"] = options.pop("records")
+    if reader.computed:
+        if path is not None:
+            raise DataError(f"{name} is computed; leave the path out")
+        return reader.read(**options)
+    if path is None:
+        raise DataError(
+            f"{name} needs the folder or file it lies in: give data.path (`seedless data fetch "
+            f"{name}` gets it), or use the dataset 'simulated', which needs none"
+        )
+    if reader.sources is None or not config.cache:
+        return reader.read(Path(path), **options)
+    sources = reader.sources(Path(path), **options)
+    key = {"reader": name, **{k: v for k, v in options.items() if k != "lead_map"}}
+    if options.get("lead_map"):
+        key["lead_map"] = dict(options["lead_map"])
+    return open_cached(
+        entry_folder(name, key, sources),
+        key,
+        sources,
+        lambda: reader.read(Path(path), **options),
+    )
+
+
+def _refuse_settings(config: DataConfig, name: str, takes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings given, or refuse those the dataset does not have."""
+    given = {key: value for key in SETTINGS if (value := getattr(config, key)) is not None}
+    for key in given:
+        if key not in takes:
+            has = f"it has {', '.join(takes)}" if takes else "it has none of these settings"
+            raise DataError(f"{name} has no setting data.{key}; {has}")
+    return given

@@ -1,0 +1,88 @@
+"""Samples to the scale a model is trained on, with statistics of the training split alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.dataset import Dataset
+from seedless.core.errors import DataError
+from seedless.core.registry import choose
+from seedless.numerics.exact import row_sums, total
+
+_BLOCK = 256  # samples read at a time: a memory-mapped set is never in memory as a whole
+
+
+@dataclass(frozen=True)
+class Scale:
+    """x -> (x - mean) / deviation, with one pair for all leads or one a lead."""
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def apply(self, samples: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Scale (n, leads, ...): in float64, rounded to float32 once."""
+        shape = (1, -1) + (1,) * (samples.ndim - 2)
+        mean, deviation = (np.reshape(v, shape) for v in (self.mean, self.deviation))
+        out = np.empty(samples.shape, dtype=np.float32)
+        for start in range(0, len(samples), _BLOCK):
+            block = samples[start : start + _BLOCK].astype(np.float64)
+            out[start : start + _BLOCK] = (block - mean) / deviation
+        return out
+
+
+def fit_scale(data: Dataset, method: str = "global", split: str = "train") -> Scale:
+    """Return the scale a dataset's training split asks for.
+
+    "global": one mean and deviation over all leads. "lead": one a lead. "pixels": 0..255 to
+    [-1, 1], whatever the data. "none": as it is. Sums are exactly rounded, so neither the order of
+    the records nor the machine shows.
+    """
+    fixed = choose("normalization", method, METHODS)
+    if fixed is not None:
+        return fixed
+    rows = data.rows(split)
+    if len(rows) == 0:
+        raise DataError(f"{data.name}: the {split} split is empty, so there is no scale to fit")
+    leads = data.X.shape[1]
+    groups = leads if method == "lead" else 1
+    count = len(rows) * data.X[0].size // groups
+    sums = _sum_by_sample(data, rows, np.zeros(leads))
+    mean = _combine(sums, groups) / count
+    squares = _sum_by_sample(data, rows, np.resize(mean, leads), power=2)
+    deviation = np.sqrt(_combine(squares, groups) / count)
+    if not deviation.all():
+        raise DataError(f"{data.name}: the {split} split is constant; it cannot be scaled")
+    return Scale(tuple(mean.tolist()), tuple(deviation.tolist()))
+
+
+METHODS: dict[str, Scale | None] = {
+    "global": None,
+    "lead": None,
+    "pixels": Scale((127.5,), (127.5,)),
+    "none": Scale((0.0,), (1.0,)),
+}
+
+
+def _sum_by_sample(
+    data: Dataset, rows: NDArray[np.int64], centre: NDArray[np.float64], power: int = 1
+) -> NDArray[np.float64]:
+    """Return the exactly rounded sum of (x - centre)^power over each sample's leads: (n, leads)."""
+    sums = np.empty((len(rows), data.X.shape[1]))
+    shape = (1, -1) + (1,) * (data.X.ndim - 2)
+    for start in range(0, len(rows), _BLOCK):
+        block = data.X[rows[start : start + _BLOCK]].astype(np.float64) - centre.reshape(shape)
+        block = block if power == 1 else block * block
+        flat = block.reshape(len(block) * block.shape[1], -1)
+        sums[start : start + _BLOCK] = row_sums(flat).reshape(len(block), -1)
+    if not math.isfinite(total(sums)):
+        raise DataError(f"{data.name}: samples hold NaN or infinity")
+    return sums
+
+
+def _combine(sums: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
+    """Add samples, and leads where they share one scale: (n, leads) -> (groups,)."""
+    return row_sums(np.ascontiguousarray(sums.T).reshape(groups, -1))
