@@ -30,6 +30,8 @@ unit: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.foundation
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.data
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.simulated
 
 # Rewrites the committed digests. A changed digest is a broken promise: say why in CHANGELOG.md.
 golden: $(VENV)/.installed

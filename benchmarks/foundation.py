@@ -153,7 +153,7 @@ def main() -> None:
     }
     print(tabulate(results))
     write_results("foundation", "make bench", results)
-    update_readme(tabulate(results))
+    update_readme("foundation", tabulate(results))
 
 
 if __name__ == "__main__":

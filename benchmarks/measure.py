@@ -37,9 +37,9 @@ def write_results(name: str, command: str, results: Any, folder: Path = RESULTS)
     return path
 
 
-def update_readme(tables: str) -> None:
-    """Put the tables between the README's two marks, so that no figure there is typed by hand."""
+def update_readme(mark: str, text: str) -> None:
+    """Put text between the README's two marks, so that no figure there is typed by hand."""
     readme = RESULTS.parent.parent / "README.md"
-    before, rest = readme.read_text().split("<!-- bench -->")
-    after = rest.split("<!-- /bench -->")[1]
-    readme.write_text(f"{before}<!-- bench -->\n{tables}\n<!-- /bench -->{after}")
+    before, rest = readme.read_text().split(f"<!-- {mark} -->")
+    after = rest.split(f"<!-- /{mark} -->")[1]
+    readme.write_text(f"{before}<!-- {mark} -->\n{text}\n<!-- /{mark} -->{after}")

@@ -35,9 +35,15 @@ def test_every_link_leads_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_printed_commands_run(run_python):
-    commands = re.findall(r"^seedless ((?:init|order|env)[^\n]*?)(?:   .*)?$", README, re.MULTILINE)
-    assert len(commands) == 5
+def test_the_printed_commands_run(run_python, tmp_path):
+    commands = re.findall(r"^seedless (\w[^\n]*?)(?:   .*)?$", README, re.MULTILINE)
+    assert len(commands) == 9
     for command in commands:
-        if "FILE" not in command:
-            run_python("-m", "seedless", *command.split())
+        if not {"FILE.npz", "PATH", "fetch"} & set(command.split()):
+            out = ["--out", str(tmp_path / "record.png")] if " show simulated" in command else []
+            run_python("-m", "seedless", *command.split(), *out)
+
+
+def test_the_measured_figures_are_there():
+    assert README.count("| seedless mixed, cold |") == 1
+    assert "@" not in README.split("## What it costs")[1].split("## The tree")[0]

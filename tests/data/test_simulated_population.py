@@ -100,9 +100,9 @@ def test_presets_hold_every_class_in_every_fold(preset):
 
 def test_the_small_preset_has_enough_of_the_rarest():
     train, val, test = count_by_split(preset_records("small"))
-    assert train.min() >= 10
-    assert val.min() >= 2
-    assert test.min() >= 2
+    assert train.min() >= 30
+    assert val.min() >= 4
+    assert test.min() >= 4
     assert train[0] == train.max()
 
 

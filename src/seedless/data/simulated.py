@@ -40,7 +40,7 @@ def simulate_ecg(
         leads: "12" or "6" (the limb leads).
         start: number of the first record.
         preset: "tiny" (240 records), "small" (1,500) or "full" (21,799) instead of a range: its
-            records are chosen so that every class is in every fold.
+            records are picked so that every class is in every fold.
     """
     return simulate_records(_choose_records(count, start, preset), leads=leads)
 

@@ -12,13 +12,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seedless.core.marks import mark
-from seedless.models.layers import BatchNorm, Conv1d, MaxPool, MeanMax, enter, match_length
+from seedless.models.layers import (
+    BatchNorm,
+    Classifier,
+    Conv1d,
+    MaxPool,
+    MeanMax,
+    enter,
+    match_length,
+)
 from seedless.numerics.dropout import Dropout
 
 KERNEL = 5
 
 
-class Baseline(nn.Module):
+class Baseline(Classifier):
     """(batch, leads, time) -> logits (batch, classes).
 
     Args:
@@ -60,11 +68,6 @@ class Baseline(nn.Module):
         """Return what the head receives: (batch, 2 width)."""
         features: Tensor = self.neck(self.stages(self.stem(enter(x, self.leads))))
         return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits, head(features(x))."""
-        logits: Tensor = self.head(self.features(x))
-        return logits
 
 
 class Block(nn.Module):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from seedless.core.marks import mark
 from seedless.models.layers import (
     AvgPool,
+    Classifier,
     Conv1d,
     DepthwiseConv1d,
     MeanMax,
@@ -27,7 +28,7 @@ EXPANSION = 4  # channels outside a bottleneck for each one inside
 SPARE = 2  # features beyond the classes; the loss keeps them small
 
 
-class Conformer(nn.Module):
+class Conformer(Classifier):
     """(batch, leads, time) -> logits (batch, classes).
 
     Args:
@@ -75,11 +76,6 @@ class Conformer(nn.Module):
         x = self.stages(self.stem(enter(x, self.leads)))
         x = self.encoder(self.transition(x))
         return F.gelu(self.projection(self.pool(x)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits, head(features(x))."""
-        logits: Tensor = self.head(self.features(x))
-        return logits
 
 
 class Bottleneck(nn.Module):

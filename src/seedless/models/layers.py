@@ -7,6 +7,7 @@ modules (initialization, parameter counts) sees a convolution or a norm for what
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,21 @@ def enter(x: Tensor, leads: int) -> Tensor:
             f"this model was built for {leads} leads"
         )
     return x.transpose(1, 2)
+
+
+class Classifier(nn.Module, ABC):
+    """A network that ends in a declared head: logits are head(features(x))."""
+
+    head: nn.Linear
+
+    @abstractmethod
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the head receives: (batch, features)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits: (batch, classes)."""
+        logits: Tensor = self.head(self.features(x))
+        return logits
 
 
 class Conv1d(nn.Conv1d):

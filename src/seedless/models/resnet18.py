@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from seedless.core.errors import ModelError
 from seedless.core.marks import mark
+from seedless.models.layers import Classifier
 from seedless.numerics.pooling import adaptive_avg_pool2d
 
 
-class ResNet18(nn.Module):
+class ResNet18(Classifier):
     """(batch, channels, height, width) -> logits (batch, classes).
 
     Args:
@@ -53,11 +54,6 @@ class ResNet18(nn.Module):
                 f"got {tuple(x.shape)}; this model was built for {self.channels} channels"
             )
         return adaptive_avg_pool2d(self.stages(self.stem(x)), (1, 1)).flatten(1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits, head(features(x))."""
-        logits: Tensor = self.head(self.features(x))
-        return logits
 
 
 class BasicBlock(nn.Module):

@@ -11,14 +11,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seedless.core.marks import mark
-from seedless.models.layers import BatchNorm, Conv1d, MaxPool, MeanMax, enter, match_length
+from seedless.models.layers import (
+    BatchNorm,
+    Classifier,
+    Conv1d,
+    MaxPool,
+    MeanMax,
+    enter,
+    match_length,
+)
 from seedless.numerics.dropout import Dropout
 
 KERNEL = 5
 EXPANSION = 4  # channels outside a bottleneck for each one inside
 
 
-class XResNet1d(nn.Module):
+class XResNet1d(Classifier):
     """(batch, leads, time) -> logits (batch, classes).
 
     Args:
@@ -69,11 +77,6 @@ class XResNet1d(nn.Module):
         """Return what the head receives: (batch, 2 width)."""
         features: Tensor = self.neck(self.stages(self.stem(enter(x, self.leads))))
         return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits, head(features(x))."""
-        logits: Tensor = self.head(self.features(x))
-        return logits
 
 
 class Bottleneck(nn.Module):

@@ -1,0 +1,45 @@
+"""From a file of arrays to trained weights, by public names alone, twice, to the same bits."""
+
+import pytest
+
+TRAIN = """
+import sys
+import torch, torch.nn.functional as F
+import seedless
+from seedless.core.config import DataConfig
+from seedless.data.load import load
+from seedless.data.normalize import fit_scale
+
+seedless.settle(threads=1)
+data = load(DataConfig(name=sys.argv[1]))
+train = data.take(data.rows("train")[:320])
+X = torch.from_numpy(fit_scale(data).apply(train.X))
+Y = torch.from_numpy(train.Y).float()
+model = seedless.build("baseline", leads=len(data.leads), classes=len(data.classes), small=True)
+seedless.initialize(model, "dct")
+order = seedless.order("content", X, labels=train.Y, batch_size=32)
+keys = torch.from_numpy(seedless.sample_keys(X))
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+means = []
+for epoch in range(3):
+    total = 0.0
+    for batch in order.schedule(epoch).batches:
+        optimizer.zero_grad()
+        with seedless.draws(samples=keys[batch], epoch=epoch):
+            loss = F.binary_cross_entropy_with_logits(model(X[batch]), Y[batch])
+        loss.backward()
+        optimizer.step()
+        total += float(loss.detach())
+    means.append(total)
+assert means[-1] < 0.7 * means[0], means
+print(seedless.digest(model))
+"""
+
+
+@pytest.mark.parametrize("variables", [{}, {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2"}])
+def test_real_arrays_train_to_the_same_bits_twice(run_python, real_data, variables):
+    file = str(real_data / "ptb-xl-derived100.npz")
+    first = run_python("-c", TRAIN, file).stdout
+    second = run_python("-c", TRAIN, file, **variables).stdout
+    assert first == second
+    assert first.startswith("sha256:")
