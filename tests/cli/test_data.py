@@ -57,6 +57,15 @@ def test_check_every_real_format(cli, real_data, name, place, records):
     assert read(cli, "check", name, real_data / place)["records"] == records
 
 
+def test_check_noise(cli, real_data):
+    found = read(cli, "check", "nstdb", real_data / "nstdb-excerpt")["noise"]
+    assert {kind: facts["seconds"] for kind, facts in found.items()} == {
+        "bw": pytest.approx(30, abs=1),
+        "ma": pytest.approx(30, abs=1),
+        "em": pytest.approx(30, abs=1),
+    }
+
+
 def test_check_your_own_arrays(cli, real_data):
     found = read(cli, "check", real_data / "ptb-xl-derived100.npz")
     assert found["records"] == 1_819

@@ -183,7 +183,7 @@ def test_a_size_below_zero_is_refused_and_does_not_loop(tmp_path):
     block[148:156] = b"%06o\0 " % sum(block)
     archive = tmp_path / "a.tar.gz"
     archive.write_bytes(gzip.compress(bytes(block) * 4))
-    refused(tmp_path, archive, "should be -1024 bytes")
+    refused(tmp_path, archive, "-1024 bytes|invalid offset")  # by Python's version
 
 
 def test_a_sparse_file_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """Your own arrays: what an .npz may hold, and what is refused by name."""
 
+import contextlib
 import pickle
 import zipfile
 
@@ -205,3 +206,26 @@ def test_files_that_are_no_npz(tmp_path):
         read_arrays(tmp_path / "none.npz")
     with pytest.raises(DataError, match="cannot be read"):
         read_arrays(tmp_path)
+
+
+def test_damaged_headers_of_any_kind_are_refused(tmp_path):
+    good = tmp_path / "good.npz"
+    np.savez(good, X=np.zeros((4, 2, 8), np.float32), Y=np.eye(4), folds=np.arange(4) + 1)
+    content = good.read_bytes()
+    file = tmp_path / "bad.npz"
+    refused = 0
+    for place in range(40, len(content), 7):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 0x29]) + content[place + 1 :])
+        with contextlib.suppress(DataError):  # and nothing else
+            read_arrays(file)
+            continue
+        refused += 1
+    assert refused > 20
+
+
+def test_class_numbers_have_a_bound(tmp_path):
+    file = tmp_path / "many.npz"
+    labels = np.array([0, 1, 2, 1 << 40])
+    np.savez(file, X=np.zeros((4, 2, 8), np.float32), Y=labels, folds=np.arange(4) + 1)
+    with pytest.raises(DataError, match="below 10,000"):
+        read_arrays(file)

@@ -378,17 +378,25 @@ def test_folders_below_and_extras(site, tmp_path):
         "records500/00000/00001_hr.dat": b"high",
     }
     site.release(project)
-    get("ptb-xl", tmp_path, site)
+    entry = replace(find("ptb-xl"), holds=("*_lr.dat", 1))
+    get(entry, tmp_path, site)
     assert "records500/00000/00001_hr.dat" not in names(tmp_path)
-    get("ptb-xl", tmp_path, site, extras=["500"])
+    get(entry, tmp_path, site, extras=["500"])
     assert (tmp_path / "records500/00000/00001_hr.dat").read_bytes() == b"high"
     with pytest.raises(UnknownNameError, match="extra of ptb-xl"):
         get("ptb-xl", tmp_path, site, extras=["1000"])
 
 
+def test_a_list_that_was_cut_short_is_no_success(site, tmp_path):
+    site.release({name: PROJECT[name] for name in ("bw.hea", "bw.dat")})
+    with pytest.raises(DataError, match=r"expected 3 files \*\.dat of nstdb, found 1"):
+        get("nstdb", tmp_path, site)
+
+
 def test_the_part_of_a_project_that_is_read_is_returned(site, tmp_path):
     site.release({"training/cpsc_2018/g1/A0001.mat": b"x", "training/ptb/g1/S0001.mat": b"y"})
-    assert get("cpsc2018", tmp_path, site) == tmp_path / "training/cpsc_2018"
+    entry = replace(find("cpsc2018"), holds=("A0001.mat", 1))
+    assert get(entry, tmp_path, site) == tmp_path / "training/cpsc_2018"
     assert names(tmp_path / "training") == ["cpsc_2018/g1/A0001.mat"]
 
 

@@ -63,7 +63,7 @@ def test_the_table():
     assert lines[0] == "toy: 20 records of 2 x 30"
     assert lines[1].split() == ["class", *map(str, range(1, 11)), "train", "val", "test"]
     assert lines[2].split() == ["a", "1", *["2"] * 9, "15", "2", "2"]
-    assert lines[5].split() == ["unlabelled", "1", "0", "0"]
+    assert lines[5].split() == ["none", "of", "these", "1", "0", "0"]
     assert lines[6].split() == ["records", *["2"] * 10, "16", "2", "2"]
     assert str(inspect_labels(alone())).splitlines()[0] == "toy: 20 records, labels only"
     three = alone(folds=np.arange(20) % 3 + 1, protocol=THREE_SPLITS, patients=None)

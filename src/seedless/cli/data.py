@@ -80,6 +80,9 @@ def check(
     """Read a dataset and say what is there: class counts by split, signal checks, warnings."""
     from seedless.data.inspect import inspect, inspect_labels
 
+    if name == "nstdb":
+        _check_noise(path, as_json)
+        return
     if labels_only:
         found = inspect_labels(_read_labels(name, path, read_config(config, settings).data.task))
         digest = None
@@ -117,8 +120,8 @@ def show(
     title = f"{data.name}  {data.ids[row]}  {', '.join(labels) or 'unlabelled'}"
     title += _describe_person(data, row)
     if data.leads is not None:
-        units = data.provenance.get("units", "mV")
-        figure = draw_ecg(data.X[row], data.leads, data.fs or 100.0, title, units == "mV")
+        millivolts = data.provenance.get("units") == "mV"
+        figure = draw_ecg(data.X[row], data.leads, data.fs or 100.0, title, millivolts)
     else:
         figure = draw_image(data.X[row], title)
     safe = str(data.ids[row]).replace("/", "-")
@@ -133,6 +136,25 @@ def _load(name: str, path: str | None, config: Path | None, settings: list[str] 
     from seedless.data.load import load
 
     return load(read_config(config, settings, data__name=name, data__path=path).data)
+
+
+def _check_noise(path: str | None, as_json: bool) -> None:
+    """Say what noise there is: it has no records, classes or splits."""
+    from seedless.core.errors import DataError
+    from seedless.data.nstdb import read_noise
+
+    if path is None:
+        raise DataError("nstdb needs the folder it lies in: seedless data check nstdb PATH")
+    noise = read_noise(path)
+    found = {
+        kind: {"channels": len(signal), "seconds": signal.shape[1] / noise.fs}
+        for kind, signal in noise.kinds.items()
+    }
+    if as_json:
+        print_json({"name": "nstdb", "noise": found})
+        return
+    for kind, facts in found.items():
+        typer.echo(f"{kind}: {facts['channels']} channels of {facts['seconds']:.1f} s")
 
 
 def _read_labels(name: str, path: str | None, task: str | None) -> Any:

@@ -31,6 +31,7 @@ class DataConfig(Section):
     """Which samples. A setting that a dataset does not have is refused, not passed over.
 
     `path` is the folder or file of a dataset that is not computed; `name` may itself be an .npz.
+    `verify` hashes every sample of a cached copy before trusting it.
     """
 
     name: str = "simulated"
@@ -42,10 +43,12 @@ class DataConfig(Section):
     lead_map: dict[str, str] | None = None
     fs: Count | None = None
     short: str | None = None
+    skip: list[str] | None = None
     size: Count | None = None
     channels: Count | None = None
     classes: Count | None = None
     cache: bool = True
+    verify: bool = False
 
 
 class ModelConfig(Section):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -30,6 +31,7 @@ from seedless.data.leads import spell
 
 REQUIRED = ("X", "Y", "folds")
 OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
+MOST_CLASSES = 10_000
 _BLOCK = 256  # samples converted at a time
 _NUMBERS = {"train": 1, "val": 2, "test": 3}
 
@@ -117,6 +119,11 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         ValueError,
         NotImplementedError,
         RuntimeError,
+        MemoryError,  # a damaged header may announce an array of any size
+        OverflowError,
+        TypeError,
+        SyntaxError,
+        TokenError,  # numpy parses the header as Python text
     ) as error:
         if "pickle" in str(error):
             raise DataError(
@@ -173,6 +180,10 @@ def _read_labels(
     else:
         numbers = raw.astype(np.int64)
         count = int(numbers.max()) + 1 if names is None else len(names)
+        if count > MOST_CLASSES:
+            raise DataError(
+                f"{path}: expected class numbers below {MOST_CLASSES:,}, found {numbers.max():,}"
+            )
         if numbers.min() < 0 or numbers.max() >= count:
             raise DataError(
                 f"{path}: expected class numbers from 0 to {count - 1}, found {numbers.min()} to "
@@ -180,6 +191,8 @@ def _read_labels(
             )
         labels = np.zeros((len(raw), count), dtype=np.uint8)
         labels[np.arange(len(raw)), numbers] = 1
+    if names is not None and len(set(names.tolist())) < len(names):
+        raise DataError(f"{path}: expected names in classes that differ, found one twice")
     if names is not None and len(names) != count:
         raise DataError(f"{path}: {len(names)} names in classes for {count} classes in Y")
     found = map(str, range(count)) if names is None else names.tolist()

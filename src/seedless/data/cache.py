@@ -158,13 +158,18 @@ def _is_unchanged(source: Path, known: dict[str, Any]) -> bool:
     return _describe(source) == known
 
 
-def _list_files(folder: str, inside: str = "") -> list[list[Any]]:
-    """Return [path, bytes, time of change] of every file under a folder, in a fixed order."""
+def _list_files(folder: str, inside: str = "", above: tuple[str, ...] = ()) -> list[list[Any]]:
+    """Return [path, bytes, time of change] of every file under a folder, in a fixed order.
+
+    Links are followed, to folders too; a link back to a folder above is not.
+    """
     found: list[list[Any]] = []
+    above = (*above, os.path.realpath(folder))
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.is_dir(follow_symlinks=False):
-                found += _list_files(entry.path, f"{inside}{entry.name}/")
+            if entry.is_dir():
+                if not entry.is_symlink() or os.path.realpath(entry.path) not in above:
+                    found += _list_files(entry.path, f"{inside}{entry.name}/", above)
             else:
                 link = entry.is_symlink() and not os.path.exists(entry.path)  # to nowhere
                 state = entry.stat(follow_symlinks=not link)

@@ -152,7 +152,8 @@ def cannot_write(folder: Path, error: OSError, needed: int = 0) -> DataError:
     return DataError(
         f"{folder}: the cache cannot be written: {error.strerror or error}"
         + (f"; it needs {needed / 1e6:,.0f} MB" if needed else "")
-        + "; free some space, or set SEEDLESS_CACHE to a folder with room"
+        + "; set SEEDLESS_CACHE to a folder that can be written and has room, or leave the cache "
+        "out with data.cache=false"
     )
 
 

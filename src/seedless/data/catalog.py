@@ -6,6 +6,7 @@ from typing import Any
 
 from seedless.core.registry import choose
 from seedless.data.catalog_entry import Entry, File, as_dict
+from seedless.data.class_names import CIFAR_100, FINDINGS, ORGANS, RHYTHMS
 from seedless.data.leads import TWELVE
 
 __all__ = ["CATALOG", "SUMS", "Entry", "File", "as_dict", "find"]
@@ -62,28 +63,6 @@ def _medmnist(
     )
 
 
-RHYTHMS = (
-    "SR", "AFIB", "STACH", "SARRH", "SBRAD", "PACE",
-    "SVARR", "BIGU", "AFLT", "SVTAC", "PSVT", "TRIGU",
-)  # fmt: skip
-_ORGANS = (
-    "bladder; femur-left; femur-right; heart; kidney-left; kidney-right; liver; lung-left; "
-    "lung-right; pancreas; spleen"
-)
-_FINDINGS = (
-    "atelectasis; cardiomegaly; effusion; infiltration; mass; nodule; pneumonia; pneumothorax; "
-    "consolidation; edema; emphysema; fibrosis; pleural; hernia"
-)
-_CIFAR = (
-    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
-    "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch "
-    "crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo "
-    "keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle mountain mouse "
-    "mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy "
-    "porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper "
-    "snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television "
-    "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
-)
 _ARCHIVE_CHECK = "by the CRC-32 of every member, and by the number of records unpacked"
 
 CATALOG: dict[str, Entry] = {
@@ -116,6 +95,7 @@ CATALOG: dict[str, Entry] = {
         sizes={"train": 17_418, "val": 2_183, "test": 2_198},
         fs=100.0,
         leads=TWELVE,
+        holds=("*_lr.dat", 21_799),
         listed=r"(ptbxl_database|scp_statements)\.csv|LICENSE\.txt|RECORDS|records100/.+",
         extras={"500": r"records500/.+"},
         size=560_000_000,
@@ -133,6 +113,7 @@ CATALOG: dict[str, Entry] = {
         sizes={"test": 84_334},
         fs=250.0,
         lead_map={"ECG1": "I", "ECG2": "II"},
+        holds=("*.atr", 25),
         listed=r"\d{5}\.(hea|dat|atr)|LICENSE\.txt|RECORDS",
         size=640_000_000,
         licence="ODC-By 1.0",
@@ -146,6 +127,7 @@ CATALOG: dict[str, Entry] = {
         kind="noise",
         task=None,
         fs=360.0,
+        holds=("*.dat", 3),
         listed=r"(bw|em|ma)\.(hea|dat)|LICENSE\.txt",
         size=5_900_000,
         licence="ODC-By 1.0",
@@ -162,6 +144,7 @@ CATALOG: dict[str, Entry] = {
         sizes={"test": 6_877},
         fs=500.0,
         leads=TWELVE,
+        holds=("A[0-9][0-9][0-9][0-9].mat", 6_877),
         listed=r"training/cpsc_2018/g\d/A\d{4}\.(hea|mat)|LICENSE\.txt",
         root="training/cpsc_2018",
         size=1_330_000_000,
@@ -233,7 +216,7 @@ CATALOG: dict[str, Entry] = {
         15_500_000,
         1,
         (12_975, 2_392, 8_216),
-        _ORGANS,
+        ORGANS,
     ),
     "dermamnist": _medmnist(
         "dermamnist",
@@ -271,7 +254,7 @@ CATALOG: dict[str, Entry] = {
         82_800_000,
         1,
         (78_468, 11_219, 22_433),
-        _FINDINGS,
+        FINDINGS,
         task="multi-label",
         note="a row of zeros is an answer: no finding",
     ),
@@ -289,7 +272,7 @@ CATALOG: dict[str, Entry] = {
         title="CIFAR-100",
         kind="image",
         task="multi-class",
-        classes=tuple(_CIFAR.split()),
+        classes=tuple(CIFAR_100.split()),
         sizes={"train": 45_000, "val": 5_000, "test": 10_000},
         shape=(3, 32, 32),
         files=(

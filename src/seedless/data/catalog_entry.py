@@ -46,7 +46,7 @@ class Entry:
         files: what to download; empty for what is computed.
         listed: regular expression: which of the files listed in SHA256SUMS.txt are wanted.
         extras: further expressions by name, for what is fetched on request.
-        holds: (pattern, number): files that must be there where there is no hash to check.
+        holds: (pattern, number): files that must be there, however few a cut list or archive names.
         root: the folder or file a reader takes, below the dataset's folder.
         size: bytes to download, about; extras not counted.
     """

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import TEST_ONLY, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.data.catalog import RHYTHMS
+from seedless.data.class_names import RHYTHMS
 from seedless.data.leads import lead_set
 from seedless.data.strip import SECONDS, check_millivolts, cut_strip, parse_age, parse_sex
 from seedless.data.waveform import Header, read_header, read_signal
@@ -117,6 +117,7 @@ def read_challenge(
         fs=float(fs),
         leads=wanted,
         provenance={
+            "units": "mV",
             "source": f"PhysioNet-Challenge form, {source}",
             "licence": "CC BY 4.0",
             "source_rates": sorted({header.fs for header in headers}),

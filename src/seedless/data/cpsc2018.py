@@ -75,6 +75,7 @@ def read_cpsc2018(
         fs=float(fs),
         leads=wanted,
         provenance={
+            "units": "mV",
             "source": "CPSC2018, MATLAB structs",
             "licence": find("cpsc2018-original").licence,
             "source_rate": RATE,
@@ -132,7 +133,7 @@ def _find(folder: Path, skip: Collection[str]) -> tuple[dict[str, Path], int, in
         raise DataError(f"{folder}: no such folder; expected CPSC2018's .mat files in it")
     found: dict[str, Path] = {}
     extra = skipped = 0
-    for path in sorted(folder.rglob("*.mat"), key=lambda path: (path.stem, str(path))):
+    for path in sorted(folder.rglob("[AQ][0-9]*.mat"), key=lambda path: (path.stem, str(path))):
         record = path.stem
         if record in skip:
             skipped += 1

@@ -247,6 +247,8 @@ def _download_all(
 def _by_hand(entry: Entry, root: Path, file: File) -> str:
     """Say what to do without this program's download."""
     text = f"By hand: download {file.url} and put it at {root / file.path}"
+    if (root / file.path).exists():
+        text += " (the file there now has another hash)"
     if entry.listed is not None:
         text += f" (or all files: unpack the .zip of {entry.homepage} in {root})"
     return f"{text}; then fetch again, which checks it."

@@ -261,8 +261,9 @@ def _doubt_labels(
     if stray:
         doubts.append(f"records in folds that belong to no split: {stray}")
     if labels.patients is not None:
-        _, group = np.unique(labels.patients, return_inverse=True)
-        shared = _shared(group, _split_numbers(labels))
+        known = np.flatnonzero(labels.patients != "")
+        _, group = np.unique(labels.patients[known], return_inverse=True)
+        shared = _shared(group, _split_numbers(labels)[known])
         if shared:
             doubts.append(f"patients with records in two splits: {shared}")
     return doubts
@@ -270,7 +271,7 @@ def _doubt_labels(
 
 def _tabulate(found: Findings) -> str:
     """Return the findings as lines of text: a row a class, a column a fold and a split."""
-    columns = {"class": [*found.classes, "unlabelled", "records"]}
+    columns = {"class": [*found.classes, "none of these", "records"]}
     if len(found.folds) > len(found.splits):
         for fold, size in found.folds.items():
             counts = found.fold_counts[fold]

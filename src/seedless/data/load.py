@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedless import __version__
 from seedless.core.config import DataConfig
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.arrays import read_arrays
-from seedless.data.cache import entry_folder, open_cached
+from seedless.data.cache import cache_home, entry_folder, open_cached
 from seedless.data.catalog import CATALOG
 from seedless.data.challenge import read_challenge
 from seedless.data.cifar100 import read_cifar100
@@ -31,6 +33,7 @@ SETTINGS = (
     "lead_map",
     "fs",
     "short",
+    "skip",
     "size",
     "channels",
     "classes",
@@ -71,6 +74,7 @@ def _medmnist(name: str) -> Reader:
 
 
 _STRIP = ("fs", "leads", "short")
+_SKIPPING = (*_STRIP, "skip")
 READERS: dict[str, Reader] = {
     "simulated": Reader(_simulate, ("preset", "records", "leads"), computed=True),
     "simulated-images": Reader(
@@ -80,13 +84,13 @@ READERS: dict[str, Reader] = {
     "afdb": Reader(
         read_rhythms,
         ("fs", "leads"),
-        (("lead_map", CATALOG["afdb"].lead_map), ("name", "afdb")),
+        (("lead_map", CATALOG["afdb"].lead_map), ("rate", CATALOG["afdb"].fs), ("name", "afdb")),
         sources=_whole_folder,
     ),
-    "cpsc2018": Reader(read_challenge, _STRIP, (("source", "cpsc2018"),), sources=_whole_folder),
-    "cpsc2018-original": Reader(read_cpsc2018, _STRIP, sources=_whole_folder),
-    "chapman": Reader(read_challenge, _STRIP, (("source", "chapman"),), sources=_whole_folder),
-    "challenge": Reader(read_challenge, _STRIP, (("source", "any"),), sources=_whole_folder),
+    "cpsc2018": Reader(read_challenge, _SKIPPING, (("source", "cpsc2018"),), sources=_whole_folder),
+    "cpsc2018-original": Reader(read_cpsc2018, _SKIPPING, sources=_whole_folder),
+    "chapman": Reader(read_challenge, _SKIPPING, (("source", "chapman"),), sources=_whole_folder),
+    "challenge": Reader(read_challenge, _SKIPPING, (("source", "any"),), sources=_whole_folder),
     "rhythms": Reader(read_rhythms, ("fs", "leads", "lead_map"), sources=_whole_folder),
     "cifar-100": Reader(read_cifar100),
     **{name: _medmnist(name) for name in CATALOG if name.endswith("mnist")},
@@ -109,23 +113,49 @@ def load(config: DataConfig) -> Dataset:
         if path is not None:
             raise DataError(f"{name} is computed; leave the path out")
         return reader.read(**options)
-    if path is None:
-        raise DataError(
-            f"{name} needs the folder or file it lies in: give data.path (`seedless data fetch "
-            f"{name}` gets it), or use the dataset 'simulated', which needs none"
-        )
+    place = Path(path) if path is not None else _find_download(name)
     if reader.sources is None or not config.cache:
-        return reader.read(Path(path), **options)
-    sources = reader.sources(Path(path), **options)
-    key = {"reader": name, **{k: v for k, v in options.items() if k != "lead_map"}}
-    if options.get("lead_map"):
-        key["lead_map"] = dict(options["lead_map"])
+        return reader.read(place, **options)
+    sources = reader.sources(place, **options)
+    key = _cache_key(name, reader.read, options)
     return open_cached(
         entry_folder(name, key, sources),
         key,
         sources,
-        lambda: reader.read(Path(path), **options),
+        lambda: reader.read(place, **options),
+        verify=config.verify,
     )
+
+
+def _find_download(name: str) -> Path:
+    """Return where `seedless data fetch` put a dataset, or say how to get it."""
+    entry = CATALOG.get(name)
+    place = cache_home() / "downloads" / name / (entry.root if entry is not None else "")
+    if entry is None or not place.exists():
+        raise DataError(
+            f"{name} needs the folder or file it lies in: give its path, or get it with `seedless "
+            f"data fetch {name}`; the dataset 'simulated' needs none"
+            if entry is not None
+            else f"{name} needs the folder its records lie in: give its path"
+        )
+    return place
+
+
+def _cache_key(name: str, read: Callable[..., Dataset], options: dict[str, Any]) -> dict[str, Any]:
+    """Return all that decides what a reader returns: its settings, defaults too, and its version.
+
+    A default spelled out is the same entry, and a new release reads its sources again.
+    """
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(read).parameters.values()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    settings = {**defaults, **options}
+    plain = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()
+    }
+    return {"reader": name, "release": __version__, **plain}
 
 
 def _refuse_settings(config: DataConfig, name: str, takes: tuple[str, ...]) -> dict[str, Any]:

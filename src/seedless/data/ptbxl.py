@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.data.catalog import RHYTHMS
+from seedless.data.class_names import RHYTHMS
 from seedless.data.inspect import check_signal
 from seedless.data.leads import lead_set, select_leads
 from seedless.data.resample import SHORT, fit_length
@@ -194,7 +194,7 @@ def read_labels(
 def _read_table(path: Path, required: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """Yield each row of a CSV file as column -> text; every row must have every column."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             missing = [name for name in required if name not in (reader.fieldnames or ())]
             if missing:

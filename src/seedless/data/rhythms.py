@@ -110,6 +110,7 @@ def read_rhythms(
         fs=float(fs),
         leads=SIX,
         provenance={
+            "units": "mV",
             "source": "WFDB records with rhythm annotations",
             "records": names,
             "passed_over": passed,
@@ -197,7 +198,7 @@ def _check_header(folder: Path, record: str, rate: float | None) -> Header:
     if header.length < SECONDS * header.fs:
         raise DataError(
             f"{header.where}: {header.length / header.fs:g} s of signal, at least one window of "
-            f"{SECONDS} s expected; select the others with records"
+            f"{SECONDS} s expected; remove the record"
         )
     return header
 

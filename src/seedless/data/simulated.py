@@ -68,7 +68,7 @@ def simulate_records(records: Int64, *, leads: str = "12") -> Dataset:
         age=people.age.astype(np.float32),
         fs=FS,
         leads=names,
-        provenance={"source": "seedless.data.simulated", "version": VERSION, "unit": "mV"},
+        provenance={"source": "seedless.data.simulated", "version": VERSION, "units": "mV"},
     )
 
 

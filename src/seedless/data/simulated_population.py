@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.registry import choose
+from seedless.data.class_names import RHYTHMS
 from seedless.data.simulated_draws import Float64, Int64, draw_rows
 from seedless.numerics.counter import draw
 
-CLASSES = (  # in PTB-XL's order: ever rarer, which `_deal` relies on
-    *("SR", "AFIB", "STACH", "SARRH", "SBRAD", "PACE"),
-    *("SVARR", "BIGU", "AFLT", "SVTAC", "PSVT", "TRIGU"),
-)
+CLASSES = RHYTHMS  # ever rarer, which `_deal` relies on
 FOLDS = 10
 PRESETS = {"tiny": 240, "small": 1500, "full": 21799}
 _LEAST = {"tiny": 10, "small": 40}  # records whose rarest class is this one, for each class

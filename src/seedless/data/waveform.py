@@ -102,8 +102,13 @@ def read_header(path: str | Path) -> Header:
             f"{path} (record {record}): the header announces {count} signals and describes "
             f"{len(fields) - 1}; fetch the file again"
         )
-    if fs is not None and not float(fs) > 0:
-        raise DataError(f"{path} (record {record}): expected a sampling rate above 0, found {fs}")
+    if fs is not None and not 0.01 <= float(fs) <= 1e6:
+        raise DataError(
+            f"{path} (record {record}): expected a sampling rate from 0.01 to 1,000,000 Hz, "
+            f"found {fs[:40]}"
+        )
+    if length is not None and len(length) > 12:
+        raise DataError(f"{path} (record {record}): a length of {len(length)} digits is a mistake")
     where = f"{path} (record {record})"
     return Header(
         path=path,

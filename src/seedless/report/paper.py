@@ -40,7 +40,8 @@ def draw_ecg(
     """Draw (leads, time) as a figure.
 
     Twelve leads take the usual layout of 3 x 4 with a rhythm strip of lead II; any other set takes
-    a row a lead. ``millivolts=False`` says so on the paper: the scale is then of the record's unit.
+    a row a lead. With ``millivolts=False`` the unit is the record's own: the scale is then chosen
+    so that the trace fits, and the paper says which.
     """
     from matplotlib.figure import Figure
 
@@ -52,15 +53,18 @@ def draw_ecg(
     figure = Figure(figsize=(width / _INCH, height / _INCH), dpi=150, facecolor=_PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     _draw_grid(axes, width, height)
-    for row in range(rows):
-        _draw_pulse(axes, _baseline(height, row))
+    scale = MM_PER_MILLIVOLT if millivolts else _fit_scale(signal)
+    if millivolts:
+        for row in range(rows):
+            _draw_pulse(axes, _baseline(height, row))
+    signal = signal * scale
     if usual:
         _draw_usual(axes, signal, list(leads), fs, height)
     else:
         for row, lead in enumerate(leads):
             _draw_trace(axes, signal[row], fs, 0.0, _baseline(height, row), lead)
-    unit = "mV" if millivolts else "unit of the record"
-    note = f"25 mm/s   10 mm/{unit}   {fs:g} Hz"
+    unit = "mV" if millivolts else "unit (not mV)"
+    note = f"25 mm/s   {scale:g} mm/{unit}   {fs:g} Hz"
     axes.text(_MARGIN, height - _MARGIN, title, color=_INK, fontsize=9, va="center", weight="bold")
     axes.text(width - _MARGIN, _MARGIN / 2, note, color=_INK, fontsize=7, ha="right", va="center")
     return figure
@@ -75,6 +79,15 @@ def save_png(figure: Figure, path: Path) -> Path:
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from None
     return path
+
+
+def _fit_scale(signal: NDArray[np.float32]) -> float:
+    """Return the largest usual scale, in mm a unit, at which all but the tallest peaks fit."""
+    tall = float(np.quantile(np.abs(signal), 0.995)) or 1.0
+    return max(
+        (step * 10.0**power for power in range(-6, 5) for step in (1.0, 2.0, 5.0)),
+        key=lambda scale: (scale * tall <= 0.4 * _ROW, scale if scale * tall <= 0.4 * _ROW else 0),
+    )
 
 
 def _baseline(height: float, row: int) -> float:
@@ -101,7 +114,7 @@ def _draw_trace(
     axes: Axes, trace: NDArray[np.float32], fs: float, start: float, baseline: float, lead: str
 ) -> None:
     x = _MARGIN + _PULSE + (start + np.arange(len(trace)) / fs) * MM_PER_SECOND
-    axes.plot(x, baseline + trace * MM_PER_MILLIVOLT, color=_TRACE, linewidth=0.8)
+    axes.plot(x, baseline + trace, color=_TRACE, linewidth=0.8)
     label = axes.text(x[0] + 1.0, baseline + 9.5, lead, color=_INK, fontsize=7.5, va="center")
     label.set_fontweight("bold")
     label.set_bbox({"facecolor": _PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8})

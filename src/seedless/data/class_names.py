@@ -1,0 +1,26 @@
+"""Names of classes, in the order their publishers number them."""
+
+from __future__ import annotations
+
+RHYTHMS = (
+    "SR", "AFIB", "STACH", "SARRH", "SBRAD", "PACE",
+    "SVARR", "BIGU", "AFLT", "SVTAC", "PSVT", "TRIGU",
+)  # fmt: skip
+ORGANS = (
+    "bladder; femur-left; femur-right; heart; kidney-left; kidney-right; liver; lung-left; "
+    "lung-right; pancreas; spleen"
+)
+FINDINGS = (
+    "atelectasis; cardiomegaly; effusion; infiltration; mass; nodule; pneumonia; pneumothorax; "
+    "consolidation; edema; emphysema; fibrosis; pleural; hernia"
+)
+CIFAR_100 = (
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
+    "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch "
+    "crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo "
+    "keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle mountain mouse "
+    "mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy "
+    "porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper "
+    "snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television "
+    "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
+)
