@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from seedless.core.version import __version__
+
 if TYPE_CHECKING:
     from seedless.core.digest import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from seedless.numerics.dropout import Dropout, draws
     from seedless.numerics.environment import settle
     from seedless.ordering import make_order as order
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Dropout": ("seedless.numerics.dropout", "Dropout"),
@@ -38,6 +38,7 @@ _HOMES = {
 __all__ = [
     "Dropout",
     "SeedlessError",
+    "__version__",
     "basis",
     "build",
     "digest",
@@ -61,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return list(__all__)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedless import __version__
 from seedless.core.config import DataConfig
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
+from seedless.core.version import __version__
 from seedless.data.arrays import read_arrays
 from seedless.data.cache import cache_home, entry_folder, open_cached
 from seedless.data.catalog import CATALOG
