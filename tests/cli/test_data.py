@@ -37,6 +37,14 @@ def test_check_the_whole_label_table(cli, real_data):
     assert found["counts"]["test"]["TRIGU"] == 2
 
 
+def test_a_folder_of_several_label_tables_asks_which(cli, real_data):
+    done = cli("check", "ptb-xl", real_data / "ptb-xl", "--labels-only", check=False)
+    assert done.returncode == 2
+    assert "ptbxl_database.first520rows.csv" in done.stderr
+    table = real_data / "ptb-xl" / "ptbxl_database.first520rows.csv"
+    assert read(cli, "check", "ptb-xl", table, "--labels-only")["records"] == 521
+
+
 def test_check_real_records(cli, real_data):
     done = cli("check", "ptb-xl", real_data / "ptb-xl-sample", "--json")
     assert json.loads(done.stdout)["records"] == 150

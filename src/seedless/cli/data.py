@@ -167,7 +167,13 @@ def _read_labels(name: str, path: str | None, task: str | None) -> Any:
             "--labels-only reads PTB-XL's table: seedless data check ptb-xl FILE.csv --labels-only"
         )
     table = Path(path)
-    table = table / "ptbxl_database.csv" if table.is_dir() else table
+    if table.is_dir():
+        tables = sorted(table.glob("ptbxl_database*.csv"))
+        whole = table / "ptbxl_database.csv"
+        if whole not in tables and len(tables) > 1:
+            names = ", ".join(file.name for file in tables)
+            raise DataError(f"{table}: several tables, {names}; give the one to read as PATH")
+        table = whole if whole in tables or not tables else tables[0]
     return read_labels(table, task=task or "rhythm")
 
 

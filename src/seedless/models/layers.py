@@ -13,8 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from seedless.core.errors import ModelError
-from seedless.numerics.convolution import conv1d, depthwise_conv1d
-from seedless.numerics.pooling import adaptive_avg_pool1d, avg_pool1d, max_pool1d
+from seedless.numerics.ops import (
+    adaptive_avg_pool1d,
+    avg_pool1d,
+    conv1d,
+    depthwise_conv1d,
+    max_pool1d,
+)
 
 
 def enter(x: Tensor, leads: int) -> Tensor:
