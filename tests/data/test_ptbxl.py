@@ -8,8 +8,10 @@ import pytest
 
 from seedless.core.dataset import TEN_FOLDS
 from seedless.core.errors import DataError, UnknownNameError
+from seedless.data.class_names import RHYTHMS
 from seedless.data.inspect import inspect_labels
-from seedless.data.ptbxl import RHYTHMS, list_sources, read_labels, read_ptbxl
+from seedless.data.ptbxl import list_sources, read_ptbxl
+from seedless.data.ptbxl_labels import read_labels
 from tests.data.test_waveform import change, write
 
 # Published for v1.0.3, one row a split, in the order of RHYTHMS.
@@ -186,7 +188,10 @@ def test_codes_without_a_statement_are_counted(folder):
         ((",9,1,300,", ",9,1,"), "line 3: expected 8 columns"),
         (("records100/2_lr", "../2_lr"), "ecg_id 2: expected a path inside"),
         (("records100/2_lr", "/etc/2_lr"), "ecg_id 2: expected a path inside"),
-        (("records100/2_lr", "records100/4_lr"), "4_lr.hea: no such header file"),
+        (
+            ("records100/2_lr", "records100/4_lr"),
+            "2 of 6 record files are missing: records100/4_lr.hea",
+        ),
     ],
 )
 def test_a_damaged_table(folder, change_of, message):

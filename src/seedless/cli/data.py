@@ -160,7 +160,7 @@ def _check_noise(path: str | None, as_json: bool) -> None:
 def _read_labels(name: str, path: str | None, task: str | None) -> Any:
     """Read PTB-XL's label table alone: a CSV file, or the folder that holds ptbxl_database.csv."""
     from seedless.core.errors import DataError
-    from seedless.data.ptbxl import read_labels
+    from seedless.data.ptbxl_labels import read_labels
 
     if name != "ptb-xl" or path is None:
         raise DataError(
