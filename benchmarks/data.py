@@ -20,7 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import RESULTS, take_turns, update_readme, write_results
+from benchmarks.measure import (
+    RESULTS,
+    describe_environment,
+    take_turns,
+    update_readme,
+    write_results,
+)
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.data.cache import open_cached
 from seedless.data.waveform import read_header, read_signal
@@ -112,7 +118,8 @@ def summarize(results: dict[str, dict[str, Any]]) -> str:
         f"PTB-XL's format is read {reading['times faster']:.0f} times as fast as by `wfdb.rdsamp` "
         f"({reading['records']} real records). A cache of 20,000 records of\n12 x 1000 opens in "
         f"{opening['seconds']:.2f} s, its 43,598 source files checked, with "
-        f"{opening['resident MB']:.0f} MB resident ([results](benchmarks/results/data.json))."
+        f"{opening['resident MB']:.0f} MB resident ([results](benchmarks/results/data.json);\n"
+        f"{describe_environment()})."
     )
 
 

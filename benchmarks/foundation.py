@@ -21,7 +21,12 @@ import torch
 from torch import Tensor, nn
 
 import seedless
-from benchmarks.measure import take_turns, update_readme, write_results
+from benchmarks.measure import (
+    describe_environment,
+    take_turns,
+    update_readme,
+    write_results,
+)
 from seedless.models.layers import Conv1d
 from seedless.numerics.counter import draw
 from seedless.numerics.environment import settle
@@ -140,6 +145,7 @@ def tabulate(results: dict[str, Any]) -> str:
     for name, seconds in results["convolutions"].items():
         ours, theirs = 1e3 * seconds["ours"], 1e3 * seconds["nn.Conv1d"]
         lines.append(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |")
+    lines += ["", f"Measured on {describe_environment()}."]
     return "\n".join(lines)
 
 

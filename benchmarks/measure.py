@@ -43,3 +43,11 @@ def update_readme(mark: str, text: str) -> None:
     before, rest = readme.read_text().split(f"<!-- {mark} -->")
     after = rest.split(f"<!-- /{mark} -->")[1]
     readme.write_text(f"{before}<!-- {mark} -->\n{text}\n<!-- /{mark} -->{after}")
+
+
+def describe_environment() -> str:
+    """Return the machine in a few words, for the sentence beside a figure."""
+    found = capture()
+    cpu, torch = found["cpu"], found["packages"]["torch"]
+    threads = found["threads"]["intraop"]
+    return f"{cpu['model']}, {cpu['capability']}, {threads} threads, torch {torch}"

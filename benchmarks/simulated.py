@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import seedless
-from benchmarks.measure import update_readme, write_results
+from benchmarks.measure import describe_environment, update_readme, write_results
 from seedless.core.dataset import Dataset
 from seedless.data.normalize import Scale, fit_scale
 from seedless.data.simulated import simulate_ecg, simulate_records
@@ -150,7 +150,8 @@ def summarize(results: dict[str, Any]) -> str:
         f"(1,500 simulated records, {results['ecg']['train']['records']:,} of them for training), "
         f"reaches a macro AUC of\n{test['macro_auc']:.3f} on its {test['records']} test records "
         f"and {strangers['macro_auc']:.3f} on {strangers['records']:,} others "
-        "([results](benchmarks/results/simulated.json)):\nneither trivial nor hopeless, as it was "
+        "([results](benchmarks/results/simulated.json);\n"
+        f"{describe_environment()}):\nneither trivial nor hopeless, as it was "
         f"tuned to be. {results['speed']['records_per_second']:,.0f} records are made a second."
     )
 

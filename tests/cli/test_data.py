@@ -136,6 +136,7 @@ def test_show_an_image_and_a_record_by_id(cli, real_data, tmp_path):
         ),
         (["show", "simulated", "--record", "x", "--set", "data.preset=tiny"], "no record 'x'"),
         (["fetch", "ptb-lx"], "did you mean 'ptb-xl'"),
+        (["show", "nstdb", "."], "nstdb is noise"),
     ],
 )
 def test_bad_input_ends_in_one_message_and_exit_code_2(cli, arguments, message):

@@ -48,6 +48,14 @@ def test_place_in_the_batch_does_not_matter_but_epoch_and_sample_do():
     assert torch.equal(crop_and_flip(x, samples=KEYS, epoch=torch.tensor(1), padding=2), whole)
 
 
+def test_negative_control_keys_by_position_see_the_order():
+    x, order, places = images(), torch.arange(63, -1, -1), torch.arange(64)
+    whole = crop_and_flip(x, samples=places, epoch=1, padding=2)
+    assert not torch.equal(
+        crop_and_flip(x[order], samples=places, epoch=1, padding=2), whole[order]
+    )
+
+
 def test_no_padding_and_no_flip_is_the_identity():
     x = images()
     assert torch.equal(crop_and_flip(x, samples=KEYS, epoch=3, padding=0, flip=False), x)

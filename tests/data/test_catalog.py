@@ -61,7 +61,7 @@ def test_medmnist(name):
     assert entry.shape == (channels, 28, 28)
     assert len(entry.classes) == classes
     assert tuple(entry.sizes.values()) == sizes
-    assert entry.urls == (f"https://zenodo.org/records/10519652/files/{name}.npz?download=1",)
+    assert entry.files[0].url == f"https://zenodo.org/records/10519652/files/{name}.npz?download=1"
     assert entry.task == ("multi-label" if name == "chestmnist" else "multi-class")
 
 

@@ -14,14 +14,12 @@ from seedless.core.dataset import TEST_ONLY
 from seedless.core.errors import DataError
 from seedless.data.catalog import find
 from seedless.data.leads import SIX
-from seedless.data.rhythm_spans import Span, label_windows
+from seedless.data.rhythm_spans import Span, label_windows, rhythm_seconds
 from seedless.data.rhythms import (
-    MITDB_LEAD_MAP,
     count_windows,
     iterate_windows,
     list_records,
     read_rhythms,
-    rhythm_seconds,
 )
 
 with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
@@ -29,6 +27,7 @@ with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
     import wfdb
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:wfdb")
+MITDB_LEAD_MAP = {"MLII": "II", "V1": "I", "V2": "I", "V4": "I", "V5": "I"}  # stand-ins
 RECORDS = {
     "mitdb": ("100", "203", "221"),
     "cpsc2021": (

@@ -43,3 +43,38 @@ def test_real_arrays_train_to_the_same_bits_twice(run_python, real_data, variabl
     second = run_python("-c", TRAIN, file, **variables).stdout
     assert first == second
     assert first.startswith("sha256:")
+
+
+# Each takes one mechanism away, and must let two processes part.
+SABOTAGE = {
+    "order": ("order.schedule(epoch).batches", "torch.randperm(320).split(32)"),
+    "initialization": ('seedless.initialize(model, "dct")', "restart(model)"),
+    "dropout": ("optimizer = torch", "forget(model)\noptimizer = torch"),
+}
+HELP = """
+import torch
+def restart(model):
+    for module in model.modules():
+        getattr(module, "reset_parameters", lambda: None)()
+def forget(model):
+    for name, module in model.named_children():
+        if type(module).__name__ == "Dropout":
+            setattr(model, name, torch.nn.Dropout(module.p))
+        forget(module)
+"""
+
+
+@pytest.mark.parametrize("mechanism", SABOTAGE)
+def test_negative_control_without_a_mechanism_two_runs_part(run_python, real_data, mechanism):
+    old, new = SABOTAGE[mechanism]
+    assert old in TRAIN
+    script = HELP + TRAIN.replace(old, new)
+    file = str(real_data / "ptb-xl-derived100.npz")
+    digests = {run_python("-c", "import torch; torch.seed()\n" + script, file).stdout for _ in "ab"}
+    assert len(digests) == 2
+
+
+def test_another_thread_count_is_another_arithmetic(run_python, real_data):
+    file = str(real_data / "ptb-xl-derived100.npz")
+    one = run_python("-c", TRAIN, file).stdout
+    assert run_python("-c", TRAIN.replace("threads=1", "threads=2"), file).stdout != one

@@ -39,6 +39,12 @@ def test_position_in_the_batch_does_not_matter():
     assert torch.equal(split, whole)
 
 
+def test_negative_control_keys_by_position_see_the_split():
+    x = torch.ones(4, 33)
+    halves = [drop(half, samples=torch.arange(2)) for half in (x[:2], x[2:])]
+    assert not torch.equal(torch.cat(halves), drop(x, samples=torch.arange(4)))
+
+
 def test_sample_epoch_and_layer_each_change_the_mask():
     shape = torch.Size([1, 256])
     masks = [

@@ -16,7 +16,10 @@ app = typer.Typer(help="Datasets: list, fetch, check, show.", no_args_is_help=Tr
 
 Name = Annotated[str, typer.Argument(help="A name of `seedless data list`, or an .npz file.")]
 Place = Annotated[
-    str | None, typer.Argument(metavar="PATH", help="Its folder or file; none if it is computed.")
+    str | None,
+    typer.Argument(
+        metavar="PATH", help="Its folder or file; none if it is computed, or was fetched."
+    ),
 ]
 
 
@@ -45,7 +48,7 @@ def list_datasets(as_json: AsJson = False) -> None:
 def fetch_dataset(
     name: Annotated[str, typer.Argument(help="A name of `seedless data list`.")],
     to: Annotated[
-        Path | None, typer.Option(help="Folder to put it into. [default: the cache's own]")
+        Path | None, typer.Option(help="Folder to put it into; the cache's own if none.")
     ] = None,
     extra: Annotated[
         list[str] | None, typer.Option(help="More of it, such as 500 for PTB-XL at 500 Hz.")
@@ -105,7 +108,9 @@ def show(
         str | None, typer.Option("--class", help="Show a record of this class.")
     ] = None,
     record: Annotated[str | None, typer.Option(help="Show the record of this id.")] = None,
-    out: Annotated[Path | None, typer.Option(help="PNG to write. [default: NAME-ID.png]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="PNG to write; NAME-ID.png here if none.")
+    ] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -140,12 +145,10 @@ def _load(name: str, path: str | None, config: Path | None, settings: list[str] 
 
 def _check_noise(path: str | None, as_json: bool) -> None:
     """Say what noise there is: it has no records, classes or splits."""
-    from seedless.core.errors import DataError
+    from seedless.data.load import find_download
     from seedless.data.nstdb import read_noise
 
-    if path is None:
-        raise DataError("nstdb needs the folder it lies in: seedless data check nstdb PATH")
-    noise = read_noise(path)
+    noise = read_noise(path if path is not None else find_download("nstdb"))
     found = {
         kind: {"channels": len(signal), "seconds": signal.shape[1] / noise.fs}
         for kind, signal in noise.kinds.items()

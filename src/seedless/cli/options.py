@@ -17,7 +17,7 @@ ConfigFile = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, such as init.seed=3."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting: section.key=value."),
 ]
 
 

@@ -172,6 +172,7 @@ def _read_tar(archive: Path, allowed: int) -> Iterator[Member]:
 
     with gzip.open(archive, "rb") as unzipped:
         stream = _Forward(unzipped, archive, check)
+        # `_Forward` reads and seeks as far as tarfile needs; its type asks for a whole file.
         with tarfile.open(fileobj=stream, mode="r:") as file:  # type: ignore[call-overload]
             for member in file:
                 if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE) or (

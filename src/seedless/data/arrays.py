@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import TEN_FOLDS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
-from seedless.data.image_ids import digest_images, name_images
+from seedless.data.image_ids import digest_in_blocks, name_images
 from seedless.data.inspect import check_finite
 from seedless.data.leads import spell
 
@@ -70,7 +70,7 @@ def read_arrays(path: str | Path) -> Dataset:
     ids = _text(arrays, "ids", path)
     rows = [f"row {row}" for row in range(len(samples))] if ids is None else ids.tolist()
     check_finite(samples, rows, str(path))
-    content = digest_images(samples)
+    content = digest_in_blocks(samples)
     leads = _text(arrays, "leads", path)
     unused = [name for name in arrays if name not in REQUIRED + OPTIONAL]
     return Dataset(
@@ -117,7 +117,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         zlib.error,
         EOFError,
         ValueError,
-        NotImplementedError,
+        NotImplementedError,  # a compression this zipfile does not know
         RuntimeError,
         MemoryError,  # a damaged header may announce an array of any size
         OverflowError,

@@ -72,11 +72,6 @@ class Entry:
     homepage: str = ""
     note: str = ""
 
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Every address named here; those in SHA256SUMS.txt are not."""
-        return tuple(file.url for file in self.files)
-
 
 def as_dict(entry: Entry) -> dict[str, Any]:
     """Return an entry as plain values, for JSON."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.data.catalog import find
-from seedless.data.image_ids import digest_images, name_images
+from seedless.data.image_ids import digest_in_blocks, name_images
 
 ARCHIVE = "cifar-100-python.tar.gz"
 FOLDER = "cifar-100-python"
@@ -41,7 +41,7 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
         raise DataError(
             f"{path}: cannot hold out {validation} of {len(train)} training images for validation"
         )
-    digests, test_digests = digest_images(train), digest_images(test)
+    digests, test_digests = digest_in_blocks(train), digest_in_blocks(test)
     held = _smallest(digests, train_labels, validation)
     folds = np.full(len(train) + len(test), THREE_SPLITS["train"][0], dtype=np.int64)
     folds[held] = THREE_SPLITS["val"][0]
@@ -102,6 +102,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         # numpy 2 moved its module and kept the name that old pickles hold; neither is imported.
+        # `__reduce__` is typed as text or a tuple; an array's is a tuple, with the function first.
         reconstruct: Callable[..., Any] = np.empty(0).__reduce__()[0]  # type: ignore[assignment]
         allowed = {
             ("numpy.core.multiarray", "_reconstruct"): reconstruct,

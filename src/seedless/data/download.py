@@ -96,7 +96,7 @@ def download(job: Job) -> None:
     Where such a file was put together from several answers, it is fetched once more before the
     server is blamed.
     """
-    import pooch  # type: ignore[import-untyped]
+    import pooch
 
     def hand_over(_url: str, output: str, _pooch: Any) -> None:
         os.replace(job.part, output)

@@ -170,7 +170,7 @@ def read_sums(path: Path) -> list[tuple[str, str]]:
 
 def _is_there(root: Path, file: File) -> bool:
     """Whether a file is there with the right hash, or unpacked."""
-    import pooch  # type: ignore[import-untyped]
+    import pooch
 
     if file.unpack is not None and _is_unpacked(root, file):
         return True

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.digest import digest_samples
 
-_BLOCK = 4096  # images widened to 64 bits at a time
+_BLOCK = 4096  # samples widened to 64 bits at a time
 
 
-def digest_images(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the content digest of each image: (n, channels, height, width) -> (n, 32)."""
-    out = np.empty((len(images), 32), dtype=np.uint8)
-    for start in range(0, len(images), _BLOCK):
-        out[start : start + _BLOCK] = digest_samples(images[start : start + _BLOCK])
+def digest_in_blocks(samples: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return `digest_samples` of (n, ...) without widening all bytes at once: (n, 32)."""
+    out = np.empty((len(samples), 32), dtype=np.uint8)
+    for start in range(0, len(samples), _BLOCK):
+        out[start : start + _BLOCK] = digest_samples(samples[start : start + _BLOCK])
     return out
 
 

@@ -105,6 +105,8 @@ def load(config: DataConfig) -> Dataset:
             raise DataError(f"data.name is the file {name}; leave data.path out")
         _refuse_settings(config, name, ())
         return read_arrays(Path(name))
+    if name in CATALOG and CATALOG[name].kind == "noise":
+        raise DataError(f"{name} is noise, without records or classes: seedless data check {name}")
     reader = choose("dataset", name, READERS)
     options = {**_refuse_settings(config, name, reader.takes), **dict(reader.fixed)}
     if "records" in options:
@@ -113,7 +115,7 @@ def load(config: DataConfig) -> Dataset:
         if path is not None:
             raise DataError(f"{name} is computed; leave the path out")
         return reader.read(**options)
-    place = Path(path) if path is not None else _find_download(name)
+    place = Path(path) if path is not None else find_download(name)
     if reader.sources is None or not config.cache:
         return reader.read(place, **options)
     sources = reader.sources(place, **options)
@@ -127,7 +129,7 @@ def load(config: DataConfig) -> Dataset:
     )
 
 
-def _find_download(name: str) -> Path:
+def find_download(name: str) -> Path:
     """Return where `seedless data fetch` put a dataset, or say how to get it."""
     entry = CATALOG.get(name)
     place = cache_home() / "downloads" / name / (entry.root if entry is not None else "")

@@ -12,7 +12,7 @@ from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.catalog import CATALOG, Entry
-from seedless.data.image_ids import digest_images, name_images
+from seedless.data.image_ids import digest_in_blocks, name_images
 
 SETS = {name: entry for name, entry in CATALOG.items() if name.endswith("mnist")}
 
@@ -42,7 +42,7 @@ def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
         where = f"{path} ({split})"
         pictures = _images(arrays[f"{split}_images"], entry, where)
         hot = _labels(arrays[f"{split}_labels"], len(pictures), entry, where)
-        keys = digest_images(pictures)
+        keys = digest_in_blocks(pictures)
         images.append(pictures)
         labels.append(hot)
         digests.append(keys)

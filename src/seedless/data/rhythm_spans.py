@@ -49,7 +49,7 @@ def read_spans(header: Header, annotator: str = "atr") -> tuple[Span, ...]:
     try:
         with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
             warnings.simplefilter("ignore", DeprecationWarning)
-            import wfdb  # type: ignore[import-untyped]
+            import wfdb
 
             notes = wfdb.rdann(str(path.with_suffix("")), annotator)
     except Exception as error:  # wfdb raises whatever its parsing runs into

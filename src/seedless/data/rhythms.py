@@ -24,14 +24,12 @@ from seedless.data.inspect import check_signal
 from seedless.data.leads import SIX, TWELVE, derive_limb_leads, lead_set, spell
 from seedless.data.resample import resample
 from seedless.data.rhythm_spans import label_windows, read_spans
-from seedless.data.rhythm_spans import rhythm_seconds as rhythm_seconds
 from seedless.data.strip import SECONDS, check_millivolts, parse_age, parse_sex
 from seedless.data.waveform import Header, read_header, read_signal
 
 CLASSES = ("AFIB", "AFLT")
 RHYTHMS = (("AFIB",), ("AFL", "AFLT"))  # how annotations write each class
 WITHOUT_SIGNALS = ("00735", "03665")  # AFDB's: annotations were published, signals never
-MITDB_LEAD_MAP = {"MLII": "II", "V1": "I", "V2": "I", "V4": "I", "V5": "I"}
 _UNNAMED = re.compile(r"(ECG|EKG|CH|CHANNEL|SIGNAL)?[ _-]*\d*", re.IGNORECASE)
 
 

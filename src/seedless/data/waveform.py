@@ -222,7 +222,7 @@ def _read_by_wfdb(header: Header, files: list[list[Signal]]) -> NDArray[np.float
     try:
         with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
             warnings.simplefilter("ignore")
-            import wfdb  # type: ignore[import-untyped]
+            import wfdb
 
             record = wfdb.rdrecord(str(header.path.with_suffix("")), physical=False)
             values = record.dac()
