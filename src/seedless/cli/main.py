@@ -10,7 +10,7 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import data, env, init, order
+from seedless.cli import data, env, init, order, train
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -25,6 +25,8 @@ app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
 app.command("env")(env.show)
+app.command("train")(train.train)
+app.command("resume")(train.resume)
 
 
 @app.callback(invoke_without_command=True)

@@ -19,6 +19,7 @@ from seedless.core.registry import suggest
 
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
+Positive = Annotated[float, Field(gt=0)]
 
 
 class Section(BaseModel):
@@ -31,6 +32,7 @@ class DataConfig(Section):
     """Which samples. A setting that a dataset does not have is refused, not passed over.
 
     `path` is the folder or file of a dataset that is not computed; `name` may itself be an .npz.
+    `normalize`: global, lead, pixels or none; by default global for signals, pixels for images.
     `verify` hashes every sample of a cached copy before trusting it.
     """
 
@@ -47,6 +49,7 @@ class DataConfig(Section):
     size: Count | None = None
     channels: Count | None = None
     classes: Count | None = None
+    normalize: str | None = None
     cache: bool = True
     verify: bool = False
 
@@ -80,26 +83,121 @@ class OrderConfig(Section):
     keep_unlabelled: bool = False
 
 
-class ExecutionConfig(Section):
-    """What the arithmetic runs on. `threads`: all usable cores where not given."""
+class AugmentConfig(Section):
+    """How training images are moved: by up to `padding` pixels, and mirrored. ECGs are not."""
 
+    padding: Annotated[int, Field(ge=0)] = 0
+    flip: bool = False
+
+
+class LossConfig(Section):
+    """What is minimized. `name`: bce or cross_entropy; by default what the labels ask for.
+
+    `class_weights` "sqrt" gives positives of class k the weight sqrt(N / N_k). `clamp` keeps
+    logits in [-clamp, clamp]. `spare_penalty` times the mean square of the features beyond the
+    classes is added where a model has such features, by default 0.01.
+    """
+
+    name: str | None = None
+    class_weights: str = "none"
+    clamp: Positive | None = None
+    spare_penalty: Annotated[float, Field(ge=0)] | None = None
+
+
+class TrainConfig(Section):
+    """How long, how fast, and what is looked at on the way.
+
+    The rate falls by a cosine from epoch to epoch (`decay` "cosine") or stays ("none"); over the
+    first `warmup_steps` steps it rises linearly. `microbatch`: a batch's gradient is accumulated
+    over parts of this many samples. A run whose score ends at or below `converged_above` is marked
+    as not converged. `guard` "report" lets a run go on whose model uses a global generator, and
+    writes in the receipt that nothing is promised.
+    """
+
+    epochs: Count = 85
+    optimizer: str = "adam"
+    rate: Positive = 1e-3
+    decay: str = "cosine"
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    clip_norm: Positive | None = None
+    microbatch: Count | None = None
+    evaluate_every: Count = 10
+    evaluate_batch: Count = 256
+    checkpoint_every: Count = 10
+    converged_above: Annotated[float, Field(ge=0, lt=1)] = 0.6
+    guard: str = "refuse"
+
+
+class ExecutionConfig(Section):
+    """What the arithmetic runs on. `threads`: all usable cores where not given.
+
+    `device`: cpu, cuda, or auto: a GPU where there is one.
+    """
+
+    device: str = "auto"
     threads: Count | None = None
     tf32: bool = False
+
+
+class ControlConfig(Section):
+    """Negative controls: break a run on purpose, to see that the break is found.
+
+    `flip_bit` "PARAMETER:ELEMENT:BIT" flips one bit of one weight before step `at_step`, which
+    counts from 0.
+    """
+
+    flip_bit: str | None = None
+    at_step: Annotated[int, Field(ge=0)] = 0
 
 
 class Config(Section):
     """A whole run."""
 
     data: DataConfig = DataConfig()
+    augment: AugmentConfig = AugmentConfig()
     model: ModelConfig = ModelConfig()
     init: InitConfig = InitConfig()
     order: OrderConfig = OrderConfig()
+    loss: LossConfig = LossConfig()
+    train: TrainConfig = TrainConfig()
     execution: ExecutionConfig = ExecutionConfig()
+    control: ControlConfig = ControlConfig()
+
+    def identity(self) -> dict[str, Any]:
+        """Return every setting that can change a bit: all but where data lies and how it is kept.
+
+        The data themselves are known by their own digest.
+        """
+        values = self.model_dump()
+        for key in ("path", "cache", "verify"):
+            del values["data"][key]
+        values["data"]["name"] = Path(self.data.name).name
+        return values
 
     @property
     def digest(self) -> str:
-        """The digest of every setting, defaults included."""
-        return digest_value(self.model_dump())
+        """The digest of the identity, defaults included."""
+        return digest_value(self.identity())
+
+    def change(self, **sections: Mapping[str, Any]) -> Config:
+        """Return the configuration with some settings of some sections changed, checked again."""
+        values = self.model_dump()
+        for section, settings in sections.items():
+            values[section].update(settings)
+        return parse_config(values)
+
+    def to_toml(self) -> str:
+        """Return the configuration as a TOML file; what is None is left out."""
+        import tomli_w
+
+        return tomli_w.dumps(
+            {
+                section: {key: value for key, value in settings.items() if value is not None}
+                for section, settings in self.model_dump().items()
+            }
+        )
 
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Config:

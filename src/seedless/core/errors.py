@@ -33,3 +33,11 @@ class ModelError(SeedlessError):
 
 class NumericsError(SeedlessError):
     """An operation or setting outside the promise of identical bits."""
+
+
+class TrainError(SeedlessError):
+    """A run that cannot start, or cannot go on."""
+
+
+class RunError(SeedlessError):
+    """A run folder that is missing, in the way, damaged, or not what its receipt says."""

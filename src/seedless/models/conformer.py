@@ -37,6 +37,8 @@ class Conformer(Classifier):
         heads: attention heads; must divide 4 x width.
     """
 
+    spare = SPARE
+
     def __init__(
         self,
         leads: int = 12,

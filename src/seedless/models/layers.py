@@ -33,9 +33,13 @@ def enter(x: Tensor, leads: int) -> Tensor:
 
 
 class Classifier(nn.Module, ABC):
-    """A network that ends in a declared head: logits are head(features(x))."""
+    """A network that ends in a declared head: logits are head(features(x)).
+
+    The last ``spare`` of the features belong to no class; the loss may hold them small.
+    """
 
     head: nn.Linear
+    spare = 0
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

@@ -1,0 +1,35 @@
+"""`seedless bundle`: a run as one file that anyone can verify offline."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seedless.cli.options import AsJson, print_json
+
+
+def bundle(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file to write; RUN.bundle.zip beside RUN if none."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file if it is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run, its receipt and the source code as one file; the same run, the same bytes."""
+    from seedless.proof.bundle import list_source, write_bundle
+
+    folder = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
+    file = out if out is not None else folder.with_name(f"{folder.name}.bundle.zip")
+    digest = write_bundle(run, file, list_source(), force=force)
+    size = file.stat().st_size
+    if as_json:
+        print_json({"file": str(file), "bytes": size, "digest": digest})
+    else:
+        typer.echo(f"{file}\n{size:,} bytes\n{digest}")

@@ -1,0 +1,106 @@
+"""`seedless train CONFIG --out RUN` and `seedless resume RUN`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seedless.cli.options import AsJson, Settings, print_json
+
+if TYPE_CHECKING:
+    from seedless.pipeline.run import Finished
+
+STOPPED = 130  # what a shell gives a program that Ctrl-C ended
+
+
+def train(
+    config: Annotated[str, typer.Argument(help="A preset's name, such as demo, or a TOML file.")],
+    out: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a run that is there.")] = False,
+    as_json: AsJson = False,
+    settings: Settings = None,
+) -> None:
+    """Train what CONFIG says and write a run folder with weights, trail and receipt."""
+    from seedless.cli.progress import Progress
+    from seedless.core.config import override
+    from seedless.core.presets import open_config
+    from seedless.pipeline.run import train_run
+
+    resolved = override(open_config(config), settings or [])
+    progress = Progress(out.name, shown=not as_json)
+    with stop_on_interrupt() as asked:
+        try:
+            finished = train_run(resolved, out, force=force, observers=(progress,), stop=asked)
+        finally:
+            progress.close()
+    show_run(finished, as_json)
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run folder of a run that was stopped.")],
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a run that was killed or stopped, to the bits it would have had."""
+    from seedless.cli.progress import Progress
+    from seedless.pipeline.run import resume_run
+
+    progress = Progress(run.name, shown=not as_json)
+    with stop_on_interrupt() as asked:
+        try:
+            finished = resume_run(run, observers=(progress,), stop=asked, say=progress.say)
+        finally:
+            progress.close()
+    show_run(finished, as_json)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a wish to stop after the step; a second one ends at once."""
+    from seedless.pipeline.run import Interrupted
+
+    asked = False
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    except Interrupted as stopped:
+        typer.echo(str(stopped), err=True)
+        sys.exit(STOPPED)
+    except KeyboardInterrupt:
+        typer.echo("stopped at once; the last checkpoint stands", err=True)
+        sys.exit(STOPPED)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def show_run(finished: Finished, as_json: bool) -> None:
+    """Print what a run came to."""
+    claims = finished.receipt["predicate"]
+    if as_json:
+        print_json({"run": str(finished.path), **claims})
+        return
+    selected, metrics = claims["metrics"]["selected"], claims["metrics"]
+    for name in ("validation", "test", "train"):
+        if name in metrics:
+            score = metrics[name]["macro_auc"]
+            shown = "none: too few classes" if score is None else f"{score:.4f}"
+            typer.echo(f"{name + ' macro AUC':<22} {shown} (n = {metrics[name]['n']})")
+    typer.echo(f"{'selected epoch':<22} {selected['epoch']}")
+    if not metrics["converged"]:
+        typer.echo("NOT CONVERGED          the score is at chance; try train.warmup_steps")
+    typer.echo(f"{'weights':<22} {claims['weights']['digest']}")
+    typer.echo(f"{'md5':<22} {claims['weights']['md5']}")
+    typer.echo(f"{'trail head':<22} {claims['trail']['head']}")
+    typer.echo(f"{'run':<22} {finished.path}   (seedless verify {finished.path})")

@@ -1,0 +1,1 @@
+"""What a trained model is worth: scores computed on the CPU in float64."""

@@ -1,0 +1,53 @@
+"""Area under the ROC curve: the chance that a positive is ranked above a negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
+    """Return the AUC of scores (n,) for truth (n,) of 0 and 1; a tie counts half.
+
+    With R the sum of the positives' mid-ranks, P positives and N negatives:
+    (R - P (P + 1) / 2) / (P N). None where one of the two kinds is missing.
+    """
+    positives = int(truth.sum())
+    negatives = len(truth) - positives
+    if positives == 0 or negatives == 0:
+        return None
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    mid_ranks = np.cumsum(counts) - (counts - 1) / 2
+    # Mid-ranks are multiples of one half below 2^52, so this sum is exact in any order.
+    rank_sum = float(mid_ranks[inverse][truth == 1].sum())
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def macro_auc(probabilities: NDArray[np.float64], labels: NDArray[np.uint8]) -> float | None:
+    """Return the mean AUC over the classes that have both positives and negatives."""
+    areas = [
+        area
+        for k in range(labels.shape[1])
+        if (area := area_under_curve(probabilities[:, k], labels[:, k])) is not None
+    ]
+    return float(np.mean(areas)) if areas else None
+
+
+def score_classes(
+    probabilities: NDArray[np.float64], labels: NDArray[np.uint8], classes: Sequence[str]
+) -> dict[str, Any]:
+    """Return macro AUC, and for each class its AUC and number of positives, as plain values."""
+    return {
+        "n": len(labels),
+        "macro_auc": macro_auc(probabilities, labels),
+        "classes": {
+            name: {
+                "auc": area_under_curve(probabilities[:, k], labels[:, k]),
+                "positives": int(labels[:, k].sum()),
+            }
+            for k, name in enumerate(classes)
+        },
+    }

@@ -1,0 +1,82 @@
+"""Run folders: made whole, locked while a process writes them, opened again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from seedless.core.config import Config, load_config
+from seedless.core.errors import RunError
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import explain_missing
+
+CONFIG = "config.toml"
+
+
+def check_place(run: Path, force: bool) -> None:
+    """Refuse a place where no run can be written; cost nothing but the message."""
+    if run.exists():
+        if not run.is_dir():
+            raise RunError(f"{run} is a file; choose another folder for the run")
+        if any(run.iterdir()):
+            _refuse_existing(run, force)
+    parent = run.absolute()
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise RunError(f"cannot write {run}: {parent} is not a folder this user may write to")
+
+
+def _refuse_existing(run: Path, force: bool) -> None:
+    if not (run / CONFIG).exists():
+        raise RunError(f"{run} holds files that are not a run; choose another folder")
+    if force:
+        return
+    if (run / RECEIPT).exists():
+        raise RunError(f"{run} holds a finished run; choose another folder, or --force to replace it")
+    raise RunError(
+        f"{run} holds an unfinished run; `seedless resume {run}` goes on with it, --force replaces it"
+    )
+
+
+def make_folder(run: Path, config: Config, force: bool) -> None:
+    """Make the folder with its configuration in it: it is never there without one."""
+    check_place(run, force)
+    if force and run.exists():
+        with lock(run):  # not while another process writes it
+            shutil.rmtree(run)
+    temporary = run.with_name(f".{run.name}.{os.getpid()}.part")
+    try:
+        temporary.mkdir(parents=True)
+        (temporary / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+        if run.exists():
+            run.rmdir()
+        temporary.rename(run)
+    except OSError as error:
+        raise RunError(f"cannot write {run}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def lock(run: Path) -> Iterator[None]:
+    """Hold a run folder for this process alone; another one is refused, not kept waiting."""
+    try:
+        with FileLock(run / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise RunError(f"another process is writing {run}; wait for it to end") from None
+    except PermissionError:
+        raise RunError(f"cannot write {run}: permission denied") from None
+
+
+def read_config(run: Path) -> Config:
+    """Return the resolved configuration of a run folder."""
+    if not (run / CONFIG).exists():
+        raise RunError(explain_missing(run))
+    return load_config(run / CONFIG)

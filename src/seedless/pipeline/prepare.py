@@ -1,0 +1,222 @@
+"""From a configuration to a problem: data loaded, sorted, scaled; model built and initialized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from seedless.core.config import Config
+from seedless.core.dataset import Dataset
+from seedless.core.digest import digest, keys_of
+from seedless.core.errors import ConfigError, DataError
+from seedless.core.registry import choose
+from seedless.data.load import load
+from seedless.data.normalize import fit_scale
+from seedless.evaluate.ranking import macro_auc
+from seedless.init import initialize
+from seedless.models import MODELS, build
+from seedless.numerics.environment import settle, usable_cores
+from seedless.ordering import STRATEGIES, make_order
+from seedless.train.loss import make_loss
+from seedless.train.optim import DECAYS, OPTIMIZERS, make_optimizer
+from seedless.train.problem import Problem, Split
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A problem ready to run, and what a receipt says of how it came about.
+
+    Attributes:
+        facts: "data", "initialization" and "model", as plain values.
+        test: what the selected weights are scored on once, at the end.
+    """
+
+    problem: Problem
+    test: Split | None
+    classes: tuple[str, ...]
+    kind: str
+    facts: Mapping[str, Any]
+
+    @property
+    def config(self) -> Config:
+        """The resolved configuration."""
+        return self.problem.config
+
+
+def prepare(config: Config) -> Prepared:
+    """Load, check, resolve and build all that a configuration names. Nothing is trained yet."""
+    config = settle_execution(config)
+    check_names(config)
+    data = sort_records(load(config.data))
+    config = resolve(config, data)
+    scale = fit_scale(data, config.data.normalize or "global")
+    chosen = config.model
+    model = build(
+        chosen.name,
+        leads=chosen.leads,
+        channels=chosen.channels,
+        classes=chosen.classes,
+        small=chosen.small,
+    )
+    parts = {
+        split: data.take(rows)
+        for split in data.protocol
+        if len(rows := data.rows(split))
+    }
+    if "train" not in parts:
+        raise DataError(f"{data.name} has no records to train on: its training split is empty")
+    facts = {
+        "name": Path(config.data.name).name,
+        "digest": data.digest,
+        "records": {split: len(part) for split, part in parts.items()},
+        "task": data.task,
+        "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
+    }
+    arrays = {
+        split: Arrays(scale.apply(part.X), part.Y, part.ids) for split, part in parts.items()
+    }
+    return assemble(config, model, arrays, data.task, data.classes, facts, "train")
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Samples as the model receives them, multi-hot labels, and names."""
+
+    X: NDArray[np.float32]
+    Y: NDArray[np.uint8]
+    ids: NDArray[np.str_]
+
+
+def assemble(
+    config: Config,
+    model: nn.Module,
+    arrays: Mapping[str, Arrays],
+    task: str,
+    classes: tuple[str, ...],
+    data_facts: Mapping[str, Any],
+    kind: str,
+) -> Prepared:
+    """Initialize the model, order the samples, and put everything on the device."""
+    device = torch.device(config.execution.device)
+    start = config.init
+    if start.basis == "given":
+        plan = None
+    else:
+        plan = initialize(
+            model,
+            start.basis,
+            residual_scale=start.residual_scale,
+            heads=start.heads,
+            seed=start.seed,
+        )
+    facts = {
+        "data": {**data_facts, "classes": list(classes)},
+        "initialization": {
+            "basis": start.basis,
+            "plan": None if plan is None else plan.digest,
+            "weights": digest(model),
+        },
+        "model": {
+            "type": type(model).__name__,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        },
+    }
+    known = arrays["train"]
+    chosen = config.order
+    if not chosen.keep_unlabelled:
+        labelled = np.flatnonzero(known.Y.any(axis=1))
+        if len(labelled) == 0:
+            raise DataError("expected labelled training samples, found none")
+        known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled])
+    order = make_order(
+        chosen.name,
+        known.X,
+        labels=known.Y,
+        batch_size=chosen.batch_size,
+        seed=chosen.seed,
+        offset=chosen.offset,
+        keep_unlabelled=chosen.keep_unlabelled,
+    )
+    keys = np.empty(len(known.X), dtype=np.int64)
+    keys[order.samples.rows] = keys_of(order.samples.digests)
+    model.to(device)
+    problem = Problem(
+        config=config,
+        model=model,
+        optimizer=make_optimizer(config.train, model.parameters(), device),
+        order=order,
+        loss=make_loss(config.loss, known.Y, task, model, device),
+        score=macro_auc,
+        train=_place(known, device),
+        keys=torch.from_numpy(keys).to(device),
+        val=_place(arrays["val"], device) if "val" in arrays else None,
+    )
+    if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
+        raise ConfigError("augment moves images; these samples are signals: leave it out")
+    test = _place(arrays["test"], device) if "test" in arrays else None
+    return Prepared(problem, test, classes, kind, facts)
+
+
+def settle_execution(config: Config) -> Config:
+    """Set flags and threads, and return the configuration with device and thread count filled in."""
+    execution = config.execution
+    choose("device", execution.device, {"auto": None, "cpu": None, "cuda": None})
+    there = torch.cuda.is_available()
+    if execution.device == "cuda" and not there:
+        raise ConfigError("execution.device is cuda, and torch finds no CUDA device here; use cpu")
+    device = ("cuda" if there else "cpu") if execution.device == "auto" else execution.device
+    threads = execution.threads or usable_cores()
+    settle(threads=threads, tf32=execution.tf32)
+    return config.change(execution={"device": device, "threads": threads})
+
+
+def check_names(config: Config) -> None:
+    """Refuse an unknown name before any data is read."""
+    choose("model", config.model.name, MODELS)
+    choose("order", config.order.name, STRATEGIES)
+    choose("optimizer", config.train.optimizer, OPTIMIZERS)
+    choose("decay", config.train.decay, dict.fromkeys(DECAYS))
+
+
+def sort_records(data: Dataset) -> Dataset:
+    """Return the dataset in the order of its contents, so that storage order cannot show."""
+    keys = zip(data.digests, data.Y, data.folds, data.ids, strict=True)
+    sortable = [(d.tobytes(), y.tobytes(), int(f), str(name)) for d, y, f, name in keys]
+    return data.take(np.array(sorted(range(len(data)), key=sortable.__getitem__)))
+
+
+def resolve(config: Config, data: Dataset) -> Config:
+    """Fill in what the data decide, and refuse a configuration that contradicts them."""
+    entrance = MODELS[config.model.name].entrance
+    if (entrance == "leads") != (data.X.ndim == 3):
+        kind = "recordings (leads, time)" if data.X.ndim == 3 else "images"
+        raise ConfigError(
+            f"model.name is {config.model.name!r}, which takes {entrance}, but {data.name} holds "
+            f"{kind}"
+        )
+    found = {entrance: data.X.shape[1], "classes": len(data.classes)}
+    for key, value in found.items():
+        asked = getattr(config.model, key)
+        if asked is not None and asked != value:
+            raise ConfigError(
+                f"model.{key} is {asked}, but {data.name} has {value} {key}; leave model.{key} out, "
+                "or choose other data"
+            )
+    normalize = config.data.normalize or ("global" if data.X.ndim == 3 else "pixels")
+    loss = config.loss.name or ("cross_entropy" if data.task == "multi-class" else "bce")
+    return config.change(model=found, data={"normalize": normalize}, loss={"name": loss})
+
+
+def _place(arrays: Arrays, device: torch.device) -> Split:
+    return Split(
+        samples=torch.from_numpy(arrays.X).to(device),
+        labels=torch.from_numpy(arrays.Y.astype(np.float32)).to(device),
+        ids=arrays.ids,
+    )

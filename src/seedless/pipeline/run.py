@@ -1,0 +1,247 @@
+"""Train a configuration into a run folder, or go on with one that was killed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save
+from torch import nn
+
+from seedless.core.config import Config
+from seedless.core.digest import digest, digest_value, md5
+from seedless.core.errors import RunError, SeedlessError, TrainError
+from seedless.core.files import write_atomic
+from seedless.evaluate.ranking import score_classes
+from seedless.numerics.environment import capture
+from seedless.pipeline.folder import check_place, lock, make_folder, read_config
+from seedless.pipeline.prepare import Prepared, prepare
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import WEIGHTS, write_receipt
+from seedless.proof.source import describe_source
+from seedless.proof.trail import TrailWriter
+from seedless.train.checkpoint import find_last, list_checkpoints, save_checkpoint
+from seedless.train.log import LogWriter
+from seedless.train.loop import Outcome, train
+from seedless.train.moment import Best, Moment, Observer, Start
+from seedless.train.predict import predict
+from seedless.train.state import name_tensors, restore_state
+
+METRICS = "metrics.json"
+PREDICTIONS = "predictions.npz"
+PROMISE = "repeats on this kind of device, with this thread count and these versions"
+
+Make = Callable[[Config], Prepared]
+Say = Callable[[str], None]
+
+
+class Interrupted(SeedlessError):
+    """The run was asked to stop; its checkpoint is written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A finished run: its folder, its receipt, and the model with the selected weights."""
+
+    path: Path
+    receipt: Mapping[str, Any]
+    model: nn.Module
+
+
+class CheckpointWriter(Observer):
+    """Writes a checkpoint every k epochs, at the end, and where a run is asked to stop."""
+
+    def __init__(self, run: Path, config_digest: str) -> None:
+        self.run = run
+        self.config_digest = config_digest
+
+    def epoch(self, moment: Moment) -> None:
+        """Write the state of the k-th, 2k-th, ... and the last epoch."""
+        config, epoch = moment.problem.config.train, moment.position.epoch
+        if epoch % config.checkpoint_every == 0 or epoch == config.epochs:
+            save_checkpoint(self.run, moment, self.config_digest)
+
+    def stop(self, moment: Moment) -> None:
+        """Write the state of this very step."""
+        save_checkpoint(self.run, moment, self.config_digest)
+
+
+def train_run(
+    config: Config,
+    out: Path,
+    *,
+    force: bool = False,
+    observers: Sequence[Observer] = (),
+    stop: Callable[[], bool] = lambda: False,
+    make: Make = prepare,
+) -> Finished:
+    """Train what a configuration says into the folder ``out``."""
+    check_place(out, force)
+    prepared = make(config)
+    make_folder(out, prepared.config, force)
+    with lock(out):
+        return execute(prepared, out, None, observers, stop)
+
+
+def resume_run(
+    run: Path,
+    *,
+    observers: Sequence[Observer] = (),
+    stop: Callable[[], bool] = lambda: False,
+    make: Make = prepare,
+    say: Say = lambda _: None,
+) -> Finished:
+    """Go on with a run from its last whole checkpoint, or from the start where there is none."""
+    config = read_config(run)
+    if (run / RECEIPT).exists():
+        raise RunError(f"{run} is finished; `seedless verify {run}` checks it")
+    with lock(run):
+        prepared = make(config)
+        if prepared.config.digest != config.digest:
+            raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
+        checkpoint, problems = find_last(run, config.digest)
+        for problem in problems:
+            say(f"passing over a checkpoint: {problem}")
+        if checkpoint is None:
+            return execute(prepared, run, None, observers, stop)
+        for _, path in list_checkpoints(run)[::-1]:
+            if path == checkpoint.path:
+                break
+            path.unlink()  # damaged, and about to be written again
+        problem = prepared.problem
+        restore_state(checkpoint.state, problem.model, problem.optimizer, problem.order)
+        return execute(prepared, run, checkpoint.start, observers, stop)
+
+
+def execute(
+    prepared: Prepared,
+    run: Path,
+    start: Start | None,
+    observers: Sequence[Observer],
+    stop: Callable[[], bool],
+) -> Finished:
+    """Run the loop with trail, log and checkpoints, then score and seal."""
+    facts = gather_facts(prepared)
+    trail = TrailWriter(run, facts)
+    writers = (trail, LogWriter(run), CheckpointWriter(run, prepared.config.digest))
+    try:
+        outcome = train(prepared.problem, (*writers, *observers), start=start, stop=stop)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise TrainError(explain_memory(prepared, str(error))) from None
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        raise TrainError(explain_memory(prepared, str(error))) from None
+    except OSError as error:
+        raise RunError(f"cannot write {run}: {error.strerror}") from None
+    if outcome.stopped:
+        raise Interrupted(f"stopped; `seedless resume {run}` goes on from step {_step(outcome)}")
+    claims = finish(prepared, outcome.best, run)
+    receipt = write_receipt(
+        run,
+        {
+            "kind": prepared.kind,
+            "config": {"digest": prepared.config.digest, "values": prepared.config.identity()},
+            **facts,
+            "schedule": digest_value([entry["schedule"] for entry in trail.entries[1:]]),
+            "trail": {"head": trail.entries[-1]["digest"], "entries": len(trail.entries)},
+            "promise": describe_promise(prepared.config, outcome.last),
+            **claims,
+        },
+    )
+    return Finished(run, receipt, prepared.problem.model)
+
+
+def _step(outcome: Outcome) -> int:
+    return outcome.last.position.step
+
+
+def gather_facts(prepared: Prepared) -> dict[str, Any]:
+    """Return what a run begins with: it stands in the trail's first line and in the receipt."""
+    return {
+        "settings": prepared.config.digest,
+        "source": describe_source(),
+        "environment": capture(),
+        **prepared.facts,
+    }
+
+
+def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
+    """Score the selected weights and return what a receipt claims of them.
+
+    With a folder, weights, predictions and metrics are written there.
+    """
+    problem, classes = prepared.problem, prepared.classes
+    with torch.no_grad():
+        for name, tensor in name_tensors(problem.model).items():
+            tensor.copy_(best.weights[name])
+    arrays: dict[str, NDArray[Any]] = {"classes": np.array(classes)}
+    metrics: dict[str, Any] = {}
+    splits = {"validation": problem.val, "test": prepared.test}
+    if problem.val is None:
+        splits["train"] = problem.train  # something must show whether the run learned
+    for name, split in splits.items():
+        if split is not None:
+            batch = problem.config.train.evaluate_batch
+            probabilities = predict(problem.model, split, problem.loss, batch)
+            labels = split.labels.cpu().numpy().astype(np.uint8)
+            metrics[name] = score_classes(probabilities, labels, classes)
+            arrays |= {
+                f"{name}_ids": split.ids,
+                f"{name}_probabilities": probabilities,
+                f"{name}_labels": labels,
+            }
+    judged = metrics["train" if problem.val is None else "validation"]["macro_auc"]
+    metrics["selected"] = {"epoch": best.epoch, "metric": "macro_auc", "score": best.score}
+    metrics["converged"] = judged is not None and judged > problem.config.train.converged_above
+    if run is not None:
+        tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
+        write_atomic(run / WEIGHTS, save(tensors, metadata={"format": "pt"}))
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **arrays)
+        write_atomic(run / PREDICTIONS, buffer.getvalue())
+        text = json.dumps(metrics, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        write_atomic(run / METRICS, text.encode() + b"\n")
+    return {
+        "weights": {
+            "digest": digest(problem.model),
+            "md5": md5(problem.model),
+            "epoch": best.epoch,
+        },
+        "metrics": metrics,
+        "predictions": digest_predictions(arrays),
+    }
+
+
+def digest_predictions(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the digest of a prediction file's content: names as text, numbers as bytes."""
+    numbers = {name: array for name, array in arrays.items() if array.dtype.kind not in "US"}
+    texts = {name: array.tolist() for name, array in arrays.items() if name not in numbers}
+    return digest_value({"numbers": digest(numbers), "texts": digest_value(texts)})
+
+
+def describe_promise(config: Config, last: Moment) -> dict[str, Any]:
+    """Return what is promised of this run's bits, and what speaks against it."""
+    return {
+        "same_bits": not last.moved,
+        "across": PROMISE,
+        "generators_moved": list(last.moved),
+        "control": config.control.flip_bit,
+    }
+
+
+def explain_memory(prepared: Prepared, error: str) -> str:
+    """Say what to do where memory ran out."""
+    config = prepared.config
+    return (
+        f"out of memory on {config.execution.device} with batches of {config.order.batch_size}: "
+        f"{error.splitlines()[0]}. Lower order.batch_size, or set train.microbatch to accumulate "
+        "the same batch in parts"
+    )

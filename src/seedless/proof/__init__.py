@@ -1,0 +1,1 @@
+"""Evidence about runs: what agreed, what differed, and where the difference began."""

@@ -1,0 +1,208 @@
+"""One operation of a run as a record: what went in, with which settings, and what came out.
+
+Tensors are compared by their bytes, so a NaN equals itself and -0.0 is not 0.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.core.errors import NumericsError
+
+UNINITIALIZED = "uninitialized"
+LONGEST_SETTING = 200
+
+# Operations that hand out memory as they find it: its bytes say nothing about the run.
+_UNINITIALIZED_OP = re.compile(r"(new_|_)?empty|resize_")
+
+# BatchNorm changes these, and its oldest schemas do not say so.
+_SILENTLY_WRITTEN = frozenset({"running_mean", "running_var"})
+
+# A view by another name: autograd is told nothing of the memory it shares with its argument.
+_SILENT_VIEW = "aten::_unsafe_view"
+
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+@dataclass(frozen=True)
+class OpRecord:
+    """One operation of a run.
+
+    Attributes:
+        phase: the label the caller had set: "forward", "backward", "optimizer", ...
+        module: dotted path of the innermost module at work, also in backward; "" at the top level.
+        op: name and overload, as "aten.addmm.default".
+        inputs: a digest for every tensor argument, in order. A view's input is left out unless it
+            is a source, and memory that waits for its first writing is "uninitialized".
+        sources: for each input "" if a recorded operation made it; otherwise its name.
+        settings: every argument that is no tensor, as "name=value".
+        outputs: digests of the arguments it changed, then of the new tensors it returned; the repr
+            of a Python scalar. Views and uninitialized memory have none.
+        shapes: the shapes of ``outputs``.
+        note: "view" or "uninitialized", and the autograd node that ran it.
+    """
+
+    phase: str
+    module: str
+    op: str
+    inputs: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values that canonical JSON takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> OpRecord:
+        """Return the record that `as_dict` wrote, also after a journey through JSON."""
+        return cls(**{key: _freeze(value) for key, value in values.items()})
+
+
+def digest_tensor(tensor: Tensor, what: str = "the tensor") -> str:
+    """Return 16 bytes of blake2b, in hex, over dtype, shape and the elements in C order."""
+    header = f"{tensor.dtype} {tuple(tensor.shape)}\n".encode()
+    hasher = hashlib.blake2b(header, digest_size=16)
+    hasher.update(take_bytes(tensor, what).numpy().data)
+    return hasher.hexdigest()
+
+
+def take_bytes(tensor: Tensor, what: str = "the tensor") -> Tensor:
+    """Return the elements in C order as a flat uint8 tensor on the CPU."""
+    refuse_without_bytes(tensor, what)
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    return plain.reshape(-1).view(torch.uint8)
+
+
+def refuse_without_bytes(tensor: Tensor, what: str) -> None:
+    """Refuse what has no bytes in C order: sparse, quantized, meta, fake and wrapped tensors."""
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise NumericsError(
+            f"{what} is a {tensor.layout} tensor of {tensor.dtype}, and only dense ones can be "
+            "compared byte by byte; make it dense"
+        )
+    if tensor.is_meta or type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        raise NumericsError(
+            f"{what} is a {type(tensor).__name__} on {tensor.device}, which holds no bytes itself; "
+            "record a run of plain tensors on a real device"
+        )
+
+
+def digest_result(value: Any, what: str) -> str:
+    """Return a tensor's digest; a Python scalar shows its value instead."""
+    return digest_tensor(value, what) if isinstance(value, Tensor) else repr(value)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What an operation's schema says of its arguments and results.
+
+    Attributes:
+        arguments: their names, in order.
+        written: the arguments it changes.
+        aliased: for each result, whether it is an argument again: changed, or a view of it.
+        view: it only looks at its argument in another way, and computes nothing.
+        uninitialized: what it returns was never written.
+    """
+
+    arguments: tuple[str, ...]
+    written: frozenset[str]
+    aliased: tuple[bool, ...]
+    view: bool
+    uninitialized: bool
+
+
+@cache
+def read_signature(op: Any) -> Signature:
+    """Read an operation's schema once: asking torch each time costs more than small operations."""
+    schema = op._schema
+    names = tuple(argument.name for argument in schema.arguments)
+    declared = {
+        argument.name
+        for argument in schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    }
+    silent = _SILENTLY_WRITTEN.intersection(names) if "backward" not in schema.name else set()
+    written = frozenset(declared | silent)
+    aliased = tuple(
+        result.alias_info is not None or schema.name == _SILENT_VIEW for result in schema.returns
+    )
+    return Signature(
+        arguments=names,
+        written=written,
+        aliased=aliased,
+        view=bool(aliased) and all(aliased) and not written,
+        uninitialized=_UNINITIALIZED_OP.match(schema.name.rpartition("::")[2]) is not None,
+    )
+
+
+def find_tensors(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors in an argument: itself, or those in a list."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from find_tensors(item)
+
+
+def pair_results(signature: Signature, result: Any) -> Iterator[tuple[Any, bool]]:
+    """Yield every result, lists taken apart, and whether the schema says it is an argument."""
+    results = (result,) if len(signature.aliased) == 1 else result or ()
+    for value, aliased in zip(results, signature.aliased, strict=True):
+        for item in value if isinstance(value, list | tuple) else (value,):
+            yield item, aliased
+
+
+def show_settings(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return "name=value" for every argument that is not made of tensors alone."""
+    return tuple(
+        f"{name}={_shorten(_show(value))}"
+        for name, value in given.items()
+        if not _is_tensors(value)
+    )
+
+
+def _is_tensors(value: Any) -> bool:
+    if isinstance(value, list | tuple) and value:
+        return all(isinstance(item, Tensor) for item in value)
+    return isinstance(value, Tensor)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_show, value))}]"
+    if value is None or isinstance(value, _PLAIN):
+        return repr(value)
+    return type(value).__name__  # its repr may hold an address, or all of its content
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= LONGEST_SETTING:
+        return text
+    rest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return f"{text[:LONGEST_SETTING]}... (blake2b {rest})"
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value

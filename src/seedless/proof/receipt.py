@@ -1,0 +1,121 @@
+"""The receipt: what a run was and what came of it, as an in-toto Statement about its weights.
+
+docs/receipt.md specifies it to the byte. Unsigned it proves that a run is consistent with itself
+and, once re-executed, that it is true; who made it is for a signature to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seedless.core.canonical import canonical_json
+from seedless.core.digest import digest_value
+from seedless.core.errors import RunError
+from seedless.core.files import hash_file, write_atomic
+
+FILE = "receipt.json"
+SIGNATURE = "receipt.dsse.json"
+PAGE = "report.html"
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "urn:seedless:receipt:1"
+SCHEMA = "1.0"
+WEIGHTS = "weights.safetensors"
+
+# Not covered: the receipt itself, what is made from it, and what a living process leaves behind.
+UNCOVERED = (FILE, SIGNATURE, PAGE, ".lock")
+
+
+def cover_files(run: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a run folder that a receipt covers, by POSIX path."""
+    return {
+        path.relative_to(run).as_posix(): hash_file(path)
+        for path in sorted(run.rglob("*"))
+        if path.is_file() and path.relative_to(run).as_posix() not in UNCOVERED
+    }
+
+
+def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
+    """Write receipt.json over all files of a finished run."""
+    files = cover_files(run)
+    predicate: dict[str, Any] = {"schema": SCHEMA, **claims, "files": files}
+    statement = {
+        "_type": STATEMENT,
+        "subject": [
+            {"name": WEIGHTS, "digest": {"sha256": files[WEIGHTS].removeprefix("sha256:")}}
+        ],
+        "predicateType": PREDICATE,
+        "predicate": predicate,
+    }
+    predicate["digest"] = digest_value(statement)
+    write_atomic(run / FILE, canonical_json(statement) + b"\n")
+    return statement
+
+
+def read_receipt(run: Path) -> dict[str, Any]:
+    """Return the receipt of a run folder; its form is checked, its content is not."""
+    path = run / FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise RunError(explain_missing(run)) from None
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        statement = json.loads(content)
+        predicate = statement["predicate"]
+        schema = str(predicate["schema"])
+    except (ValueError, KeyError, TypeError):
+        raise RunError(f"{path} is not a receipt: expected an in-toto Statement in JSON") from None
+    if statement.get("_type") != STATEMENT or statement.get("predicateType") != PREDICATE:
+        raise RunError(
+            f"{path}: expected a {STATEMENT} with predicate {PREDICATE}, got "
+            f"{statement.get('_type')!r} with {statement.get('predicateType')!r}"
+        )
+    if schema.split(".")[0] != SCHEMA.split(".")[0]:
+        raise RunError(
+            f"{path} has schema {schema}; this version reads {SCHEMA.split('.')[0]}.x. Use the "
+            "release that wrote it, or a newer one"
+        )
+    if canonical_json(statement) + b"\n" != content:
+        raise RunError(f"{path} is not in canonical form: it was edited")
+    return dict(statement)
+
+
+def explain_missing(run: Path) -> str:
+    """Say why there is no receipt where one was expected."""
+    if not run.exists():
+        return f"there is no {run}"
+    if (run / "config.toml").exists():
+        return f"{run} has no receipt: the run is not finished; `seedless resume {run}` finishes it"
+    if (run / "trail.jsonl").exists():
+        return (
+            f"{run} is a trail of a loop of your own, without a receipt: it can be compared by "
+            "`seedless diff`, not verified"
+        )
+    return f"{run} is not a run folder: it has no {FILE}"
+
+
+def check_receipt(run: Path, statement: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong between a receipt and the files it covers, each as one sentence."""
+    predicate = dict(statement["predicate"])
+    problems = []
+    covered, found = predicate.get("files", {}), cover_files(run)
+    for name in sorted({*covered, *found}):
+        if name not in found:
+            problems.append(f"{name} is missing")
+        elif name not in covered:
+            problems.append(f"{name} is not covered by the receipt: it was added later")
+        elif covered[name] != found[name]:
+            problems.append(
+                f"{name} was changed: expected {covered[name][:23]}..., found {found[name][:23]}..."
+            )
+    subject = [{"name": WEIGHTS, "digest": {"sha256": found.get(WEIGHTS, "")[7:]}}]
+    if statement.get("subject") != subject:
+        problems.append(f"the receipt's subject is not {WEIGHTS} as it lies here")
+    claimed = predicate.pop("digest", None)
+    if digest_value({**statement, "predicate": predicate}) != claimed:
+        problems.append(f"{FILE} does not match its own digest: a field of it was changed")
+    return problems

@@ -1,0 +1,35 @@
+"""Which code ran: one digest over the package's own files."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from seedless.core.version import __version__
+
+PACKAGE = Path(__file__).resolve().parent.parent
+KINDS = (".py", ".toml", ".html")
+
+
+def list_source() -> dict[str, Path]:
+    """Return every file of the package that belongs to it, by its POSIX path inside it, sorted."""
+    found = {
+        path.relative_to(PACKAGE).as_posix(): path
+        for path in PACKAGE.rglob("*")
+        if path.suffix in KINDS and "__pycache__" not in path.parts
+    }
+    return dict(sorted(found.items()))
+
+
+@lru_cache(maxsize=1)
+def describe_source() -> dict[str, str]:
+    """Return name, version and digest: SHA-256 over each path, a NUL, and the file's SHA-256."""
+    hasher = hashlib.sha256()
+    for name, path in list_source().items():
+        hasher.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return {
+        "name": "seedless",
+        "version": __version__,
+        "digest": f"sha256:{hasher.hexdigest()}",
+    }

@@ -1,0 +1,231 @@
+"""The trail: one line an epoch, with a digest of every tensor, each line chained to the one before.
+
+Line 0 ("start") says what the run began with: configuration, source, data, initialization and
+environment. A line's digest is that of its canonical JSON without "digest"; "previous" is the
+digest of the line before. Change, drop or swap a line and the chain breaks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seedless.core.canonical import canonical_json
+from seedless.core.digest import digest, digest_value
+from seedless.core.errors import RunError
+from seedless.core.files import write_atomic
+from seedless.numerics.environment import capture
+from seedless.train.moment import Moment, Observer
+from seedless.train.state import collect_state, fetch_state
+
+FILE = "trail.jsonl"
+SCHEMA = "seedless.trail/1"
+GENESIS = "sha256:" + 64 * "0"
+
+Entry = dict[str, Any]
+
+
+def digest_tensors(state: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return the SHA-256 of each tensor (with its name, dtype and shape), as hex."""
+    return {
+        name: digest({name: tensor}).removeprefix("sha256:") for name, tensor in state.items()
+    }
+
+
+def chain(entry: Mapping[str, Any], previous: str) -> Entry:
+    """Return an entry with its place in the chain."""
+    content = {**entry, "previous": previous}
+    return {**content, "digest": digest_value(content)}
+
+
+def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
+    """Return line 0: what the run began with."""
+    return {
+        "kind": "start",
+        "schema": SCHEMA,
+        "epoch": 0,
+        "step": 0,
+        **facts,
+        "state": digest_tensors(state),
+    }
+
+
+def make_entry(moment: Moment) -> Entry:
+    """Return the line of an epoch that is over."""
+    return {
+        "kind": "epoch",
+        "epoch": moment.position.epoch,
+        "step": moment.position.step,
+        "schedule": moment.schedule,
+        "loss": moment.loss,
+        "score": moment.score,
+        "state": digest_tensors(moment.state),
+    }
+
+
+def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
+    """Return the entries of a run, the chain checked.
+
+    ``torn`` allows the last line to be incomplete, as a killed process leaves it, and drops it.
+    """
+    path = run / FILE
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}; is {run} a run folder?") from None
+    complete, rest = lines[:-1], lines[-1]
+    if rest and not torn:
+        raise RunError(f"{path}: line {len(lines)} is incomplete")
+    entries: list[Entry] = []
+    previous = GENESIS
+    for number, line in enumerate(complete, start=1):
+        try:
+            entry = json.loads(line)
+            content = {key: value for key, value in entry.items() if key != "digest"}
+            sound = entry["digest"] == digest_value(content) and canonical_json(entry) == line
+            linked = entry["previous"] == previous
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise RunError(f"{path}: line {number} is not an entry of a trail") from None
+        if not sound:
+            raise RunError(f"{path}: line {number} does not match its own digest; it was changed")
+        if not linked:
+            raise RunError(
+                f"{path}: line {number} does not follow on line {number - 1}: the chain is broken, "
+                "an entry was removed, swapped or inserted"
+            )
+        previous = entry["digest"]
+        entries.append(entry)
+    return entries
+
+
+class TrailWriter(Observer):
+    """Writes the trail of a run as it goes.
+
+    Where a resumed run comes by an epoch it had written before it was killed, the two must agree.
+    """
+
+    def __init__(self, run: Path, facts: Mapping[str, Any]) -> None:
+        self.path = run / FILE
+        self.facts = facts
+        self.known = read_trail(run, torn=True) if self.path.exists() else []
+        self.entries: list[Entry] = []
+
+    def begin(self, moment: Moment) -> None:
+        """Write line 0, or keep the lines up to where the run resumes."""
+        epoch = moment.position.epoch
+        if not self.known:
+            self.known = [chain(make_start(self.facts, moment.state), GENESIS)]
+        if len(self.known) <= epoch:
+            raise RunError(
+                f"{self.path} ends with epoch {len(self.known) - 1}, before the checkpoint of epoch "
+                f"{epoch} from which the run would resume: they are not of one run"
+            )
+        if not moment.position.batch:
+            self._agree(self.known[epoch], {"state": digest_tensors(moment.state)})
+        self.entries = self.known[: epoch + 1]
+        write_atomic(self.path, b"".join(canonical_json(entry) + b"\n" for entry in self.known))
+
+    def epoch(self, moment: Moment) -> None:
+        """Add the epoch's line, or find that it is there already."""
+        epoch, content = moment.position.epoch, make_entry(moment)
+        if epoch < len(self.known):
+            self._agree(self.known[epoch], content)
+            self.entries.append(self.known[epoch])
+            return
+        entry = chain(content, self.entries[-1]["digest"])
+        self.entries.append(entry)
+        self.known.append(entry)
+        with self.path.open("ab") as file:  # on the disk before a checkpoint builds on it
+            file.write(canonical_json(entry) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _agree(self, known: Entry, now: Mapping[str, Any]) -> None:
+        differing = [key for key in now if known.get(key) != now[key]]
+        if differing:
+            raise RunError(
+                f"resuming {self.path.parent}: epoch {known['epoch']} now differs from what was "
+                f"recorded before ({', '.join(differing)}): this machine, or a checkpoint, is not "
+                "what it was"
+            )
+
+
+class Trail:
+    """A trail for a loop of your own: two lines, and `seedless diff` can compare two runs.
+
+        trail = seedless.Trail("runs/mine")
+        for batch in batches:
+            ...
+            trail.step(model, optimizer)
+
+    Every call records a digest of every parameter, buffer and optimizer tensor: call it as often as
+    you want to know, once an epoch or once a step. ``config`` is kept beside it, as plain values.
+    """
+
+    def __init__(
+        self, run: str | Path, config: Mapping[str, Any] | None = None, *, force: bool = False
+    ) -> None:
+        self.path = Path(run) / FILE
+        if self.path.exists() and not force:
+            raise RunError(f"{self.path} exists; pass force=True to write it anew, or another name")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_bytes(b"")
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+        self.steps = 0
+        self._head = GENESIS
+        facts = {"settings": dict(config or {}), "environment": capture()}
+        self._append(make_start(facts, {}))
+
+    def step(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        loss: float | Tensor | None = None,
+    ) -> str:
+        """Record where the model and the optimizer stand; return the digest of the trail so far."""
+        self.steps += 1
+        state = digest_tensors(fetch_state(collect_state(model, optimizer)))
+        value = None if loss is None else float(loss)
+        return self._append({"kind": "step", "step": self.steps, "loss": value, "state": state})
+
+    def _append(self, content: Mapping[str, Any]) -> str:
+        entry = chain(content, self._head)
+        with self.path.open("ab") as file:
+            file.write(canonical_json(entry) + b"\n")
+        self._head = entry["digest"]
+        return str(self._head)
+
+
+def digest_entry(entry: Entry) -> str:
+    """Return one digest of an entry's whole state, without its place in the chain."""
+    return digest_value(entry["state"])
+
+
+def first_difference(a: Sequence[Entry], b: Sequence[Entry]) -> tuple[int, list[str]] | None:
+    """Return the first place where two trails differ and what differs there, or None.
+
+    The names are those of tensors, and "schedule", "loss", "score"; "length" where one trail ends
+    before the other. Lines 0 are compared by their state alone: what a run began with is a matter
+    of its configuration.
+    """
+    for place, (one, other) in enumerate(zip(a, b, strict=False)):
+        keys = sorted({*one["state"], *other["state"]})
+        names = [name for name in keys if one["state"].get(name) != other["state"].get(name)]
+        names += [
+            key
+            for key in ("schedule", "loss", "score", "step")
+            if one.get(key) != other.get(key)
+        ]
+        if names:
+            return place, names
+    if len(a) != len(b):
+        return min(len(a), len(b)), ["length"]
+    return None

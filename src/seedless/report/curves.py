@@ -1,0 +1,163 @@
+"""Small drawings as inline SVG: learning curves, and a digest the eye can compare.
+
+They are strings made by hand, so that they take their colours from the page (currentColor, light
+or dark) and repeat to the byte. A drawing is 360 units wide, about its size in pixels on a phone:
+text stays readable there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_WIDTH, _HEIGHT = 360.0, 210.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 10.0, 14.0, 34.0
+_DOTS = 20  # with more points than this only the last gets a dot
+_TICKS = 5  # at most so many intervals on the vertical axis
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line: (epoch, value) in order of epoch. ``role``: alone, first, repeat or control."""
+
+    label: str
+    points: tuple[tuple[int, float], ...]
+    role: str = "alone"
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Maps epochs and values to the drawing; vertical ticks are ``low..high`` times ``size``."""
+
+    epochs: tuple[int, int]
+    low: int
+    high: int
+    size: float
+    decimals: int
+
+    def x(self, epoch: float) -> float:
+        first, last = self.epochs
+        share = (epoch - first) / (last - first) if last > first else 0.5
+        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        share = (value / self.size - self.low) / (self.high - self.low)
+        return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def draw_curves(name: str, series: Sequence[Series], selected: int | None = None) -> str:
+    """Return an <svg> of values by epoch, or "" where there is no finite value to draw.
+
+    A repeat is drawn thin upon the first run's broad line: where both can be seen, they agree.
+    """
+    series = [Series(s.label, _finite(s.points), s.role) for s in series]
+    series = [s for s in series if s.points]
+    if not series:
+        return ""
+    frame = _frame(series)
+    told = "; ".join(
+        f"{s.label}: {s.points[0][1]:.4g} at epoch {s.points[0][0]}, "
+        f"{s.points[-1][1]:.4g} at epoch {s.points[-1][0]}"
+        for s in series
+    )
+    parts = [
+        f'<svg class="curves" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
+        f'aria-label="{escape(f"{name} by epoch. {told}")}">',
+        *_draw_axes(frame),
+        *(_draw_selected(frame, selected) if selected is not None else ()),
+        *(_draw_line(frame, s) for s in series),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def draw_fingerprint(digest: str) -> str:
+    """Return an <svg> with one bar for each hex digit: equal digests look equal, others do not."""
+    bars = "".join(
+        f"M{4 * place} 34v-{2 * int(digit, 16) + 2}h3v{2 * int(digit, 16) + 2}z"
+        for place, digit in enumerate(digest)
+        if digit in "0123456789abcdef"
+    )
+    return (
+        f'<svg class="fingerprint" viewBox="0 0 {4 * len(digest)} 34" aria-hidden="true" '
+        f'preserveAspectRatio="none"><path fill="currentColor" d="{bars}"/></svg>'
+    )
+
+
+def _finite(points: Iterable[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    return tuple((epoch, value) for epoch, value in points if math.isfinite(value))
+
+
+def _frame(series: Sequence[Series]) -> _Frame:
+    epochs = [epoch for s in series for epoch, _ in s.points]
+    values = [value for s in series for _, value in s.points]
+    low, high = min(values), max(values)
+    if high - low < 1e-9 * max(abs(low), abs(high), 1.0):  # a flat line gets room around it
+        room = 0.05 * max(abs(low), 0.1)
+        low, high = low - room, high + room
+    step, power = _tick(high - low)
+    size = step * 10.0**power
+    return _Frame(
+        (min(epochs), max(epochs)),
+        math.floor(low / size + 1e-9),
+        math.ceil(high / size - 1e-9),
+        size,
+        max(0, -power),
+    )
+
+
+def _tick(span: float) -> tuple[int, int]:
+    """Return the smallest (1, 2 or 5, power of ten) that cuts a span into few intervals."""
+    choices = ((step, power) for power in range(-12, 300) for step in (1, 2, 5))
+    return next(c for c in choices if span <= _TICKS * c[0] * 10.0 ** c[1])
+
+
+def _draw_axes(frame: _Frame) -> list[str]:
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    parts = ['<g class="axis">']
+    for tick in range(frame.low, frame.high + 1):
+        value = tick * frame.size
+        y = frame.y(value)
+        parts.append(f'<path d="M{_LEFT:.2f} {y:.2f}H{right:.2f}"/>')
+        parts.append(
+            f'<text x="{_LEFT - 6:.2f}" y="{y + 4:.2f}" text-anchor="end">'
+            f"{value:.{frame.decimals}f}</text>"
+        )
+    for epoch in _epoch_ticks(*frame.epochs):
+        parts.append(
+            f'<text x="{frame.x(epoch):.2f}" y="{bottom + 16:.2f}" text-anchor="middle">'
+            f"{epoch}</text>"
+        )
+    middle = (_LEFT + right) / 2
+    parts.append(f'<text x="{middle:.2f}" y="{_HEIGHT - 3:.2f}" text-anchor="middle">epoch</text>')
+    return [*parts, "</g>"]
+
+
+def _epoch_ticks(first: int, last: int) -> list[int]:
+    step, power = _tick((last - first) / 2)  # twice as many fit as on the vertical axis
+    every = max(1, round(step * 10.0**power))
+    return [epoch for epoch in range(first, last + 1) if epoch % every == 0] or [first]
+
+
+def _draw_selected(frame: _Frame, epoch: int) -> list[str]:
+    if not frame.epochs[0] <= epoch <= frame.epochs[1]:
+        return []
+    x = frame.x(epoch)
+    late = x > _WIDTH / 2
+    anchor, shift = ("end", -5.0) if late else ("start", 5.0)
+    return [
+        f'<g class="selected"><path d="M{x:.2f} {_TOP - 8:.2f}V{_HEIGHT - _BOTTOM:.2f}"/>'
+        f'<text x="{x + shift:.2f}" y="{_TOP - 3:.2f}" text-anchor="{anchor}">selected</text></g>'
+    ]
+
+
+def _draw_line(frame: _Frame, series: Series) -> str:
+    places = [(frame.x(epoch), frame.y(value)) for epoch, value in series.points]
+    line = "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in places)
+    dots = "".join(
+        f'<circle cx="{x:.2f}" cy="{y:.2f}" r="2.6"/>'
+        for x, y in (places if len(places) <= _DOTS else places[-1:])
+    )
+    return f'<g class="line {escape(series.role)}"><path d="{line}"/>{dots}</g>'

@@ -1,0 +1,181 @@
+"""A finished run, as far as a page shows it, read from its folder.
+
+`receipt.json` and `trail.jsonl` must be there. A run without a validation set has no metrics, and a
+loop of one's own may keep no log: what is missing is empty here, and its section is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+from seedless.core.digest import digest_value
+from seedless.core.errors import RunError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """What was printed after an epoch; ``score`` is None where nothing was validated."""
+
+    epoch: int
+    step: int
+    loss: float
+    score: float | None
+
+
+@dataclass(frozen=True)
+class TrailEntry:
+    """A link of the hash chain.
+
+    ``digest`` is the link's own: it covers the state, the links before, and, from the first on,
+    settings and environment. ``state`` covers the ``tensors`` tensors alone, so that a run with
+    other settings cannot pass for one with other bits.
+    """
+
+    epoch: int
+    step: int
+    digest: str
+    state: str
+    tensors: int
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run under the name the page calls it by. It holds no path: a page tells none."""
+
+    label: str
+    receipt: Mapping[str, Any]
+    config_text: str
+    log: tuple[LogLine, ...]
+    trail: tuple[TrailEntry, ...]
+    metrics: Mapping[str, Any]
+
+    @property
+    def predicate(self) -> Mapping[str, Any]:
+        """What the receipt says of its subject."""
+        return _mapping(self.receipt.get("predicate"))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The resolved configuration, as the receipt holds it."""
+        return _mapping(_mapping(self.predicate.get("config")).get("values"))
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """Versions, hardware, threads and flags of the run."""
+        return _mapping(self.predicate.get("environment"))
+
+    @property
+    def hashes(self) -> tuple[tuple[str, str], ...]:
+        """The final weights three ways: (what is hashed, hex). Missing ones are left out."""
+        subjects = self.receipt.get("subject") or [{}]
+        weights = _mapping(self.predicate.get("weights"))
+        found = (
+            ("File SHA-256", _mapping(_mapping(subjects[0]).get("digest")).get("sha256")),
+            ("State SHA-256", bare_hex(weights.get("digest"))),
+            ("MD5", weights.get("md5")),
+        )
+        return tuple((name, str(value)) for name, value in found if value)
+
+
+def read_run(folder: Path, label: str) -> RunView:
+    """Read the folder of a finished run."""
+    receipt = _read_object(folder / "receipt.json")
+    if receipt is None:
+        raise RunError(
+            f"{folder} holds no receipt.json: expected the folder of a finished run, as "
+            "'seedless train CONFIG --out RUN' leaves it"
+        )
+    trail = _read_lines(folder / "trail.jsonl", _read_entry)
+    if not trail:
+        raise RunError(f"{folder} holds no trail.jsonl with entries: nothing can be compared")
+    log = _read_lines(folder / "log.jsonl", _read_log_line)
+    metrics = _read_object(folder / "metrics.json")
+    if metrics is None:
+        metrics = _mapping(_mapping(receipt.get("predicate")).get("metrics"))
+    return RunView(label, receipt, _read_text(folder / "config.toml") or "", log, trail, metrics)
+
+
+def find_difference(a: RunView, b: RunView) -> int | None:
+    """Return the first epoch whose state differs or that only one has; None where all are equal."""
+    for left, right in zip_longest(a.trail, b.trail):
+        if left is None or right is None:
+            return int((left or right).epoch)
+        if left.state != right.state:
+            return left.epoch
+    return None
+
+
+def same_bits(a: RunView, b: RunView) -> bool:
+    """Say whether the states of every epoch and the final weights of two runs are equal."""
+    return find_difference(a, b) is None and a.hashes == b.hashes
+
+
+def bare_hex(digest: object) -> str:
+    """Return the hex of ``"sha256:..."``, or the text as it is."""
+    return str(digest or "").removeprefix("sha256:")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"cannot read {path}: {error}") from None
+
+
+def _read_object(path: Path) -> Mapping[str, Any] | None:
+    text = _read_text(path)
+    return None if text is None else _parse_object(text, str(path))
+
+
+def _read_lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
+    """Read a file of JSON lines, one record a line; a file that is not there has none."""
+    records = []
+    for number, line in enumerate((_read_text(path) or "").splitlines(), start=1):
+        where = f"{path}, line {number},"
+        try:
+            records.append(read(_parse_object(line, where)))
+        except KeyError as error:
+            raise RunError(f"{where} lacks {error}") from None
+        except TypeError as error:
+            raise RunError(f"{where} holds a value of the wrong type: {error}") from None
+    return tuple(records)
+
+
+def _read_entry(line: Mapping[str, Any]) -> TrailEntry:
+    state = line["state"]
+    return TrailEntry(
+        int(line["epoch"]), int(line["step"]), str(line["digest"]), digest_value(state), len(state)
+    )
+
+
+def _read_log_line(line: Mapping[str, Any]) -> LogLine:
+    return LogLine(
+        int(line["epoch"]), int(line["step"]), float(line["loss"]), _number(line.get("score"))
+    )
+
+
+def _parse_object(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RunError(f"{where} is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise RunError(f"{where} should hold a JSON object, not a {type(value).__name__}")
+    return value

@@ -1,0 +1,181 @@
+"""What each section of the page shows, computed from runs as plain values for the templates."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seedless.core.errors import SeedlessError
+from seedless.report.curves import Series, draw_curves, draw_fingerprint
+from seedless.report.runview import RunView, TrailEntry, bare_hex, find_difference, same_bits
+
+FEW = 10  # with fewer positives than this, one record moves a class's AUC too far to lean on it
+
+
+def show_run(run: RunView, first: RunView) -> dict[str, Any]:
+    """Return a run's name, hashes and fingerprint, and whether its bits are the first run's."""
+    hashes = run.hashes
+    return {
+        "label": run.label,
+        "hashes": hashes,
+        "fingerprint": _mark_safe(draw_fingerprint(hashes[0][1])) if hashes else "",
+        "same": None if run is first else same_bits(first, run),
+    }
+
+
+def show_control(control: RunView, first: RunView) -> dict[str, Any]:
+    """Return a control: what was flipped, from where on its states differ, and its score."""
+    pairs = list(zip(first.trail, control.trail, strict=False))
+    flipped = str((control.settings.get("control") or {}).get("flip_bit") or "").rsplit(":", 2)
+    return {
+        **show_run(control, first),
+        "flipped": flipped if len(flipped) == 3 else None,
+        "epoch": find_difference(first, control),
+        "differing": sum(a.state != b.state for a, b in pairs),
+        "entries": len(pairs),
+        "scores": (_selected(first).get("score"), _selected(control).get("score")),
+    }
+
+
+def _selected(run: RunView) -> Mapping[str, Any]:
+    return run.metrics.get("selected") or run.predicate.get("selected") or {}
+
+
+def list_facts(run: RunView) -> list[tuple[str, str]]:
+    """Return the few numbers a reader wants first: (number, what it counts)."""
+    records = (run.predicate.get("data") or {}).get("records") or {}
+    test = run.metrics.get("test") or {}
+    last = run.trail[-1]
+    found: list[tuple[Any, str]] = [
+        (records.get("train"), "training records"),
+        (last.epoch, "epochs"),
+        (last.step, "steps"),
+        (_selected(run).get("epoch"), "epoch selected"),
+        (test.get("macro_auc"), "macro AUC, test"),
+    ]
+    return [
+        (f"{value:.3f}" if isinstance(value, float) else f"{value:,}", name)
+        for value, name in found
+        if value is not None
+    ]
+
+
+def tabulate_digests(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[dict[str, Any]]:
+    """Return a row an entry of the longest trail; a cell says how it stands to the first run's."""
+    columns = [*runs, *controls]
+    rows = []
+    for place in range(max(len(run.trail) for run in columns)):
+        entries = [run.trail[place] if place < len(run.trail) else None for run in columns]
+        known = next(entry for entry in entries if entry)
+        cells = [
+            {"digest": bare_hex(entry.digest) if entry else "", "standing": standing}
+            for entry, standing in zip(entries, _stand(entries), strict=True)
+        ]
+        rows.append({"epoch": known.epoch, "step": known.step, "cells": cells})
+    return rows
+
+
+def _stand(entries: Sequence[TrailEntry | None]) -> list[str]:
+    """Say of each entry: first, same, alike (same bits, recorded with other settings), differs."""
+    first = entries[0]
+    standings = ["first" if first else "differs"]
+    for entry in entries[1:]:
+        if entry is None or first is None or entry.state != first.state:
+            standings.append("differs")
+        else:
+            standings.append("same" if entry.digest == first.digest else "alike")
+    return standings
+
+
+def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tuple[str, str, Any]]:
+    """Return (name, note, drawing) for what was logged."""
+    roles = [
+        "first" if len(runs) > 1 else "alone",
+        *["repeat"] * (len(runs) - 1),
+        *["control"] * len(controls),
+    ]
+    lines = list(zip([*runs, *controls], roles, strict=True))
+    loss = [Series(r.label, tuple((x.epoch, x.loss) for x in r.log), role) for r, role in lines]
+    score = [
+        Series(r.label, tuple((x.epoch, x.score) for x in r.log if x.score is not None), role)
+        for r, role in lines
+    ]
+    selected = _selected(runs[0])
+    metric = str(selected.get("metric", "score")).replace("_", " ").replace("auc", "AUC")
+    drawings = [
+        ("Training loss", "mean over each epoch", draw_curves("Training loss", loss)),
+        (
+            f"Validation {metric}",
+            "higher is better",
+            draw_curves(metric, score, selected.get("epoch")),
+        ),
+    ]
+    return [(name, note, _mark_safe(drawing)) for name, note, drawing in drawings if drawing]
+
+
+def list_classes(run: RunView) -> list[dict[str, Any]]:
+    """Return the test set's classes: name, positives, AUC (None where undefined), bar, few."""
+    classes = (run.metrics.get("test") or {}).get("classes") or {}
+    return [
+        {
+            "name": name,
+            "positives": score.get("positives"),
+            "auc": score.get("auc"),
+            "bar": f"{100 * (score.get('auc') or 0.0):.1f}%",
+            "few": (score.get("positives") or 0) < FEW,
+        }
+        for name, score in classes.items()
+    ]
+
+
+def group_values(values: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return nested values by table, (dotted key, text) each; single values come first."""
+    single = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
+    tables = [("", single), *((k, v) for k, v in values.items() if isinstance(v, Mapping))]
+    groups = [(name, _flatten(table)) for name, table in tables]
+    return [(name, rows) for name, rows in groups if rows]
+
+
+def _flatten(value: Any, key: str = "") -> list[tuple[str, str]]:
+    """Return (dotted key, text) for each leaf that is set."""
+    if value is None:
+        return []
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        value = {str(place): item for place, item in enumerate(value)}
+    if isinstance(value, Mapping):
+        return [row for k, v in value.items() for row in _flatten(v, f"{key}.{k}" if key else k)]
+    if isinstance(value, list):
+        return [(key, ", ".join(str(item) for item in value) or "none")]
+    return [(key, str(value).lower() if isinstance(value, bool) else str(value))]
+
+
+def list_changes(
+    runs: Sequence[RunView], part: str
+) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Return what differs from the first run, a run: (label, [(key, first's value, its value)])."""
+    tables = [dict(_flatten(getattr(run, part))) for run in runs]
+    changes = []
+    for run, table in zip(runs[1:], tables[1:], strict=True):
+        keys = sorted({*tables[0], *table})
+        texts = [(key, tables[0].get(key, "not set"), table.get(key, "not set")) for key in keys]
+        changes.append((run.label, [text for text in texts if text[1] != text[2]]))
+    return [(label, rows) for label, rows in changes if rows]
+
+
+def data_uri(picture: str) -> str:
+    """Return a picture as the source of an <img>, where an SVG can neither run nor fetch."""
+    if picture.lstrip().startswith("<"):
+        return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
+    try:
+        base64.b64decode(picture, validate=True)
+    except ValueError:
+        raise SeedlessError("a picture is a PNG in base64 or the text of an SVG") from None
+    return f"data:image/png;base64,{picture}"
+
+
+def _mark_safe(drawing: str) -> Any:
+    """Let a drawing of our own through the escaping; what it quotes is escaped already."""
+    from markupsafe import Markup
+
+    return Markup(drawing)

@@ -1,0 +1,1 @@
+"""One training loop: schedule -> step -> scheduler -> evaluate -> select -> observers."""

@@ -1,0 +1,91 @@
+"""Where a run stands, as the loop tells it to its observers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from seedless.train.problem import Problem
+from seedless.train.state import collect_state, fetch_state
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far: whole epochs done, batches done of the next one, optimizer steps in all."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The weights to keep so far: the epoch they were seen at, their score, copies on the CPU."""
+
+    epoch: int
+    score: float | None
+    weights: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A point of a run between two steps.
+
+    Attributes:
+        losses: (m,) float32 on the device, of the samples in the epoch's order; the first ``seen``
+            are filled.
+        loss: mean training loss of the epoch; None before it is over.
+        score: validation score at this epoch, where it was looked at.
+        schedule: digest of the epoch's batches.
+        rate: learning rate of the last step.
+        batches: batches of this epoch.
+        moved: global generators that moved, where the run was told to go on all the same.
+    """
+
+    problem: Problem
+    position: Position
+    losses: Tensor
+    best: Best | None = None
+    loss: float | None = None
+    score: float | None = None
+    schedule: str | None = None
+    rate: float | None = None
+    batches: int = 0
+    seen: int = 0
+    moved: tuple[str, ...] = ()
+
+    @cached_property
+    def state(self) -> dict[str, Tensor]:
+        """Copies of the whole state on the CPU, made once for all observers."""
+        problem = self.problem
+        return fetch_state(collect_state(problem.model, problem.optimizer, problem.order))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a run begins: from nothing, or from a checkpoint."""
+
+    position: Position = Position()
+    best: Best | None = None
+    losses: Tensor = field(default_factory=lambda: torch.empty(0))
+    moved: tuple[str, ...] = ()
+
+
+class Observer:
+    """Watches a run. Whoever wants to know something overrides a method."""
+
+    def begin(self, moment: Moment) -> None:
+        """Take note of the state before the first step, or of the state a run resumes from."""
+
+    def step(self, moment: Moment) -> None:
+        """Take note that a step was made; reading the device here costs a synchronization."""
+
+    def epoch(self, moment: Moment) -> None:
+        """Take note that an epoch is over and was evaluated."""
+
+    def stop(self, moment: Moment) -> None:
+        """Take note that the run was asked to stop here, perhaps within an epoch."""

@@ -1,0 +1,71 @@
+"""The optimizers, and the learning rate of every step.
+
+All run in torch's fused form with the rate in a tensor, on CPU and GPU, eager or captured: one form,
+so that how a step is launched never changes its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import nn
+
+from seedless.core.config import TrainConfig
+from seedless.core.errors import ConfigError
+from seedless.core.registry import choose
+from seedless.numerics.exact import cosines
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+}
+DECAYS = ("cosine", "none")
+
+
+def make_optimizer(
+    config: TrainConfig, parameters: Iterable[nn.Parameter], device: torch.device
+) -> torch.optim.Optimizer:
+    """Return the optimizer; its rate is a tensor that `set_rate` fills."""
+    make = choose("optimizer", config.optimizer, OPTIMIZERS)
+    choose("decay", config.decay, dict.fromkeys(DECAYS))
+    if config.momentum is not None and config.optimizer != "sgd":
+        raise ConfigError(f"train.momentum belongs to sgd; leave it out of {config.optimizer}")
+    options = {"momentum": config.momentum or 0.0} if config.optimizer == "sgd" else {}
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    if not trained:
+        raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")
+    rate = torch.tensor(config.rate, dtype=torch.float32, device=device)
+    return make(
+        trained,
+        lr=rate,
+        weight_decay=config.weight_decay,
+        fused=True,
+        **options,  # type: ignore[call-arg]
+    )
+
+
+def rate_at(config: TrainConfig, epoch: int, step: int) -> float:
+    """Return the learning rate of a step; epochs and steps count from 0.
+
+    rate x (1 + cos(pi epoch / epochs)) / 2 x min(1, (step + 1) / warmup_steps). The cosine is
+    correctly rounded, so that no math library shows in a run.
+    """
+    fraction = _cosine(epoch, config.epochs) if config.decay == "cosine" else 1.0
+    if step < config.warmup_steps:
+        fraction *= (step + 1) / config.warmup_steps
+    return config.rate * fraction
+
+
+@lru_cache(maxsize=4096)
+def _cosine(epoch: int, epochs: int) -> float:
+    """(1 + cos(pi epoch / epochs)) / 2."""
+    return (1.0 + float(cosines(np.array([epoch]), epochs)[0])) / 2
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Fill the tensor the optimizer reads its rate from."""
+    optimizer.param_groups[0]["lr"].fill_(rate)

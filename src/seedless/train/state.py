@@ -1,0 +1,103 @@
+"""The whole state of a run, tensor by tensor, under names that say what each is.
+
+"model/NAME" parameters and buffers; "optimizer/FIELD/NAME" what the optimizer keeps for a parameter;
+"order/losses" what an order ranks by. Leave one out and a resumed run ends in other bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seedless.core.errors import RunError
+from seedless.ordering import Order
+
+
+def collect_state(
+    model: nn.Module, optimizer: torch.optim.Optimizer | None, order: Order | None = None
+) -> dict[str, Tensor]:
+    """Return the live tensors, by name: nothing is copied."""
+    state: dict[str, Tensor] = {
+        f"model/{name}": tensor.detach() for name, tensor in name_tensors(model).items()
+    }
+    if optimizer is not None:
+        names = _name_parameters(model)
+        for parameter, fields in optimizer.state.items():
+            for field, value in fields.items():
+                if value is not None:
+                    tensor = value if isinstance(value, Tensor) else torch.tensor(value)
+                    state[f"optimizer/{field}/{names[parameter]}"] = tensor.detach()
+    if order is not None:
+        for name, array in order.state().items():
+            state[f"order/{name}"] = torch.from_numpy(array)
+    return state
+
+
+def restore_state(
+    state: Mapping[str, Tensor],
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    order: Order | None = None,
+) -> None:
+    """Put a collected state back, in place; a name too many or too few is an error."""
+    tensors = name_tensors(model)
+    given = {name.removeprefix("model/") for name in state if name.startswith("model/")}
+    if given != set(tensors):
+        odd = sorted(given ^ set(tensors))
+        raise RunError(
+            f"the state does not fit the model: {len(odd)} names differ, the first is {odd[0]!r}"
+        )
+    parameters = {name: parameter for parameter, name in _name_parameters(model).items()}
+    optimizer.state.clear()
+    losses = {}
+    with torch.no_grad():
+        for name, value in state.items():
+            kind, _, rest = name.partition("/")
+            if kind == "model":
+                _copy(name, value, tensors[rest])
+            elif kind == "optimizer":
+                field, _, owner = rest.partition("/")
+                parameter = parameters[owner]
+                optimizer.state[parameter][field] = value.to(parameter.device, copy=True)
+            elif kind == "order":
+                losses[rest] = value.numpy()
+    if order is not None:
+        order.restore(losses)
+
+
+def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return copies on the CPU. From a GPU they travel in one piece a dtype, not one by one."""
+    copies = {name: tensor for name, tensor in state.items() if tensor.device.type == "cpu"}
+    copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in copies.items()}
+    away = {name: tensor for name, tensor in state.items() if name not in copies}
+    for dtype in {tensor.dtype for tensor in away.values()}:
+        names = [name for name, tensor in away.items() if tensor.dtype == dtype]
+        flat = torch.cat([away[name].reshape(-1) for name in names]).cpu()
+        pieces = flat.split([away[name].numel() for name in names])
+        for name, piece in zip(names, pieces, strict=True):
+            copies[name] = piece.view(away[name].shape)
+    return {name: copies[name] for name in state}
+
+
+def name_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return every parameter and buffer by name, tied ones under each of their names."""
+    return {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _name_parameters(model: nn.Module) -> dict[Any, str]:
+    return {parameter: name for name, parameter in model.named_parameters()}
+
+
+def _copy(name: str, source: Tensor, target: Tensor) -> None:
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise RunError(
+            f"{name}: expected {target.dtype} of shape {tuple(target.shape)}, got {source.dtype} of "
+            f"shape {tuple(source.shape)}; this state is of another model"
+        )
+    target.copy_(source)

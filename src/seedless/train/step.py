@@ -1,0 +1,59 @@
+"""One optimizer step: gather, augment, forward, loss, backward, clip, update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from seedless.data.augment import crop_and_flip
+from seedless.numerics.dropout import draws
+from seedless.train.problem import Problem
+
+Phase = Callable[[str], AbstractContextManager[None]]
+
+
+class Step:
+    """Runs the steps of a problem, and returns the losses of the samples it saw.
+
+    ``phase`` is told what is going on ("forward", "backward", "optimizer"), for whoever records it.
+    """
+
+    def __init__(self, problem: Problem, phase: Phase = lambda _: nullcontext()) -> None:
+        self.problem = problem
+        self.phase = phase
+        self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]
+
+    def __call__(self, rows: Tensor, epoch: int) -> Tensor:
+        """Update the model on the training rows (B,); return their losses (B,), on the device.
+
+        The batch's gradient is that of the mean loss, accumulated over microbatches where the
+        configuration has them.
+        """
+        problem, train = self.problem, self.problem.config.train
+        problem.optimizer.zero_grad(set_to_none=True)
+        seen = []
+        for part in rows.split(train.microbatch or len(rows)):
+            losses = self.forward(part, epoch)
+            with self.phase("backward"):
+                (losses.sum() / len(rows)).backward()  # type: ignore[no-untyped-call]
+            seen.append(losses.detach())
+        with self.phase("optimizer"):
+            if train.clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
+            problem.optimizer.step()
+        return torch.cat(seen)
+
+    def forward(self, rows: Tensor, epoch: int) -> Tensor:
+        """Return the losses of training rows (B,), with the epoch's augmentation and dropout."""
+        split, augment = self.problem.train, self.problem.config.augment
+        with self.phase("forward"):
+            samples, keys = split.samples[rows], self.problem.keys[rows]
+            if augment.padding or augment.flip:
+                samples = crop_and_flip(
+                    samples, samples=keys, epoch=epoch, padding=augment.padding, flip=augment.flip
+                )
+            with draws(samples=keys, epoch=epoch):
+                return self.problem.loss(self.problem.model, samples, split.labels[rows])
