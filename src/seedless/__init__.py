@@ -19,36 +19,50 @@ if TYPE_CHECKING:
     from seedless.numerics.dropout import Dropout, draws
     from seedless.numerics.environment import settle
     from seedless.ordering import make_order as order
+    from seedless.pipeline.diff import diff
+    from seedless.pipeline.fit import fit, load
+    from seedless.pipeline.verify import verify
+    from seedless.proof.trail import Trail
 
 _HOMES = {
     "Dropout": ("seedless.numerics.dropout", "Dropout"),
     "SeedlessError": ("seedless.core.errors", "SeedlessError"),
     "basis": ("seedless.init", "basis"),
+    "Trail": ("seedless.proof.trail", "Trail"),
     "build": ("seedless.models", "build"),
+    "diff": ("seedless.pipeline.diff", "diff"),
     "digest": ("seedless.core.digest", "digest"),
     "draws": ("seedless.numerics.dropout", "draws"),
+    "fit": ("seedless.pipeline.fit", "fit"),
     "initialize": ("seedless.init", "initialize"),
+    "load": ("seedless.pipeline.fit", "load"),
     "mark": ("seedless.core.marks", "mark"),
     "md5": ("seedless.core.digest", "md5"),
     "order": ("seedless.ordering", "make_order"),
     "sample_keys": ("seedless.core.digest", "sample_keys"),
     "settle": ("seedless.numerics.environment", "settle"),
+    "verify": ("seedless.pipeline.verify", "verify"),
 }
 
 __all__ = [
     "Dropout",
     "SeedlessError",
+    "Trail",
     "__version__",
     "basis",
     "build",
+    "diff",
     "digest",
     "draws",
+    "fit",
     "initialize",
+    "load",
     "mark",
     "md5",
     "order",
     "sample_keys",
     "settle",
+    "verify",
 ]
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import struct
@@ -76,9 +77,11 @@ def make_zip(path, members=None, more=(), compression=zipfile.ZIP_STORED):
 def refused(tmp_path, path, match):
     """The refusal names the file and leaves nothing but what was there."""
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(SeedlessError, match=match) as refusal:
+    with pytest.raises(SeedlessError) as refusal:
         open_bundle(path, tmp_path / "out")
-    assert path.name in str(refusal.value)
+    said = str(refusal.value).replace(str(tmp_path), "")  # which holds the test's own name
+    assert path.name in said
+    assert re.search(match, said)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -289,7 +292,7 @@ def test_a_compressed_bomb_is_refused_unread(tmp_path):
     more = [("data/zeros", bytes(10**7), {"compress_type": zipfile.ZIP_DEFLATED})]
     path = make_zip(tmp_path / "b.zip", more=more)
     assert path.stat().st_size < 10**5
-    refused(tmp_path, path, "compressed")
+    refused(tmp_path, path, "is compressed, encrypted or streamed")
 
 
 def patch_central(path, name, offset, value):
@@ -319,11 +322,12 @@ def test_another_size_within_the_file_is_refused(tmp_path, bundle, size):
     refused(tmp_path, bundle, "damaged|not the file")
 
 
-def test_an_encrypted_entry_is_refused(tmp_path, bundle):
+@pytest.mark.parametrize("flag", [0x1, 0x8, 0x20])
+def test_encrypted_streamed_and_patched_entries_are_refused(tmp_path, bundle, flag):
     content = bytearray(bundle.read_bytes())
-    content[content.rindex(b"config.toml") - 46 + 8] |= 1
+    content[content.rindex(b"config.toml") - 46 + 8] |= flag
     bundle.write_bytes(content)
-    refused(tmp_path, bundle, "encrypted")
+    refused(tmp_path, bundle, "is compressed, encrypted or streamed")
 
 
 def test_a_truncated_bundle_is_refused_at_every_length(tmp_path, bundle):

@@ -27,7 +27,7 @@ def entry_state(epoch, flipped):
     return {f"model/stage.{k}.weight": sha(epoch, k, salt) for k in range(66)}
 
 
-def make_run(folder, *, epochs=8, flipped=None, settings=None, classes=None, threads=2):
+def make_run(folder, *, epochs=8, flipped=None, settings=None, classes=None, threads=2, moved=()):
     """Write a run folder; from epoch ``flipped`` on its bits are others."""
     folder.mkdir()
     salt = "" if flipped is None else "flipped"
@@ -60,7 +60,13 @@ def make_run(folder, *, epochs=8, flipped=None, settings=None, classes=None, thr
             "kind": "train",
             "weights": {"digest": f"sha256:{sha('state', salt)}", "md5": sha(salt)[:32]},
             "config": {"digest": f"sha256:{sha(config)}", "values": config},
-            "data": {"name": "simulated", "records": {"train": 1195, "val": 152, "test": 153}},
+            "data": {
+                "name": "simulated",
+                "records": {"train": 1195, "val": 152, "test": 153},
+                "classes": sorted(classes, reverse=True),
+            },
+            "model": {"parameters": 26322, "type": "Conformer"},
+            "promise": {"same_bits": not moved, "generators_moved": moved},
             "environment": {
                 "python": "3.11.7",
                 "platform": "Linux-6.1-x86_64",
@@ -102,8 +108,8 @@ def two(tmp_path):
 
 @pytest.fixture
 def control(tmp_path):
-    settings = {"control": {"flip_bit": "head.weight:7:0"}}
-    return read_run(make_run(tmp_path / "C", flipped=0, settings=settings), "One bit flipped")
+    settings = {"control": {"flip_bit": "head.weight:7:0", "at_step": 0}}
+    return read_run(make_run(tmp_path / "C", flipped=1, settings=settings), "One bit flipped")
 
 
 def write(tmp_path, runs, **options):
@@ -203,7 +209,7 @@ def test_differing_digests_are_marked_and_the_first_epoch_is_named(tmp_path, two
 
 
 def test_a_page_never_claims_more_than_its_digests(tmp_path, two, control):
-    with pytest.raises(SeedlessError, match="differ from the start"):
+    with pytest.raises(SeedlessError, match="differ from epoch 1 on"):
         write(tmp_path, [two[0], control], verdict=SAME)
     assert not (tmp_path / "report.html").exists()
 
@@ -211,12 +217,14 @@ def test_a_page_never_claims_more_than_its_digests(tmp_path, two, control):
 def test_the_control_is_explained_and_judged_by_bits_alone(tmp_path, two, control):
     page = write(tmp_path, two, verdict=SAME, controls=[control])
     section = page.split('id="control"')[1].split("</section>")[0]
-    assert "from the start, before the first step" in section
-    assert "9 of 9 states" in section
+    assert "differs from epoch 1 on" in section
+    assert "8 of 9 states" in section
     assert "bit 0 of element 7 of <code>head.weight</code>" in section
+    assert "before step 1." in section
+    assert page.count('<td class="alike"') == 1
     # A control whose settings were recorded but whose bit was never flipped has other links in its
     # chain and the same bits: it must not pass for a control that works.
-    settings = {"control": {"flip_bit": "head.weight:7:0"}}
+    settings = {"control": {"flip_bit": "head.weight:7:0", "at_step": 0}}
     idle = read_run(make_run(tmp_path / "E", settings=settings), "Idle control")
     assert idle.trail[0].digest != two[0].trail[0].digest
     assert same_bits(idle, two[0])
@@ -249,7 +257,7 @@ def test_an_unknown_outcome_is_refused():
 
 def test_a_single_run_says_what_was_trained_and_how_to_verify_it(tmp_path, two):
     page = write(tmp_path, two[:1])
-    assert "conformer trained on simulated" in headline(page)
+    assert "Conformer trained on simulated" in headline(page)
     assert "seedless verify RUN" in page
     assert 'class="hero plain"' in page
     assert 'id="control"' not in page
@@ -259,14 +267,15 @@ def test_a_single_run_says_what_was_trained_and_how_to_verify_it(tmp_path, two):
 
 
 def test_runs_without_a_verdict_are_compared_by_what_they_recorded(tmp_path, two):
-    assert "Two runs, the same digests throughout" in headline(write(tmp_path, two))
+    assert "Two runs that recorded the same bits" in headline(write(tmp_path, two))
 
 
 def test_few_positives_are_flagged_and_an_undefined_auc_is_no_number(tmp_path, two):
     page = write(tmp_path, two)
     rows = page.split('<table class="classes">')[1].split("</table>")[0].split("<tr>")[2:]
     found = {re.search(r'row">(\w+)<', row)[1]: row for row in rows}
-    assert [name for name, row in found.items() if ">few<" in row] == ["LBBB", "PVC"]
+    assert list(found) == ["SR", "PVC", "LBBB", "AF"]  # the dataset's order
+    assert [name for name, row in found.items() if ">few<" in row] == ["PVC", "LBBB"]
     assert "0.951" in found["SR"]
     assert "width:95.1%" in found["SR"]
     assert "not defined" in found["PVC"]
@@ -278,6 +287,12 @@ def test_other_settings_or_environment_are_told(tmp_path, two):
     assert "<code>threads.intraop</code>: 4" in page
     assert "instead of 2" in page
     assert "Four threads</strong> had other values" not in write(tmp_path, two)
+
+
+def test_a_run_that_drew_random_numbers_promises_nothing(tmp_path, two):
+    run = read_run(make_run(tmp_path / "M", moved=["torch"]), "M")
+    assert "Nothing, for this run" in write(tmp_path, [run])
+    assert "Nothing, for this run" not in write(tmp_path, two)
 
 
 def test_what_a_run_does_not_have_is_left_out(tmp_path):

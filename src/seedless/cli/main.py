@@ -10,7 +10,7 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import data, env, init, order, train
+from seedless.cli import bundle, data, diff, env, init, order, sign, train, verify
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -27,6 +27,10 @@ app.add_typer(order.app, name="order")
 app.command("env")(env.show)
 app.command("train")(train.train)
 app.command("resume")(train.resume)
+app.command("verify")(verify.verify)
+app.command("diff")(diff.diff)
+app.command("sign")(sign.sign)
+app.command("bundle")(bundle.bundle)
 
 
 @app.callback(invoke_without_command=True)

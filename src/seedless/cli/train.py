@@ -14,7 +14,7 @@ import typer
 from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.pipeline.run import Finished
+    from seedless.pipeline.run import Run
 
 STOPPED = 130  # what a shell gives a program that Ctrl-C ended
 
@@ -27,9 +27,9 @@ def train(
     settings: Settings = None,
 ) -> None:
     """Train what CONFIG says and write a run folder with weights, trail and receipt."""
-    from seedless.cli.progress import Progress
     from seedless.core.config import override
     from seedless.core.presets import open_config
+    from seedless.pipeline.progress import Progress
     from seedless.pipeline.run import train_run
 
     resolved = override(open_config(config), settings or [])
@@ -47,7 +47,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with a run that was killed or stopped, to the bits it would have had."""
-    from seedless.cli.progress import Progress
+    from seedless.pipeline.progress import Progress
     from seedless.pipeline.run import resume_run
 
     progress = Progress(run.name, shown=not as_json)
@@ -62,7 +62,7 @@ def resume(
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a wish to stop after the step; a second one ends at once."""
-    from seedless.pipeline.run import Interrupted
+    from seedless.pipeline.run import InterruptedRunError
 
     asked = False
 
@@ -75,7 +75,7 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     before = signal.signal(signal.SIGINT, ask)
     try:
         yield lambda: asked
-    except Interrupted as stopped:
+    except InterruptedRunError as stopped:
         typer.echo(str(stopped), err=True)
         sys.exit(STOPPED)
     except KeyboardInterrupt:
@@ -85,9 +85,9 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def show_run(finished: Finished, as_json: bool) -> None:
+def show_run(finished: Run, as_json: bool) -> None:
     """Print what a run came to."""
-    claims = finished.receipt["predicate"]
+    claims = finished.claims
     if as_json:
         print_json({"run": str(finished.path), **claims})
         return

@@ -25,9 +25,10 @@ class GeneratorGuard:
         """Refuse to go on where one has moved."""
         if moved := self.moved():
             raise NumericsError(
-                f"expected no global generator to be used, but {' and '.join(moved)} moved {where}: "
-                "the same bits cannot be promised. Use seedless.Dropout in place of nn.Dropout (and "
-                "of dropout arguments), and draw augmentation from sample keys (docs/draws.md)"
+                f"expected no global generator to be used, but {' and '.join(moved)} moved "
+                f"{where}, so the same bits cannot be promised: use seedless.Dropout in place "
+                "of nn.Dropout (and of dropout arguments), and draw augmentation from sample keys "
+                "(docs/draws.md)"
             )
 
 
@@ -35,13 +36,14 @@ def _capture() -> dict[str, Any]:
     """Return the state of each global generator as something that can be compared."""
     import torch
 
-    kind, words, *rest = np.random.get_state(legacy=True)  # type: ignore[misc]
+    numpy_state: Any = np.random.get_state(legacy=False)
+    words = numpy_state["state"]["key"].tobytes()
     states: dict[str, Any] = {
         "Python's random": random.getstate(),
-        "numpy's np.random": (kind, words.tobytes(), *rest),
+        "numpy's np.random": (words, numpy_state["state"]["pos"], numpy_state["has_gauss"]),
         "torch's CPU generator": torch.get_rng_state().numpy().tobytes(),
     }
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         for index, state in enumerate(torch.cuda.get_rng_state_all()):
             states[f"torch's CUDA generator {index}"] = state.numpy().tobytes()
     return states

@@ -38,9 +38,11 @@ def _refuse_existing(run: Path, force: bool) -> None:
     if force:
         return
     if (run / RECEIPT).exists():
-        raise RunError(f"{run} holds a finished run; choose another folder, or --force to replace it")
+        raise RunError(
+            f"{run} holds a finished run; choose another folder, or --force to replace it"
+        )
     raise RunError(
-        f"{run} holds an unfinished run; `seedless resume {run}` goes on with it, --force replaces it"
+        f"{run} holds an unfinished run; `seedless resume {run}` goes on with it, --force drops it"
     )
 
 

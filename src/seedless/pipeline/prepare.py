@@ -65,11 +65,7 @@ def prepare(config: Config) -> Prepared:
         classes=chosen.classes,
         small=chosen.small,
     )
-    parts = {
-        split: data.take(rows)
-        for split in data.protocol
-        if len(rows := data.rows(split))
-    }
+    parts = {split: data.take(rows) for split in data.protocol if len(rows := data.rows(split))}
     if "train" not in parts:
         raise DataError(f"{data.name} has no records to train on: its training split is empty")
     facts = {
@@ -79,9 +75,7 @@ def prepare(config: Config) -> Prepared:
         "task": data.task,
         "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
     }
-    arrays = {
-        split: Arrays(scale.apply(part.X), part.Y, part.ids) for split, part in parts.items()
-    }
+    arrays = {split: Arrays(scale.apply(part.X), part.Y, part.ids) for split, part in parts.items()}
     return assemble(config, model, arrays, data.task, data.classes, facts, "train")
 
 
@@ -165,7 +159,7 @@ def assemble(
 
 
 def settle_execution(config: Config) -> Config:
-    """Set flags and threads, and return the configuration with device and thread count filled in."""
+    """Set flags and threads; return the configuration with device and thread count filled in."""
     execution = config.execution
     choose("device", execution.device, {"auto": None, "cpu": None, "cuda": None})
     there = torch.cuda.is_available()
@@ -206,8 +200,8 @@ def resolve(config: Config, data: Dataset) -> Config:
         asked = getattr(config.model, key)
         if asked is not None and asked != value:
             raise ConfigError(
-                f"model.{key} is {asked}, but {data.name} has {value} {key}; leave model.{key} out, "
-                "or choose other data"
+                f"model.{key} is {asked}, but {data.name} has {value} {key}; leave model.{key} "
+                "out, or choose other data"
             )
     normalize = config.data.normalize or ("global" if data.X.ndim == 3 else "pixels")
     loss = config.loss.name or ("cross_entropy" if data.task == "multi-class" else "bce")

@@ -29,7 +29,7 @@ from seedless.proof.source import describe_source
 from seedless.proof.trail import TrailWriter
 from seedless.train.checkpoint import find_last, list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
-from seedless.train.loop import Outcome, train
+from seedless.train.loop import train
 from seedless.train.moment import Best, Moment, Observer, Start
 from seedless.train.predict import predict
 from seedless.train.state import name_tensors, restore_state
@@ -42,17 +42,39 @@ Make = Callable[[Config], Prepared]
 Say = Callable[[str], None]
 
 
-class Interrupted(SeedlessError):
+class InterruptedRunError(SeedlessError):
     """The run was asked to stop; its checkpoint is written."""
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
+class Run:
     """A finished run: its folder, its receipt, and the model with the selected weights."""
 
     path: Path
     receipt: Mapping[str, Any]
     model: nn.Module
+
+    @property
+    def claims(self) -> Mapping[str, Any]:
+        """What the receipt says of the run."""
+        predicate: Mapping[str, Any] = self.receipt["predicate"]
+        return predicate
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over every parameter and buffer of the selected weights."""
+        return str(self.claims["weights"]["digest"])
+
+    @property
+    def md5(self) -> str:
+        """The published hash of the selected weights."""
+        return str(self.claims["weights"]["md5"])
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Scores by split, the selected epoch, and whether the run converged."""
+        metrics: Mapping[str, Any] = self.claims["metrics"]
+        return metrics
 
 
 class CheckpointWriter(Observer):
@@ -81,7 +103,7 @@ def train_run(
     observers: Sequence[Observer] = (),
     stop: Callable[[], bool] = lambda: False,
     make: Make = prepare,
-) -> Finished:
+) -> Run:
     """Train what a configuration says into the folder ``out``."""
     check_place(out, force)
     prepared = make(config)
@@ -97,7 +119,7 @@ def resume_run(
     stop: Callable[[], bool] = lambda: False,
     make: Make = prepare,
     say: Say = lambda _: None,
-) -> Finished:
+) -> Run:
     """Go on with a run from its last whole checkpoint, or from the start where there is none."""
     config = read_config(run)
     if (run / RECEIPT).exists():
@@ -106,9 +128,9 @@ def resume_run(
         prepared = make(config)
         if prepared.config.digest != config.digest:
             raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
-        checkpoint, problems = find_last(run, config.digest)
-        for problem in problems:
-            say(f"passing over a checkpoint: {problem}")
+        checkpoint, damages = find_last(run, config.digest)
+        for damage in damages:
+            say(f"passing over a checkpoint: {damage}")
         if checkpoint is None:
             return execute(prepared, run, None, observers, stop)
         for _, path in list_checkpoints(run)[::-1]:
@@ -126,7 +148,7 @@ def execute(
     start: Start | None,
     observers: Sequence[Observer],
     stop: Callable[[], bool],
-) -> Finished:
+) -> Run:
     """Run the loop with trail, log and checkpoints, then score and seal."""
     facts = gather_facts(prepared)
     trail = TrailWriter(run, facts)
@@ -142,7 +164,8 @@ def execute(
     except OSError as error:
         raise RunError(f"cannot write {run}: {error.strerror}") from None
     if outcome.stopped:
-        raise Interrupted(f"stopped; `seedless resume {run}` goes on from step {_step(outcome)}")
+        step = outcome.last.position.step
+        raise InterruptedRunError(f"stopped; `seedless resume {run}` goes on after step {step}")
     claims = finish(prepared, outcome.best, run)
     receipt = write_receipt(
         run,
@@ -156,11 +179,7 @@ def execute(
             **claims,
         },
     )
-    return Finished(run, receipt, prepared.problem.model)
-
-
-def _step(outcome: Outcome) -> int:
-    return outcome.last.position.step
+    return Run(run, receipt, prepared.problem.model)
 
 
 def gather_facts(prepared: Prepared) -> dict[str, Any]:

@@ -139,8 +139,8 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             what = f"argument {name!r} of {func}"
             refuse_without_bytes(tensor, what)
             source = self._find_source(tensor, name)
-            if signature.view and not source:
-                continue  # a view of what an operation made: digested where it was made and read
+            if not signature.reads and source in ("", UNINITIALIZED):
+                continue
             waiting = name in signature.written and _storage_key(tensor) in self._raw
             looks.append((UNINITIALIZED if waiting else digest_tensor(tensor, what), source))
         return tuple(look for look, _ in looks), tuple(source for _, source in looks)
@@ -227,6 +227,8 @@ def _index_names(
     places: dict[int, list[tuple[str, int, int]]] = {}
     for name, tensor in {**known, **names}.items():
         refuse_without_bytes(tensor, name)
+        if tensor.numel() == 0:
+            continue  # nothing in it can differ
         places.setdefault(_storage_key(tensor), []).append((name, *_span(tensor)))
     return places
 
@@ -242,8 +244,6 @@ def _within(value: Any, keys: set[int]) -> bool:
 def _span(tensor: Tensor) -> tuple[int, int]:
     """Return the first byte of its storage that a tensor may touch, and one past the last."""
     first = int(tensor.storage_offset()) * tensor.itemsize
-    if tensor.numel() == 0:
-        return first, first
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     reach = sum((size - 1) * stride for size, stride in steps)
     return first, first + (reach + 1) * tensor.itemsize

@@ -26,6 +26,9 @@ _UNINITIALIZED_OP = re.compile(r"(new_|_)?empty|resize_")
 # BatchNorm changes these, and its oldest schemas do not say so.
 _SILENTLY_WRITTEN = frozenset({"running_mean", "running_var"})
 
+# Operations that take dtype and shape from an argument and never read its elements.
+_TEMPLATE_OP = re.compile(r"new_|\w+_like$")
+
 # A view by another name: autograd is told nothing of the memory it shares with its argument.
 _SILENT_VIEW = "aten::_unsafe_view"
 
@@ -50,8 +53,9 @@ class OpRecord:
         phase: the label the caller had set: "forward", "backward", "optimizer", ...
         module: dotted path of the innermost module at work, also in backward; "" at the top level.
         op: name and overload, as "aten.addmm.default".
-        inputs: a digest for every tensor argument, in order. A view's input is left out unless it
-            is a source, and memory that waits for its first writing is "uninitialized".
+        inputs: a digest for every tensor argument, in order. Memory that waits for its first
+            writing is "uninitialized". Where elements are not read (views, `zeros_like`), only
+            sources are digested: the others were when they were made and will be when read.
         sources: for each input "" if a recorded operation made it; otherwise its name.
         settings: every argument that is no tensor, as "name=value".
         outputs: digests of the arguments it changed, then of the new tensors it returned; the repr
@@ -123,6 +127,7 @@ class Signature:
         written: the arguments it changes.
         aliased: for each result, whether it is an argument again: changed, or a view of it.
         view: it only looks at its argument in another way, and computes nothing.
+        reads: its result depends on the elements of its arguments, not only on their shapes.
         uninitialized: what it returns was never written.
     """
 
@@ -130,6 +135,7 @@ class Signature:
     written: frozenset[str]
     aliased: tuple[bool, ...]
     view: bool
+    reads: bool
     uninitialized: bool
 
 
@@ -148,12 +154,15 @@ def read_signature(op: Any) -> Signature:
     aliased = tuple(
         result.alias_info is not None or schema.name == _SILENT_VIEW for result in schema.returns
     )
+    view = bool(aliased) and all(aliased) and not written
+    name = schema.name.rpartition("::")[2]
     return Signature(
         arguments=names,
         written=written,
         aliased=aliased,
-        view=bool(aliased) and all(aliased) and not written,
-        uninitialized=_UNINITIALIZED_OP.match(schema.name.rpartition("::")[2]) is not None,
+        view=view,
+        reads=not (view or _TEMPLATE_OP.match(name)),
+        uninitialized=_UNINITIALIZED_OP.match(name) is not None,
     )
 
 

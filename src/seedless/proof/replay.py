@@ -96,7 +96,8 @@ def judge_environment(
     recorded: Mapping[str, Any], here: Mapping[str, Any], device: str
 ) -> tuple[list[Mismatch], list[Mismatch]]:
     """Return what differs between two environments: what can change bits, and the rest."""
-    decisive, harmless = [], []
+    decisive: list[Mismatch] = []
+    harmless: list[Mismatch] = []
     for mismatch in compare_values(recorded, here):
         section, _, rest = mismatch.field.partition(".")
         leaf = rest.rpartition(".")[2]

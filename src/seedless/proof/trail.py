@@ -33,9 +33,7 @@ Entry = dict[str, Any]
 
 def digest_tensors(state: Mapping[str, Tensor]) -> dict[str, str]:
     """Return the SHA-256 of each tensor (with its name, dtype and shape), as hex."""
-    return {
-        name: digest({name: tensor}).removeprefix("sha256:") for name, tensor in state.items()
-    }
+    return {name: digest({name: tensor}).removeprefix("sha256:") for name, tensor in state.items()}
 
 
 def chain(entry: Mapping[str, Any], previous: str) -> Entry:
@@ -123,8 +121,8 @@ class TrailWriter(Observer):
             self.known = [chain(make_start(self.facts, moment.state), GENESIS)]
         if len(self.known) <= epoch:
             raise RunError(
-                f"{self.path} ends with epoch {len(self.known) - 1}, before the checkpoint of epoch "
-                f"{epoch} from which the run would resume: they are not of one run"
+                f"{self.path} ends with epoch {len(self.known) - 1}, before the checkpoint of "
+                f"epoch {epoch} from which the run would resume: they are not of one run"
             )
         if not moment.position.batch:
             self._agree(self.known[epoch], {"state": digest_tensors(moment.state)})
@@ -220,9 +218,7 @@ def first_difference(a: Sequence[Entry], b: Sequence[Entry]) -> tuple[int, list[
         keys = sorted({*one["state"], *other["state"]})
         names = [name for name in keys if one["state"].get(name) != other["state"].get(name)]
         names += [
-            key
-            for key in ("schedule", "loss", "score", "step")
-            if one.get(key) != other.get(key)
+            key for key in ("schedule", "loss", "score", "step") if one.get(key) != other.get(key)
         ]
         if names:
             return place, names

@@ -50,13 +50,15 @@ class _Frame:
 def draw_curves(name: str, series: Sequence[Series], selected: int | None = None) -> str:
     """Return an <svg> of values by epoch, or "" where there is no finite value to draw.
 
-    A repeat is drawn thin upon the first run's broad line: where both can be seen, they agree.
+    A repeat is drawn thin upon the first run's broad line: where both can be seen, they agree. An
+    epoch whose value is not finite keeps its place on the axis.
     """
+    epochs = [epoch for s in series for epoch, _ in s.points]
     series = [Series(s.label, _finite(s.points), s.role) for s in series]
     series = [s for s in series if s.points]
     if not series:
         return ""
-    frame = _frame(series)
+    frame = _frame(series, (min(epochs), max(epochs)))
     told = "; ".join(
         f"{s.label}: {s.points[0][1]:.4g} at epoch {s.points[0][0]}, "
         f"{s.points[-1][1]:.4g} at epoch {s.points[-1][0]}"
@@ -90,8 +92,7 @@ def _finite(points: Iterable[tuple[int, float]]) -> tuple[tuple[int, float], ...
     return tuple((epoch, value) for epoch, value in points if math.isfinite(value))
 
 
-def _frame(series: Sequence[Series]) -> _Frame:
-    epochs = [epoch for s in series for epoch, _ in s.points]
+def _frame(series: Sequence[Series], epochs: tuple[int, int]) -> _Frame:
     values = [value for s in series for _, value in s.points]
     low, high = min(values), max(values)
     if high - low < 1e-9 * max(abs(low), abs(high), 1.0):  # a flat line gets room around it
@@ -100,7 +101,7 @@ def _frame(series: Sequence[Series]) -> _Frame:
     step, power = _tick(high - low)
     size = step * 10.0**power
     return _Frame(
-        (min(epochs), max(epochs)),
+        epochs,
         math.floor(low / size + 1e-9),
         math.ceil(high / size - 1e-9),
         size,

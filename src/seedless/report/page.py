@@ -48,7 +48,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Headline:
-    """The first thing read. ``tone``: good, bad, unsure or plain; ``mark`` says it in a sign."""
+    """The first thing read. ``tone``: good, bad, unsure or plain; ``mark``: a sign, or none."""
 
     tone: str
     mark: str
@@ -106,9 +106,10 @@ def render_page(
         runs=[show_run(run, first) for run in runs],
         controls=[show_control(control, first) for control in controls],
         facts=list_facts(first),
+        moved=(first.predicate.get("promise") or {}).get("generators_moved", ()),
         converged=first.metrics.get("converged", True),
         digests=tabulate_digests(runs, controls),
-        tensors=first.trail[0].tensors,
+        tensors=first.trail[-1].tensors,
         curves=list_curves(runs, controls),
         classes=list_classes(first),
         few=FEW,
@@ -146,8 +147,8 @@ def choose_headline(
         return Headline("bad", "≠", f"Not the same model: the runs differ {_tell_difference(runs)}")
     if verdict is None:
         if others:
-            return Headline("plain", "=", f"{_count(runs)} runs, the same digests throughout")
-        return Headline("plain", "1", f"{_name_model(first)}, ready to be checked")
+            return Headline("plain", "=", f"{_count(runs)} runs that recorded the same bits")
+        return Headline("plain", "", f"{_name_model(first)}, ready to be checked")
     many = f"{_count(runs)} processes, one model" if others else "Run again, the same model"
     return {
         "identical": Headline("good", "=", f"{many}: identical in every bit"),
@@ -165,7 +166,8 @@ def _name_model(run: RunView) -> str:
     model, data = run.settings.get("model"), run.predicate.get("data")
     name = model.get("name") if isinstance(model, Mapping) else None
     source = data.get("name") if isinstance(data, Mapping) else None
-    return f"{name or 'A model'} trained on {source}" if source else f"{name or 'A model'}, trained"
+    subject = f"{name[:1].upper()}{name[1:]}" if name else "A model"
+    return f"{subject} trained on {source}" if source else f"{subject}, trained"
 
 
 def _tell_difference(runs: Sequence[RunView]) -> str:
@@ -174,4 +176,4 @@ def _tell_difference(runs: Sequence[RunView]) -> str:
     found = [epoch for epoch in epochs if epoch is not None]
     if not found:
         return "in their final weights, though not in their trails"
-    return f"from epoch {min(found)} on" if min(found) else "from the start, before the first step"
+    return f"from epoch {min(found)} on" if min(found) else "from the start"

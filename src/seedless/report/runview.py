@@ -68,8 +68,12 @@ class RunView:
 
     @property
     def environment(self) -> Mapping[str, Any]:
-        """Versions, hardware, threads and flags of the run."""
-        return _mapping(self.predicate.get("environment"))
+        """The source that ran, and the versions, hardware, threads and flags it ran with."""
+        source = self.predicate.get("source")
+        return {
+            **({"source": source} if source else {}),
+            **_mapping(self.predicate.get("environment")),
+        }
 
     @property
     def hashes(self) -> tuple[tuple[str, str], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,10 +28,12 @@ def show_run(run: RunView, first: RunView) -> dict[str, Any]:
 def show_control(control: RunView, first: RunView) -> dict[str, Any]:
     """Return a control: what was flipped, from where on its states differ, and its score."""
     pairs = list(zip(first.trail, control.trail, strict=False))
-    flipped = str((control.settings.get("control") or {}).get("flip_bit") or "").rsplit(":", 2)
+    setting = control.settings.get("control") or {}
+    flipped = str(setting.get("flip_bit") or "").rsplit(":", 2)
     return {
         **show_run(control, first),
         "flipped": flipped if len(flipped) == 3 else None,
+        "step": setting.get("at_step"),
         "epoch": find_difference(first, control),
         "differing": sum(a.state != b.state for a, b in pairs),
         "entries": len(pairs),
@@ -46,12 +49,13 @@ def list_facts(run: RunView) -> list[tuple[str, str]]:
     """Return the few numbers a reader wants first: (number, what it counts)."""
     records = (run.predicate.get("data") or {}).get("records") or {}
     test = run.metrics.get("test") or {}
-    last = run.trail[-1]
+    last, kept = run.trail[-1], _selected(run).get("epoch")
+    model = run.predicate.get("model") or {}
     found: list[tuple[Any, str]] = [
+        (model.get("parameters"), "parameters"),
         (records.get("train"), "training records"),
-        (last.epoch, "epochs"),
+        (last.epoch, f"epochs, number {kept} kept" if kept is not None else "epochs"),
         (last.step, "steps"),
-        (_selected(run).get("epoch"), "epoch selected"),
         (test.get("macro_auc"), "macro AUC, test"),
     ]
     return [
@@ -98,8 +102,7 @@ def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tu
     lines = list(zip([*runs, *controls], roles, strict=True))
     loss = [Series(r.label, tuple((x.epoch, x.loss) for x in r.log), role) for r, role in lines]
     score = [
-        Series(r.label, tuple((x.epoch, x.score) for x in r.log if x.score is not None), role)
-        for r, role in lines
+        Series(r.label, tuple((x.epoch, _value(x.score)) for x in r.log), role) for r, role in lines
     ]
     selected = _selected(runs[0])
     metric = str(selected.get("metric", "score")).replace("_", " ").replace("auc", "AUC")
@@ -107,16 +110,24 @@ def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tu
         ("Training loss", "mean over each epoch", draw_curves("Training loss", loss)),
         (
             f"Validation {metric}",
-            "higher is better",
+            "the best epoch is kept",
             draw_curves(metric, score, selected.get("epoch")),
         ),
     ]
     return [(name, note, _mark_safe(drawing)) for name, note, drawing in drawings if drawing]
 
 
+def _value(score: float | None) -> float:
+    return math.nan if score is None else score
+
+
 def list_classes(run: RunView) -> list[dict[str, Any]]:
-    """Return the test set's classes: name, positives, AUC (None where undefined), bar, few."""
+    """Return the test set's classes: name, positives, AUC (None where undefined), bar, few.
+
+    They stand in the order of the dataset, which the metrics file, sorted by name, has lost.
+    """
     classes = (run.metrics.get("test") or {}).get("classes") or {}
+    order = {name: n for n, name in enumerate((run.predicate.get("data") or {}).get("classes", ()))}
     return [
         {
             "name": name,
@@ -125,7 +136,7 @@ def list_classes(run: RunView) -> list[dict[str, Any]]:
             "bar": f"{100 * (score.get('auc') or 0.0):.1f}%",
             "few": (score.get("positives") or 0) < FEW,
         }
-        for name, score in classes.items()
+        for name, score in sorted(classes.items(), key=lambda c: order.get(c[0], len(order)))
     ]
 
 

@@ -1,8 +1,8 @@
 """Checkpoints: the whole state of a run in one safetensors file, complete or not there at all.
 
-A file is named by its position, "epoch-0007.safetensors", or "epoch-0007-batch-0012.safetensors" for
-one within an epoch, which the next whole epoch replaces. Its one metadata key, "seedless", holds
-canonical JSON with the position, the best weights' epoch and score, and a digest over all of it.
+A file is named by its position, "epoch-0007.safetensors", or for one within an epoch, which the
+next whole epoch replaces, "epoch-0007-batch-0012.safetensors". Its one metadata key, "seedless",
+holds canonical JSON: the position, the best weights' epoch and score, a digest over all of it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
 
 def find_last(run: Path, config_digest: str) -> tuple[Checkpoint | None, list[str]]:
     """Return the last checkpoint that is whole, and what was wrong with those after it."""
-    problems = []
+    problems: list[str] = []
     for _, path in reversed(list_checkpoints(run)):
         try:
             return read_checkpoint(path, config_digest), problems

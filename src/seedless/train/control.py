@@ -39,7 +39,7 @@ def read_target(model: nn.Module, target: str) -> tuple[str, int, int]:
     elements, bits = parameters[name].numel(), 8 * parameters[name].element_size()
     if element >= elements or bit >= bits:
         raise ConfigError(
-            f"control.flip_bit: {name} has elements 0 to {elements - 1} of {bits} bits, got element "
-            f"{element} and bit {bit}"
+            f"control.flip_bit: {name} has elements 0 to {elements - 1} of {bits} bits, got "
+            f"element {element} and bit {bit}"
         )
     return name, element, bit

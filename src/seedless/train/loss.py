@@ -1,7 +1,7 @@
 """What is minimized, one value a sample: an order may rank samples by it, a batch takes the mean.
 
-binary cross-entropy of class k: -w_k y log s(z) - (1 - y) log(1 - s(z)), mean over the classes, with
-w_k = sqrt(N / N_k) where class weights are on; cross-entropy: -log softmax(z)_y.
+binary cross-entropy of class k: -w_k y log s(z) - (1 - y) log(1 - s(z)), mean over the classes,
+with w_k = sqrt(N / N_k) where class weights are on; cross-entropy: -log softmax(z)_y.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ def make_loss(
 
 def binary_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
     """Return the mean over classes of each sample's weighted binary cross-entropy: (B,)."""
-    each = F.binary_cross_entropy_with_logits(
-        logits, labels, pos_weight=weights, reduction="none"
-    )
+    each = F.binary_cross_entropy_with_logits(logits, labels, pos_weight=weights, reduction="none")
     return each.mean(dim=1)
 
 

@@ -1,13 +1,14 @@
 """The optimizers, and the learning rate of every step.
 
-All run in torch's fused form with the rate in a tensor, on CPU and GPU, eager or captured: one form,
-so that how a step is launched never changes its bits.
+All run in torch's fused form with the rate in a tensor, on CPU and GPU, eager or captured: one
+form, so that how a step is launched never changes its bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,18 +35,14 @@ def make_optimizer(
     choose("decay", config.decay, dict.fromkeys(DECAYS))
     if config.momentum is not None and config.optimizer != "sgd":
         raise ConfigError(f"train.momentum belongs to sgd; leave it out of {config.optimizer}")
-    options = {"momentum": config.momentum or 0.0} if config.optimizer == "sgd" else {}
+    options: dict[str, Any] = {"fused": True, "weight_decay": config.weight_decay}
+    if config.optimizer == "sgd":
+        options["momentum"] = config.momentum or 0.0
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     if not trained:
         raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")
     rate = torch.tensor(config.rate, dtype=torch.float32, device=device)
-    return make(
-        trained,
-        lr=rate,
-        weight_decay=config.weight_decay,
-        fused=True,
-        **options,  # type: ignore[call-arg]
-    )
+    return make(trained, lr=rate, **options)  # type: ignore[call-arg]
 
 
 def rate_at(config: TrainConfig, epoch: int, step: int) -> float:

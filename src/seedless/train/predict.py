@@ -20,7 +20,7 @@ def predict(model: nn.Module, split: Split, loss: Loss, batch: int) -> NDArray[n
     was_training = model.training
     model.eval()
     try:
-        logits = torch.cat([model(samples) for samples in split.samples.split(batch)])
+        logits = torch.cat([model(samples) for samples in torch.split(split.samples, batch)])
     finally:
         model.train(was_training)
     return loss.probabilities(logits.cpu()).numpy()

@@ -1,7 +1,8 @@
 """The whole state of a run, tensor by tensor, under names that say what each is.
 
-"model/NAME" parameters and buffers; "optimizer/FIELD/NAME" what the optimizer keeps for a parameter;
-"order/losses" what an order ranks by. Leave one out and a resumed run ends in other bits.
+"model/NAME" parameters and buffers; "optimizer/FIELD/NAME" what the optimizer keeps for a
+parameter; "order/losses" what an order ranks by. Leave one out and a resumed run ends in
+other bits.
 """
 
 from __future__ import annotations
@@ -70,15 +71,18 @@ def restore_state(
 
 def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return copies on the CPU. From a GPU they travel in one piece a dtype, not one by one."""
-    copies = {name: tensor for name, tensor in state.items() if tensor.device.type == "cpu"}
-    copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in copies.items()}
-    away = {name: tensor for name, tensor in state.items() if name not in copies}
-    for dtype in {tensor.dtype for tensor in away.values()}:
-        names = [name for name, tensor in away.items() if tensor.dtype == dtype]
-        flat = torch.cat([away[name].reshape(-1) for name in names]).cpu()
-        pieces = flat.split([away[name].numel() for name in names])
+    copies: dict[str, Tensor] = {}
+    away: dict[torch.dtype, list[str]] = {}
+    for name, tensor in state.items():
+        if tensor.device.type == "cpu":
+            copies[name] = tensor.clone(memory_format=torch.contiguous_format)
+        else:
+            away.setdefault(tensor.dtype, []).append(name)
+    for names in away.values():
+        flat = torch.cat([state[name].reshape(-1) for name in names]).cpu()
+        pieces = torch.split(flat, [state[name].numel() for name in names])
         for name, piece in zip(names, pieces, strict=True):
-            copies[name] = piece.view(away[name].shape)
+            copies[name] = piece.view(state[name].shape)
     return {name: copies[name] for name in state}
 
 
@@ -97,7 +101,7 @@ def _name_parameters(model: nn.Module) -> dict[Any, str]:
 def _copy(name: str, source: Tensor, target: Tensor) -> None:
     if source.shape != target.shape or source.dtype != target.dtype:
         raise RunError(
-            f"{name}: expected {target.dtype} of shape {tuple(target.shape)}, got {source.dtype} of "
-            f"shape {tuple(source.shape)}; this state is of another model"
+            f"{name}: expected {target.dtype} of shape {tuple(target.shape)}, got {source.dtype} "
+            f"of shape {tuple(source.shape)}; this state is of another model"
         )
     target.copy_(source)

@@ -35,7 +35,7 @@ class Step:
         problem, train = self.problem, self.problem.config.train
         problem.optimizer.zero_grad(set_to_none=True)
         seen = []
-        for part in rows.split(train.microbatch or len(rows)):
+        for part in torch.split(rows, train.microbatch or len(rows)):
             losses = self.forward(part, epoch)
             with self.phase("backward"):
                 (losses.sum() / len(rows)).backward()  # type: ignore[no-untyped-call]

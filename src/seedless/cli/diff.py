@@ -1,0 +1,91 @@
+"""`seedless diff RUN_A RUN_B`: the first epoch, step and tensor that differ, and why they might."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seedless.cli.options import AsJson, print_json
+from seedless.cli.verify import DataPlace, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seedless.pipeline.diff import Difference
+    from seedless.proof.replay import Mismatch
+
+
+def diff(
+    run_a: Annotated[Path, typer.Argument(help="A run folder, or the folder of a trail.")],
+    run_b: Annotated[Path, typer.Argument(help="The other.")],
+    locate: Annotated[
+        bool, typer.Option("--locate", help="Find the first op that differs, by running both.")
+    ] = False,
+    no_replay: Annotated[
+        bool, typer.Option("--no-replay", help="Compare the trails alone; no step is found.")
+    ] = False,
+    entry: Entry = None,
+    entry_b: Annotated[
+        str | None, typer.Option("--entry-b", help="--entry of the second run, if it is another.")
+    ] = None,
+    data: DataPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where two runs part: first epoch, step and tensor; with --locate the op.
+
+    Exit code 0: they do not. 1: they do. 2: they cannot be compared.
+    """
+    from seedless.pipeline.diff import diff as compare
+
+    found = compare(
+        run_a,
+        run_b,
+        replay=not no_replay,
+        locate=locate,
+        entry=entry,
+        entry_b=entry_b,
+        data=data,
+    )
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _print(found, run_a, run_b)
+    raise typer.Exit(0 if found.identical else 1)
+
+
+def _print(found: Difference, a: Path, b: Path) -> None:
+    _print_fields("configuration", found.settings, a, b)
+    _print_fields("environment", found.environment, a, b)
+    _print_fields("data, source, start", found.facts, a, b)
+    if found.identical:
+        typer.echo("IDENTICAL: every entry of the two trails agrees")
+        return
+    where = "before the first step" if found.epoch == 0 else f"in epoch {found.epoch}"
+    typer.echo(f"THEY PART {where}: {_list(found.names)}")
+    if found.step is not None:
+        typer.echo(f"  first at step {found.step}: {_list(found.step_names)}")
+    if found.finding is not None:
+        typer.echo(f"  {found.finding.describe()}")
+    for row in found.tensors[:5]:
+        bits = f", {row.bits} bit{'s' * (row.bits != 1)}" if row.bits is not None else ""
+        typer.echo(
+            f"  before that step {row.name} differs in {row.differing} of {row.elements} elements"
+            f"{bits}: at {list(row.first)} {row.left!r} against {row.right!r}"
+        )
+    if len(found.tensors) > 5:
+        typer.echo(f"  and {len(found.tensors) - 5} tensors more")
+    for note in found.notes:
+        typer.echo(f"  {note}")
+
+
+def _print_fields(title: str, fields: Sequence[Mismatch], a: Path, b: Path) -> None:
+    for field in fields:
+        typer.echo(f"{title}: {field.field} is {field.recorded!r} in {a}, {field.here!r} in {b}")
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more

@@ -1,0 +1,133 @@
+"""Execute a validated run again, in this process, and compare it with its trail as it goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from seedless.core.config import Config
+from seedless.core.errors import RunError
+from seedless.numerics.environment import capture
+from seedless.pipeline.prepare import Prepared
+from seedless.pipeline.run import finish
+from seedless.pipeline.validate import Opened
+from seedless.pipeline.verdict import Verdict
+from seedless.proof.replay import (
+    DivergenceError,
+    Replay,
+    compare_values,
+    describe_difference,
+    judge_environment,
+)
+from seedless.proof.source import describe_source
+from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
+from seedless.train.loop import train
+from seedless.train.moment import Observer, Position
+from seedless.train.state import restore_state
+
+Make = Callable[[Config], Prepared]
+
+
+def replay(
+    opened: Opened, make: Make, segment: int | None = None, observers: Sequence[Observer] = ()
+) -> Verdict:
+    """Execute a run, or one stretch of it, and return the verdict."""
+    wanted = opened.config.execution.device
+    if wanted == "cuda" and not torch.cuda.is_available():
+        return Verdict("cannot judge", "the run was made on a CUDA device, and there is none here")
+    begin, end = find_segment(opened, segment)
+    began = time.perf_counter()
+    prepared = make(opened.config)
+    if prepared.config.digest != opened.config.digest:
+        found = compare_values(opened.config.identity(), prepared.config.identity())
+        return _differ(
+            opened, [f"the configuration resolves differently: {item}" for item in found], {}, began
+        )
+    facts = {key: opened.claims[key] for key in ("data", "initialization", "model")}
+    odd = compare_values(facts, dict(prepared.facts))
+    if odd:
+        return _differ(opened, [str(item) for item in odd], {"epoch": 0, "names": []}, began)
+    problem, start = prepared.problem, None
+    if begin is not None:
+        restore_state(begin.state, problem.model, problem.optimizer, problem.order)
+        start = begin.start
+    watch = Replay(opened.trail)
+    try:
+        outcome = train(problem, (watch, *observers), start=start, until=end)
+    except DivergenceError as found:
+        return _differ(
+            opened,
+            [describe_difference(found.epoch, found.names)],
+            {"epoch": found.epoch, "names": found.names},
+            began,
+        )
+    stretch = f"{watch.compared} trail entries"
+    if segment is None:
+        claims = finish(prepared, outcome.best, None)
+        recorded = {key: opened.claims[key] for key in claims}
+        odd = compare_values(recorded, claims)
+        if odd:
+            return _differ(opened, [str(item) for item in odd], {}, began)
+        stretch += ", weights, predictions and scores"
+    else:
+        stretch += f" of segment {segment}"
+    elsewhere, _ = compare_environment(opened)
+    notes = tuple(f"identical although {item}" for item in elsewhere)
+    seconds = round(time.perf_counter() - began, 1)
+    return Verdict(
+        "identical", f"executed again, identical in every bit: {stretch}", notes, {}, seconds
+    )
+
+
+def find_segment(opened: Opened, segment: int | None) -> tuple[Checkpoint | None, Position | None]:
+    """Return the checkpoint before the K-th stretch and where it ends; (None, None) for all."""
+    if segment is None:
+        return None, None
+    whole = [item for item in list_checkpoints(opened.path) if not item[0].batch]
+    if not 1 <= segment <= len(whole):
+        raise RunError(
+            f"{opened.path} has {len(whole)} segments between checkpoints, numbered from 1; got "
+            f"{segment}"
+        )
+    begin = None
+    if segment > 1:
+        begin = read_checkpoint(whole[segment - 2][1], opened.config.digest)
+    return begin, whole[segment - 1][0]
+
+
+def compare_environment(opened: Opened) -> tuple[list[Any], list[Any]]:
+    """Return what differs between the recorded machine and this one: decisive, and harmless."""
+    recorded = opened.claims["environment"]
+    decisive, harmless = judge_environment(recorded, capture(), opened.config.execution.device)
+    recorded_source = {"source": opened.claims["source"]}
+    decisive += compare_values(recorded_source, {"source": describe_source()})
+    return decisive, harmless
+
+
+def _differ(
+    opened: Opened, details: Sequence[str], difference: dict[str, Any], began: float
+) -> Verdict:
+    """A difference: of the run, or perhaps only of the machine."""
+    seconds = round(time.perf_counter() - began, 1)
+    decisive, _ = compare_environment(opened)
+    if decisive:
+        return Verdict(
+            "cannot judge",
+            "executed again, it differs; but this machine is not like the one it was made on",
+            (*details, *(str(item) for item in decisive)),
+            difference,
+            seconds,
+        )
+    if not opened.claims["promise"]["same_bits"]:
+        moved = ", ".join(opened.claims["promise"]["generators_moved"])
+        details = (*details, f"the run used {moved}; its receipt promises no repetition")
+    return Verdict(
+        "differs",
+        "executed again, the run differs from its receipt",
+        tuple(details),
+        difference,
+        seconds,
+    )

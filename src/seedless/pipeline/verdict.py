@@ -1,0 +1,43 @@
+"""What a verification can find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+CODES = {"identical": 0, "consistent": 0, "differs": 1, "invalid": 2, "cannot judge": 3}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The finding of a verification.
+
+    Attributes:
+        outcome: "identical", "consistent" (validated, not executed), "differs", "invalid" or
+            "cannot judge".
+        sentence: the finding in words.
+        details: what is wrong, or what differs, line by line.
+        difference: {"epoch", "names"} of the first entry that differs, where one does.
+        seconds: how long it took to execute the run again.
+    """
+
+    outcome: str
+    sentence: str
+    details: tuple[str, ...] = ()
+    difference: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def code(self) -> int:
+        """The exit code: 0 identical or consistent, 1 differs, 2 invalid, 3 cannot be judged."""
+        return CODES[self.outcome]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the run."""
+        return self.code == 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {**asdict(self), "details": list(self.details), "code": self.code}

@@ -1,0 +1,119 @@
+"""Verify a run: validate its folder, execute it again, and say which of four things is true."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from seedless.core.config import Config
+from seedless.core.errors import ConfigError, RunError
+from seedless.pipeline.given import ENTRY_HELP, Given, Model, Pair, load_entry, prepare_given
+from seedless.pipeline.prepare import Prepared, prepare
+from seedless.pipeline.replay import Make, replay
+from seedless.pipeline.validate import Opened, validate
+from seedless.pipeline.verdict import Verdict
+from seedless.pipeline.worker import run_worker
+from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
+from seedless.proof.signature import check_signature
+
+
+def verify(
+    run: str | Path,
+    *,
+    model: Model | None = None,
+    train: Pair | None = None,
+    val: Pair | None = None,
+    test: Pair | None = None,
+    classes: tuple[str, ...] | None = None,
+    entry: str | None = None,
+    data: str | None = None,
+    segment: int | None = None,
+    validate_only: bool = False,
+    public_key: str | Path | None = None,
+    progress: bool = False,
+) -> Verdict:
+    """Verify a run folder, or a bundle of one. Nothing in it is changed.
+
+    Args:
+        run: the folder or the bundle.
+        model: for a run of `fit`: the model, or a function that makes it, with ``train``, ``val``,
+            ``test`` and ``classes`` as `fit` had them. It is executed in this process.
+        entry: the same as "package.module:function", executed in a process of its own.
+        data: where the data lie, if not where they lay when the run was made.
+        segment: execute only the K-th stretch between two checkpoints, counted from 1.
+        validate_only: compare the files with the receipt, and execute nothing.
+        public_key: a PEM file; the receipt must be signed with the key it belongs to.
+        progress: show how far the execution is.
+    """
+    if (model is None) != (train is None):
+        raise ConfigError("expected both model and train, got one of them")
+    given = None
+    if model is not None and train is not None:
+        given = Given(model, train, val, test, classes)
+    with ExitStack() as stack:
+        path = Path(run)
+        if is_bundle(path):
+            folder = stack.enter_context(TemporaryDirectory())
+            path = open_bundle(path, Path(folder) / "run")
+            for name in EXTRA:  # what came along is not of the run, and no receipt covers it
+                if (path / name).exists():
+                    (path / name).rename(path.parent / name)
+            if data is None and (path.parent / "data").exists():
+                data = str(path.parent / "data")
+        try:
+            if public_key is not None:
+                check_signature(path, Path(public_key))
+            opened = validate(path)
+        except RunError as error:
+            return Verdict("invalid", str(error))
+        if opened.problems:
+            return Verdict("invalid", f"{run} is not what its receipt says", opened.problems)
+        if validate_only:
+            return Verdict("consistent", f"{run} agrees with its receipt; nothing was executed")
+        if given is not None:
+            return replay(opened, lambda config: prepare_given(config, given), segment)
+        if opened.claims["kind"] == "fit" and entry is None:
+            raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
+        request = {
+            "run": str(path.absolute()),
+            "entry": entry,
+            "data": data and str(Path(data).absolute()),
+            "segment": segment,
+            "progress": progress,
+        }
+        found = run_worker("verify", request, opened.claims["environment"]["variables"])
+        found.pop("code")
+        return Verdict(**{**found, "details": tuple(found["details"])})
+
+
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the request of `verify`, in a process of its own."""
+    from seedless.pipeline.progress import Progress
+
+    opened = validate(Path(request["run"]))
+    observers = (Progress("executing again"),) if request["progress"] else ()
+    make = choose_maker(opened, request["entry"], request["data"])
+    try:
+        return replay(opened, make, request["segment"], observers).as_dict()
+    finally:
+        for observer in observers:
+            observer.close()
+
+
+def choose_maker(opened: Opened, entry: str | None, data: str | None) -> Make:
+    """Return what prepares a run again: from its configuration, or from an entry point."""
+    if entry is not None:
+        given = load_entry(entry)
+        return lambda config: prepare_given(config, given)
+    return lambda config: prepare_moved(config, data)
+
+
+def prepare_moved(config: Config, data: str | None) -> Prepared:
+    """Prepare a run whose data may lie elsewhere now."""
+    if data is None:
+        return prepare(config)
+    place = {"name" if config.data.name.endswith(".npz") else "path": data}
+    return prepare(config.change(data=place))
