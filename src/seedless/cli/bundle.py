@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -20,14 +21,23 @@ def bundle(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file if it is there.")
     ] = False,
+    with_data: Annotated[
+        bool,
+        typer.Option("--with-data", help="Pack the data too, so that nothing else is needed."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a run, its receipt and the source code as one file; the same run, the same bytes."""
+    from seedless.pipeline.pack import pack_data
     from seedless.proof.bundle import list_source, write_bundle
 
-    folder = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
-    file = out if out is not None else folder.with_name(f"{folder.name}.bundle.zip")
-    digest = write_bundle(run, file, list_source(), force=force)
+    place = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
+    file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")
+    with TemporaryDirectory() as folder:
+        extra = list_source()
+        if with_data:
+            extra |= pack_data(run, Path(folder) / "data")
+        digest = write_bundle(run, file, extra, force=force)
     size = file.stat().st_size
     if as_json:
         print_json({"file": str(file), "bytes": size, "digest": digest})

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
-from seedless.cli.verify import DataPlace, Entry
+from seedless.cli.options import AsJson, DataPlace, Entry, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

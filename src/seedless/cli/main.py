@@ -10,7 +10,7 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import bundle, data, diff, env, init, order, sign, train, verify
+from seedless.cli import bundle, data, demo, diff, env, init, order, sign, train, verify
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -25,6 +25,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
 app.command("env")(env.show)
+app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("verify")(verify.verify)

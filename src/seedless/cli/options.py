@@ -20,6 +20,19 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change one setting: section.key=value."),
 ]
 
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        "--entry",
+        metavar="package.module:function",
+        help="For a run of fit(): a function that returns its model and arrays.",
+    ),
+]
+DataPlace = Annotated[
+    str | None,
+    typer.Option("--data", help="Where the data lie now, if not where they lay then."),
+]
+
 
 def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> Config:
     """Return defaults, then the file, then the verb's own flags, then --set: the last one wins.

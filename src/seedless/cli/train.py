@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, Settings, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.pipeline.run import Run
@@ -44,16 +44,24 @@ def train(
 
 def resume(
     run: Annotated[Path, typer.Argument(help="The run folder of a run that was stopped.")],
+    entry: Entry = None,
+    data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a run that was killed or stopped, to the bits it would have had."""
+    from seedless.pipeline.folder import read_config
     from seedless.pipeline.progress import Progress
     from seedless.pipeline.run import resume_run
+    from seedless.pipeline.verify import choose_maker
+
+    make = choose_maker(read_config(run), entry, data)
 
     progress = Progress(run.name, shown=not as_json)
     with stop_on_interrupt() as asked:
         try:
-            finished = resume_run(run, observers=(progress,), stop=asked, say=progress.say)
+            finished = resume_run(
+                run, observers=(progress,), stop=asked, make=make, say=progress.say
+            )
         finally:
             progress.close()
     show_run(finished, as_json)

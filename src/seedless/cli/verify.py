@@ -7,20 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
-
-Entry = Annotated[
-    str | None,
-    typer.Option(
-        "--entry",
-        metavar="package.module:function",
-        help="For a run of fit(): a function that returns its model and arrays.",
-    ),
-]
-DataPlace = Annotated[
-    str | None,
-    typer.Option("--data", help="Where the data lie now, if not where they lay then."),
-]
+from seedless.cli.options import AsJson, DataPlace, Entry, print_json
 
 
 def verify(

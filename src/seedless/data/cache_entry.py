@@ -91,9 +91,12 @@ def read_entry(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Datas
     return data
 
 
-def write_entry(folder: Path, head: Mapping[str, Any], data: Dataset) -> None:
+def write_entry(
+    folder: Path, head: Mapping[str, Any], data: Dataset, mtime_ns: int | None = None
+) -> None:
     """Write an entry beside its place and rename it; ``head`` goes into the manifest.
 
+    With ``mtime_ns`` the samples get this time of change, so that an entry's bytes repeat.
     The caller holds the lock. Whatever goes wrong, nothing is left but what was there before.
     """
     building, old = _beside(folder)
@@ -105,6 +108,8 @@ def write_entry(folder: Path, head: Mapping[str, Any], data: Dataset) -> None:
             name: _save_array(building / f"{name}.npy", value)
             for name, value in {**arrays, "content": content}.items()
         }
+        if mtime_ns is not None:
+            os.utime(building / SAMPLES, ns=(mtime_ns, mtime_ns))
         state = (building / SAMPLES).stat()
         manifest = {
             "schema": SCHEMA,

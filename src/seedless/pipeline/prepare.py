@@ -50,11 +50,14 @@ class Prepared:
         return self.problem.config
 
 
-def prepare(config: Config) -> Prepared:
-    """Load, check, resolve and build all that a configuration names. Nothing is trained yet."""
+def prepare(config: Config, data: Dataset | None = None) -> Prepared:
+    """Load, check, resolve and build all that a configuration names. Nothing is trained yet.
+
+    ``data`` stands for what the configuration would load, where it is at hand.
+    """
     config = settle_execution(config)
     check_names(config)
-    data = sort_records(load(config.data))
+    data = sort_records(load(config.data) if data is None else data)
     config = resolve(config, data)
     scale = fit_scale(data, config.data.normalize or "global")
     chosen = config.model

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from seedless.core.config import Config
 from seedless.pipeline.folder import read_config
-from seedless.pipeline.given import load_entry, prepare_given
 from seedless.pipeline.prepare import Prepared
-from seedless.pipeline.verify import prepare_moved
+from seedless.pipeline.verify import choose_maker
 from seedless.proof.fingerprint import Fingerprints
 from seedless.proof.trail import digest_tensors, first_difference, make_entry, read_trail
 from seedless.train.checkpoint import name_checkpoint, read_checkpoint
@@ -35,7 +34,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     run = Path(request["run"])
     config = read_config(run)
-    prepared = _prepare(config, request)
+    prepared = choose_maker(config, request["entry"], request["data"])(config)
     start = _restore(run, config, prepared, request["start"])
     if request["step"] is not None:
         return trace_ops(prepared.problem, start, request["epoch"], request["step"], request["out"])
@@ -114,12 +113,6 @@ def trace_ops(
     train(problem, start=start, stop=lambda: tracer.done >= step, step=tracer)
     save_file(tracer.before, Path(out) / STATE)
     return {"records": tracer.records}
-
-
-def _prepare(config: Config, request: Mapping[str, Any]) -> Prepared:
-    if request["entry"] is not None:
-        return prepare_given(config, load_entry(request["entry"]))
-    return prepare_moved(config, request["data"])
 
 
 def _restore(run: Path, config: Config, prepared: Prepared, epoch: int) -> Start | None:

@@ -10,10 +10,11 @@ from typing import Any
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
-from seedless.pipeline.given import ENTRY_HELP, Given, Model, Pair, load_entry, prepare_given
+from seedless.data.packed import is_packed, read_packed
+from seedless.pipeline.given import ENTRY_HELP, GIVEN, Given, Model, Pair, load_entry, prepare_given
 from seedless.pipeline.prepare import Prepared, prepare
 from seedless.pipeline.replay import Make, replay
-from seedless.pipeline.validate import Opened, validate
+from seedless.pipeline.validate import validate
 from seedless.pipeline.verdict import Verdict
 from seedless.pipeline.worker import run_worker
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
@@ -75,7 +76,7 @@ def verify(
             return Verdict("consistent", f"{run} agrees with its receipt; nothing was executed")
         if given is not None:
             return replay(opened, lambda config: prepare_given(config, given), segment)
-        if opened.claims["kind"] == "fit" and entry is None:
+        if opened.config.model.name == GIVEN and entry is None:
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         request = {
             "run": str(path.absolute()),
@@ -95,7 +96,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
     opened = validate(Path(request["run"]))
     observers = (Progress("executing again"),) if request["progress"] else ()
-    make = choose_maker(opened, request["entry"], request["data"])
+    make = choose_maker(opened.config, request["entry"], request["data"])
     try:
         return replay(opened, make, request["segment"], observers).as_dict()
     finally:
@@ -103,8 +104,10 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
             observer.close()
 
 
-def choose_maker(opened: Opened, entry: str | None, data: str | None) -> Make:
+def choose_maker(config: Config, entry: str | None, data: str | None) -> Make:
     """Return what prepares a run again: from its configuration, or from an entry point."""
+    if config.model.name == GIVEN and entry is None:
+        raise ConfigError(f"this is a run of fit(): {ENTRY_HELP}")
     if entry is not None:
         given = load_entry(entry)
         return lambda config: prepare_given(config, given)
@@ -112,8 +115,10 @@ def choose_maker(opened: Opened, entry: str | None, data: str | None) -> Make:
 
 
 def prepare_moved(config: Config, data: str | None) -> Prepared:
-    """Prepare a run whose data may lie elsewhere now."""
+    """Prepare a run whose data may lie elsewhere now, or were packed with it."""
     if data is None:
         return prepare(config)
+    if is_packed(Path(data)):
+        return prepare(config, read_packed(Path(data)))
     place = {"name" if config.data.name.endswith(".npz") else "path": data}
     return prepare(config.change(data=place))

@@ -73,7 +73,7 @@ def tabulate_digests(runs: Sequence[RunView], controls: Sequence[RunView]) -> li
         entries = [run.trail[place] if place < len(run.trail) else None for run in columns]
         known = next(entry for entry in entries if entry)
         cells = [
-            {"digest": bare_hex(entry.digest) if entry else "", "standing": standing}
+            {"digest": bare_hex(entry.state) if entry else "", "standing": standing}
             for entry, standing in zip(entries, _stand(entries), strict=True)
         ]
         rows.append({"epoch": known.epoch, "step": known.step, "cells": cells})
@@ -81,14 +81,14 @@ def tabulate_digests(runs: Sequence[RunView], controls: Sequence[RunView]) -> li
 
 
 def _stand(entries: Sequence[TrailEntry | None]) -> list[str]:
-    """Say of each entry: first, same, alike (same bits, recorded with other settings), differs."""
+    """Say of each entry how its bits stand to the first run's: first, same or differs."""
     first = entries[0]
     standings = ["first" if first else "differs"]
     for entry in entries[1:]:
         if entry is None or first is None or entry.state != first.state:
             standings.append("differs")
         else:
-            standings.append("same" if entry.digest == first.digest else "alike")
+            standings.append("same")
     return standings
 
 

@@ -1,0 +1,130 @@
+"""`seedless demo`: the same bits in two processes, a verification, a negative control, a page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seedless.cli.options import AsJson, Settings, print_json
+
+if TYPE_CHECKING:
+    from seedless.pipeline.demo import Demo
+
+EVERY = 5.0  # seconds between lines where there is no terminal
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("runs/demo"),
+    as_json: AsJson = False,
+    settings: Settings = None,
+) -> None:
+    """Train a small model twice, show that every bit agrees, and that a flipped bit does not."""
+    from seedless.pipeline.demo import run_demo
+
+    began = time.monotonic()
+    bar = _Bar(shown=not as_json)
+    found = run_demo(out, settings or [], show=bar.show)
+    bar.close()
+    if as_json:
+        print_json(_summarize(found))
+    else:
+        _print(found, time.monotonic() - began)
+    raise typer.Exit(0 if found.ok else 1)
+
+
+class _Bar:
+    """One bar a stage on a terminal; lines elsewhere."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._title = ""
+        self._bar: Any = None
+        self._last = 0.0
+
+    def show(self, title: str, done: int, wanted: int) -> None:
+        """Show how many of the epochs of a stage are done."""
+        if not self._shown:
+            return
+        fresh = title != self._title
+        if fresh:
+            self.close()
+            self._title, self._last = title, time.monotonic()
+            if sys.stderr.isatty():
+                from tqdm import tqdm
+
+                self._bar = tqdm(
+                    total=0,
+                    desc=title,
+                    unit="epoch",
+                    bar_format="{desc} |{bar}| epoch {n_fmt}/{total_fmt} [{elapsed}<{remaining}]",
+                )
+        if self._bar is not None:
+            self._bar.total, self._bar.n = wanted or None, done
+            self._bar.refresh()
+        elif fresh or time.monotonic() - self._last >= EVERY:
+            self._last = time.monotonic()
+            sys.stderr.write(f"{title}: {done} of {wanted or '?'} epochs\n")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the bar of the stage as it is."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _summarize(found: Demo) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "identical": found.identical,
+        "control_differs_at_epoch": found.control_differs,
+        "verify": dict(found.verdict),
+        "digests": [list(row) for row in found.digests],
+        "weights": {name: receipt["weights"] for name, receipt in found.receipts.items()},
+        "test": found.receipts["first"]["metrics"]["test"],
+        "page": str(found.folder / "report.html"),
+        "seconds": round(found.seconds, 1),
+    }
+
+
+def _print(found: Demo, seconds: float) -> None:
+    typer.echo("\nState after each epoch (weights, buffers, optimizer), SHA-256:\n")
+    typer.echo(f"{'epoch':>5}  {'process 1':<18} {'process 2':<18}   one bit flipped")
+    for epoch, row in enumerate(found.digests):
+        first, second, control = (digest.removeprefix("sha256:")[:16] for digest in row)
+        same = "=" if first == second else "≠"
+        other = "=" if first == control else "≠"
+        typer.echo(f"{epoch:>5}  {first:<16} {same} {second:<16} {other}   {control}")
+    typer.echo("\nTrained weights:\n")
+    for name, receipt in found.receipts.items():
+        label = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}[name]
+        typer.echo(f"{label:<16} md5 {receipt['weights']['md5']}")
+        typer.echo(f"{'':<16} {receipt['weights']['digest']}")
+    _print_classes(found)
+    verdict = found.verdict
+    said = "identical" if found.identical else "NOT IDENTICAL"
+    typer.echo(f"\ntwo processes      {said} in all {len(found.digests)} states")
+    typer.echo(f"seedless verify    {verdict['outcome']}: {verdict['sentence']}")
+    parted = found.control_differs
+    differs = "DOES NOT DIFFER: the proof proves nothing" if parted is None else "differs"
+    when = "" if parted is None else f" from epoch {parted} on, as it must"
+    typer.echo(f"one bit flipped    {differs}{when}")
+    typer.echo(f"time               {seconds:.0f} s")
+    typer.echo(f"\n{found.folder / 'report.html'}")
+
+
+def _print_classes(found: Demo) -> None:
+    test = found.receipts["first"]["metrics"]["test"]
+    typer.echo(f"\nTest AUC by class (n = {test['n']}, positives in brackets):\n")
+    cells = [
+        f"{name:<6} {'  -  ' if one['auc'] is None else format(one['auc'], '.3f')} "
+        f"({one['positives']})"
+        for name, one in test["classes"].items()
+    ]
+    for start in range(0, len(cells), 4):
+        typer.echo("  " + "".join(f"{cell:<20}" for cell in cells[start : start + 4]).rstrip())
+    typer.echo(f"  macro  {test['macro_auc']:.3f}")

@@ -1,0 +1,121 @@
+"""What someone with an editor and this package at hand can do to a run folder."""
+
+import copy
+import json
+
+from seedless.core.canonical import canonical_json
+from seedless.core.digest import digest_value
+from seedless.proof.receipt import WEIGHTS, cover_files
+from seedless.proof.trail import GENESIS, chain
+
+
+def read_statement(run):
+    return json.loads((run / "receipt.json").read_bytes())
+
+
+def write_statement(run, statement):
+    (run / "receipt.json").write_bytes(canonical_json(statement) + b"\n")
+
+
+def seal(run, statement=None, files=True):
+    """Write a receipt whose own digest is right, and whose list of files is, if asked for."""
+    statement = read_statement(run) if statement is None else copy.deepcopy(statement)
+    predicate = statement["predicate"]
+    if files:
+        predicate["files"] = cover_files(run)
+        weights = predicate["files"].get(WEIGHTS, "")
+        statement["subject"] = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
+    predicate.pop("digest", None)
+    predicate["digest"] = digest_value(statement)
+    write_statement(run, statement)
+
+
+def read_entries(run):
+    return [json.loads(line) for line in (run / "trail.jsonl").read_bytes().splitlines()]
+
+
+def write_entries(run, entries):
+    (run / "trail.jsonl").write_bytes(b"".join(canonical_json(e) + b"\n" for e in entries))
+
+
+def rechain(run, entries):
+    """Write a trail whose chain is unbroken, whatever is in it; return the lines."""
+    chained, previous = [], GENESIS
+    for entry in entries:
+        content = {k: v for k, v in entry.items() if k not in ("digest", "previous")}
+        chained.append(chain(content, previous))
+        previous = chained[-1]["digest"]
+    write_entries(run, chained)
+    return chained
+
+
+def forge(run, entries, **claims):
+    """Rebuild a run around other trail lines: chain, head, what line 0 and the receipt share."""
+    chained = rechain(run, entries)
+    statement = read_statement(run)
+    predicate = statement["predicate"]
+    shared = ("settings", "source", "environment", "data", "initialization", "model")
+    predicate.update({key: chained[0][key] for key in shared if key in chained[0]})
+    predicate["trail"] = {"head": chained[-1]["digest"], "entries": len(chained)}
+    predicate["schedule"] = digest_value([entry.get("schedule") for entry in chained[1:]])
+    predicate.update(claims)
+    seal(run, statement)
+
+
+def list_leaves(value, path=()):
+    """Yield the path of every leaf of plain values; an empty list or mapping is one."""
+    items = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    if not items:
+        yield path
+    for key, item in items:
+        yield from list_leaves(item, (*path, key))
+
+
+def look_up(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def replace(value, path, new):
+    """Return a copy with the value at a path replaced."""
+    changed = copy.deepcopy(value)
+    if not path:
+        return new
+    look_up(changed, path[:-1])[path[-1]] = new
+    return changed
+
+
+def remove(value, path):
+    """Return a copy without what lies at a path."""
+    changed = copy.deepcopy(value)
+    del look_up(changed, path[:-1])[path[-1]]
+    return changed
+
+
+def alter(leaf):
+    """Return another value of the same type: one character, one more, the other truth."""
+    if isinstance(leaf, bool):
+        return not leaf
+    if isinstance(leaf, int | float):
+        return leaf + 1
+    if isinstance(leaf, str):
+        middle = len(leaf) // 2
+        other = "1" if leaf[middle : middle + 1] == "0" else "0"
+        return leaf[:middle] + other + leaf[middle + 1 :]
+    return "something" if leaf is None else ["something"]
+
+
+def pun(leaf):
+    """Return a value that Python holds equal and JSON does not, or None where there is none."""
+    if isinstance(leaf, bool):
+        return int(leaf)
+    if isinstance(leaf, int):
+        return float(leaf)
+    if isinstance(leaf, float) and leaf.is_integer():
+        return int(leaf)
+    return None

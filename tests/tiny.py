@@ -1,0 +1,52 @@
+"""Runs so small that a test may have one of its own: a few epochs of a network of 200 weights."""
+
+import numpy as np
+from torch import nn
+
+import seedless
+
+SETTINGS = {
+    "init": {"basis": "dct"},
+    "order": {"batch_size": 16},
+    "train": {"epochs": 3, "checkpoint_every": 1, "evaluate_every": 1},
+    "execution": {"device": "cpu", "threads": 1},
+}
+
+
+def make_arrays(n, seed):
+    """Return samples (n, 8) around a centre for each of three classes, and class numbers (n,)."""
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 3, n)
+    return draw.normal(size=(n, 8)).astype("f4") + labels[:, None], labels
+
+
+def make_model():
+    return nn.Sequential(
+        nn.Linear(8, 16),
+        nn.BatchNorm1d(16),
+        nn.ReLU(),
+        seedless.Dropout(0.2, layer=0),
+        nn.Linear(16, 3),
+    )
+
+
+def give():
+    """Return what a run of `fit` is made from, as --entry wants it."""
+    return {
+        "model": make_model,
+        "train": make_arrays(64, 1),
+        "val": make_arrays(32, 2),
+        "test": make_arrays(16, 3),
+    }
+
+
+def merge(**sections):
+    """Return the settings with some of some sections changed."""
+    return {
+        key: {**SETTINGS.get(key, {}), **sections.get(key, {})} for key in {*SETTINGS, *sections}
+    }
+
+
+def fit_run(out, given=None, **sections):
+    """Train into ``out`` and return that folder."""
+    return seedless.fit(**(given or give()), config=merge(**sections), out=out).path

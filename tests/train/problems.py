@@ -1,0 +1,85 @@
+"""Small problems for the loop: real ones, made by the pipeline, that take milliseconds."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from seedless.core.config import parse_config
+from seedless.models import build
+from seedless.pipeline.given import Given, prepare_given
+from seedless.train.moment import Observer
+
+CLASSES = 3
+
+
+def make_arrays(count, start=0, leads=2, length=12):
+    """Return samples (n, leads, length) and labels (n, 3): class k has a wave of its own."""
+    record = np.arange(start, start + count)
+    labels = np.eye(CLASSES, dtype=np.uint8)[record % CLASSES]
+    labels[record % 5 == 0, 0] = 1
+    time = np.arange(length)
+    waves = np.stack([np.cos((k + 1) * time) for k in range(CLASSES)])
+    noise = np.sin(
+        np.arange(record.size * leads * length).reshape(-1, leads, length) ** 1.5 + start
+    )
+    return (labels @ waves)[:, None] + noise.astype(np.float64), labels
+
+
+def linear(leads=2, length=12, classes=CLASSES):
+    """The smallest model there is."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(leads * length, classes))
+
+
+def make_problem(model=linear, count=24, val=12, **sections):
+    """Return a problem over small arrays; sections are those of a configuration."""
+    sections["execution"] = {"device": "cpu", "threads": 1}
+    sections["train"] = {
+        "epochs": 3,
+        "evaluate_every": 1,
+        "rate": 0.01,
+        **sections.get("train", {}),
+    }
+    sections["order"] = {"batch_size": 5, **sections.get("order", {})}
+    given = Given(
+        model, make_arrays(count), make_arrays(val, start=count) if val else None, classes=None
+    )
+    return prepare_given(parse_config(sections), given).problem
+
+
+def small_conformer():
+    """A conformer of 26,000 parameters for two leads and three classes."""
+    return build("conformer", leads=2, classes=CLASSES, small=True)
+
+
+def flat(tensors):
+    """Return tensors as one long row, for comparing."""
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+class Recorder(Observer):
+    """Writes down everything the loop says, into a list that several may share."""
+
+    def __init__(self, name="", heard=None):
+        self.name = name
+        self.heard = [] if heard is None else heard
+        self.moments = []
+
+    def _note(self, kind, moment):
+        self.heard.append((self.name, kind, moment.position))
+        self.moments.append((kind, moment))
+
+    def begin(self, moment):
+        self._note("begin", moment)
+
+    def step(self, moment):
+        self._note("step", moment)
+
+    def epoch(self, moment):
+        self._note("epoch", moment)
+
+    def stop(self, moment):
+        self._note("stop", moment)
+
+    def epochs(self):
+        """Return the moments at which an epoch was over."""
+        return [moment for kind, moment in self.moments if kind == "epoch"]
