@@ -119,3 +119,15 @@ def pun(leaf):
     if isinstance(leaf, float) and leaf.is_integer():
         return int(leaf)
     return None
+
+
+def list_mappings(value, path=()):
+    """Yield the path of every mapping within plain values, the outermost first."""
+    items = ()
+    if isinstance(value, dict):
+        yield path
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield from list_mappings(item, (*path, key))

@@ -1,6 +1,10 @@
-"""Runs so small that a test may have one of its own: a few epochs of a network of 200 weights."""
+"""Runs so small that a test may have one of its own: a few epochs of a network of 227 weights."""
+
+import shutil
+from contextlib import contextmanager
 
 import numpy as np
+import torch
 from torch import nn
 
 import seedless
@@ -11,13 +15,14 @@ SETTINGS = {
     "train": {"epochs": 3, "checkpoint_every": 1, "evaluate_every": 1},
     "execution": {"device": "cpu", "threads": 1},
 }
+ENTRY = "tests.tiny:give"
 
 
 def make_arrays(n, seed):
     """Return samples (n, 8) around a centre for each of three classes, and class numbers (n,)."""
     draw = np.random.default_rng(seed)
     labels = draw.integers(0, 3, n)
-    return draw.normal(size=(n, 8)).astype("f4") + labels[:, None], labels
+    return draw.normal(size=(n, 8)).astype("f4") + labels[:, None].astype("f4"), labels
 
 
 def make_model():
@@ -31,7 +36,7 @@ def make_model():
 
 
 def give():
-    """Return what a run of `fit` is made from, as --entry wants it."""
+    """Return what a run of `fit` is made from, as --entry wants it; 4 steps an epoch."""
     return {
         "model": make_model,
         "train": make_arrays(64, 1),
@@ -42,11 +47,26 @@ def give():
 
 def merge(**sections):
     """Return the settings with some of some sections changed."""
-    return {
-        key: {**SETTINGS.get(key, {}), **sections.get(key, {})} for key in {*SETTINGS, *sections}
-    }
+    names = {*SETTINGS, *sections}
+    return {name: {**SETTINGS.get(name, {}), **sections.get(name, {})} for name in names}
 
 
 def fit_run(out, given=None, **sections):
     """Train into ``out`` and return that folder."""
     return seedless.fit(**(given or give()), config=merge(**sections), out=out).path
+
+
+def copy_run(run, to):
+    """Return a copy that a test may ruin."""
+    return shutil.copytree(run, to)
+
+
+@contextmanager
+def flags_restored():
+    """Let the flags and threads that a run sets in this process not outlive a test."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(False)

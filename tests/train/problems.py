@@ -39,6 +39,7 @@ def make_problem(model=linear, count=24, val=12, **sections):
         "rate": 0.01,
         **sections.get("train", {}),
     }
+    sections["init"] = {"basis": "dct", **sections.get("init", {})}
     sections["order"] = {"batch_size": 5, **sections.get("order", {})}
     given = Given(
         model, make_arrays(count), make_arrays(val, start=count) if val else None, classes=None
@@ -83,3 +84,16 @@ class Recorder(Observer):
     def epochs(self):
         """Return the moments at which an epoch was over."""
         return [moment for kind, moment in self.moments if kind == "epoch"]
+
+
+def images(**sections):
+    """Return a configuration of a small resnet18 on simulated images."""
+    return parse_config(
+        {
+            "data": {"name": "simulated-images", "records": 60, "classes": 3},
+            "model": {"name": "resnet18", "small": True},
+            "order": {"batch_size": 16},
+            "execution": {"device": "cpu", "threads": 1},
+            **sections,
+        }
+    )

@@ -13,7 +13,7 @@ def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings 
     from seedless.numerics.environment import capture, settle
 
     execution = read_config(config, settings).execution
-    settle(threads=execution.threads, tf32=execution.tf32)
+    settle(threads=execution.threads, tf32=execution.precision == "tf32")
     found = capture()
     if as_json:
         print_json({**found, "digest": digest_value(found)})

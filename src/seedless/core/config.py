@@ -133,12 +133,17 @@ class TrainConfig(Section):
 class ExecutionConfig(Section):
     """What the arithmetic runs on. `threads`: all usable cores where not given.
 
-    `device`: cpu, cuda, or auto: a GPU where there is one.
+    `device`: cpu, cuda, or auto: a GPU where there is one. `mode`: eager, graph (a step as one CUDA
+    graph, with eager's bits), compiled (fused kernels, and so bits of its own), or auto: graph on a
+    GPU, else eager. `precision`: fp32, tf32 (matrix products on a GPU) or bf16 (autocast).
+    `storage` of the samples: float32 on the device, float16 there, or float32 on the host.
     """
 
     device: str = "auto"
+    mode: str = "auto"
+    precision: str = "fp32"
+    storage: str = "float32"
     threads: Count | None = None
-    tf32: bool = False
 
 
 class ControlConfig(Section):

@@ -19,7 +19,14 @@ from torch import Tensor, nn
 from seedless.core.errors import NumericsError
 from seedless.numerics.counter import MASK, philox
 
-_ACTIVE: ContextVar[tuple[Tensor, Tensor | int] | None] = ContextVar("draws", default=None)
+Active = tuple[Tensor, Tensor | int]
+_ACTIVE: ContextVar[Active | None] = ContextVar("draws", default=None)
+
+
+class _Traced:
+    """The same, where torch.compile can see it: it traces no ContextVar."""
+
+    active: Active | None = None
 
 
 @contextmanager
@@ -32,10 +39,12 @@ def draws(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
     if not isinstance(epoch, Tensor):
         _check_word("epoch", epoch)
     token = _ACTIVE.set((samples, epoch))
+    before, _Traced.active = _Traced.active, (samples, epoch)
     try:
         yield
     finally:
         _ACTIVE.reset(token)
+        _Traced.active = before
 
 
 def dropout(x: Tensor, p: float, *, samples: Tensor, epoch: Tensor | int, layer: int) -> Tensor:
@@ -84,7 +93,7 @@ class Dropout(nn.Module):
         """Drop in training mode, as the surrounding `draws` says; pass x on otherwise."""
         if not self.training:
             return x
-        active = _ACTIVE.get()
+        active = _Traced.active if torch.compiler.is_compiling() else _ACTIVE.get()
         if active is None:
             raise NumericsError(
                 "dropout in training mode must know its samples and epoch: wrap the forward pass "

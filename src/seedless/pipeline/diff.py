@@ -110,7 +110,8 @@ def diff(
             False, **parts, notes=("one run ends before the other; until then equal",)
         )
     if place == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
-        return Difference(False, **parts, notes=("the two models do not have the same tensors",))
+        note = "the two runs do not keep the same tensors: another model, or another optimizer"
+        return Difference(False, **parts, notes=(note,))
     return Difference(False, **parts, **_replay(one, two, max(place, 1), locate))
 
 

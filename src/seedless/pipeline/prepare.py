@@ -24,8 +24,10 @@ from seedless.init import initialize
 from seedless.models import MODELS, build
 from seedless.numerics.environment import settle, usable_cores
 from seedless.ordering import STRATEGIES, make_order
+from seedless.train.forms import FORMS
 from seedless.train.loss import make_loss
 from seedless.train.optim import DECAYS, OPTIMIZERS, make_optimizer
+from seedless.train.precision import PRECISIONS
 from seedless.train.problem import Problem, Split
 
 
@@ -144,6 +146,9 @@ def assemble(
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_of(order.samples.digests)
     model.to(device)
+    if known.X.ndim == 4 and device.type == "cuda":
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    storage = config.execution.storage
     problem = Problem(
         config=config,
         model=model,
@@ -151,13 +156,13 @@ def assemble(
         order=order,
         loss=make_loss(config.loss, known.Y, task, model, device),
         score=macro_auc,
-        train=_place(known, device),
+        train=_place(known, device, storage),
         keys=torch.from_numpy(keys).to(device),
-        val=_place(arrays["val"], device) if "val" in arrays else None,
+        val=_place(arrays["val"], device, storage) if "val" in arrays else None,
     )
     if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
         raise ConfigError("augment moves images; these samples are signals: leave it out")
-    test = _place(arrays["test"], device) if "test" in arrays else None
+    test = _place(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
 
 
@@ -170,8 +175,17 @@ def settle_execution(config: Config) -> Config:
         raise ConfigError("execution.device is cuda, and torch finds no CUDA device here; use cpu")
     device = ("cuda" if there else "cpu") if execution.device == "auto" else execution.device
     threads = execution.threads or usable_cores()
-    settle(threads=threads, tf32=execution.tf32)
-    return config.change(execution={"device": device, "threads": threads})
+    choose("precision", execution.precision, dict.fromkeys(PRECISIONS))
+    choose("execution mode", execution.mode, dict.fromkeys((*FORMS, "auto")))
+    choose("storage", execution.storage, STORAGE)
+    automatic = "graph" if device == "cuda" else "eager"
+    mode = automatic if execution.mode == "auto" else execution.mode
+    if mode == "graph" and device == "cpu":
+        raise ConfigError("execution.mode is graph, which belongs to a CUDA device; use eager")
+    if execution.precision == "tf32" and device == "cpu":
+        raise ConfigError("execution.precision is tf32, which a CPU does not have; use fp32")
+    settle(threads=threads, tf32=execution.precision == "tf32")
+    return config.change(execution={"device": device, "threads": threads, "mode": mode})
 
 
 def check_names(config: Config) -> None:
@@ -211,9 +225,21 @@ def resolve(config: Config, data: Dataset) -> Config:
     return config.change(model=found, data={"normalize": normalize}, loss={"name": loss})
 
 
-def _place(arrays: Arrays, device: torch.device) -> Split:
+# How the samples wait for their batch: precision, and whether on the device.
+STORAGE = {
+    "float32": (torch.float32, True),
+    "float16": (torch.float16, True),
+    "host": (torch.float32, False),
+}
+
+
+def _place(arrays: Arrays, device: torch.device, storage: str) -> Split:
+    dtype, resident = STORAGE[storage]
+    samples = torch.from_numpy(arrays.X).to(device if resident else "cpu", dtype)
+    if samples.ndim == 4 and device.type == "cuda":  # the layout its convolutions are fastest in
+        samples = samples.contiguous(memory_format=torch.channels_last)
     return Split(
-        samples=torch.from_numpy(arrays.X).to(device),
+        samples=samples,
         labels=torch.from_numpy(arrays.Y.astype(np.float32)).to(device),
         ids=arrays.ids,
     )

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from seedless.core.config import Config
-from seedless.core.errors import RunError
+from seedless.core.errors import ConfigError, RunError
 from seedless.numerics.environment import capture
 from seedless.pipeline.prepare import Prepared
-from seedless.pipeline.run import finish
+from seedless.pipeline.run import describe_promise, finish
 from seedless.pipeline.validate import Opened
 from seedless.pipeline.verdict import Verdict
+from seedless.proof.receipt import list_unknown
 from seedless.proof.replay import (
     DivergenceError,
     Replay,
@@ -41,6 +42,11 @@ def replay(
     begin, end = find_segment(opened, segment)
     began = time.perf_counter()
     prepared = make(opened.config)
+    if prepared.kind != opened.claims["kind"]:
+        raise ConfigError(
+            f"{opened.path} is a run of `seedless train`, which prepares itself: give no model and "
+            "no --entry"
+        )
     if prepared.config.digest != opened.config.digest:
         found = compare_values(opened.config.identity(), prepared.config.identity())
         return _differ(
@@ -67,6 +73,7 @@ def replay(
     stretch = f"{watch.compared} trail entries"
     if segment is None:
         claims = finish(prepared, outcome.best, None)
+        claims["promise"] = describe_promise(prepared.config, outcome.last)
         recorded = {key: opened.claims[key] for key in claims}
         odd = compare_values(recorded, claims)
         if odd:
@@ -75,10 +82,12 @@ def replay(
     else:
         stretch += f" of segment {segment}"
     elsewhere, _ = compare_environment(opened)
-    notes = tuple(f"identical although {item}" for item in elsewhere)
+    notes = [f"identical although {item}" for item in elsewhere]
+    if unknown := list_unknown({"predicate": opened.claims}):
+        notes.append(f"this version does not know, and did not check, {', '.join(unknown)}")
     seconds = round(time.perf_counter() - began, 1)
     return Verdict(
-        "identical", f"executed again, identical in every bit: {stretch}", notes, {}, seconds
+        "identical", f"executed again, identical in every bit: {stretch}", tuple(notes), {}, seconds
     )
 
 

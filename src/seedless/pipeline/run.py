@@ -208,8 +208,7 @@ def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
         splits["train"] = problem.train  # something must show whether the run learned
     for name, split in splits.items():
         if split is not None:
-            batch = problem.config.train.evaluate_batch
-            probabilities = predict(problem.model, split, problem.loss, batch)
+            probabilities = predict(problem.model, split, problem.loss, problem.config)
             labels = split.labels.cpu().numpy().astype(np.uint8)
             metrics[name] = score_classes(probabilities, labels, classes)
             arrays |= {

@@ -88,7 +88,7 @@ class OpTrace(Step):
             return super().__call__(rows, epoch)
         problem = self.problem
         state = collect_state(problem.model, problem.optimizer, problem.order)
-        self.before = fetch_state(state)
+        self.before = {name: value.clone() for name, value in fetch_state(state).items()}
         names = {
             **state,
             "batch/rows": rows,

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +21,31 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
+from seedless.core.canonical import canonical_json
 from seedless.core.config import Config
 from seedless.core.digest import digest, digest_value
-from seedless.core.errors import RunError
+from seedless.core.errors import RunError, SeedlessError
 from seedless.evaluate.ranking import score_classes
 from seedless.pipeline.folder import read_config
+from seedless.pipeline.given import GIVEN
 from seedless.pipeline.run import METRICS, PREDICTIONS, PROMISE, digest_predictions
 from seedless.proof.receipt import WEIGHTS, check_receipt, read_receipt
 from seedless.proof.trail import Entry, digest_tensors, read_trail
 from seedless.train.checkpoint import list_checkpoints, read_checkpoint
+from seedless.train.log import FILE as LOG
+from seedless.train.log import read_log
+from seedless.train.optim import rate_at
+
+# What line 0 of a trail and the receipt say alike, and what else the lines of a trail hold.
+FACTS = ("settings", "source", "environment", "data", "initialization", "model")
+_CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
+_START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
+
+# What numpy and json raise on a damaged file.
+_DAMAGE = (
+    *(OSError, ValueError, EOFError, LookupError, RuntimeError, MemoryError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,33 +63,37 @@ def validate(run: Path) -> Opened:
     """Read a finished run and return what is wrong with it; an unreadable one is an error."""
     statement = read_receipt(run)
     claims = statement["predicate"]
-    problems = check_receipt(run, statement)
+    try:
+        problems = check_receipt(run, statement)
+    except OSError as error:
+        raise RunError(f"cannot read {error.filename}: {error.strerror}") from None
     try:
         config = read_config(run)
         trail = read_trail(run)
-    except RunError as error:
+    except SeedlessError as error:
         return Opened(run, claims, Config(), (), (str(error), *problems))
-    try:
-        problems += [
-            *_check_config(config, claims),
-            *_check_trail(trail, config, claims),
-            *_check_weights(run, trail, config, claims),
-            *_check_scores(run, config, claims),
-            *_check_checkpoints(run, trail, config),
-        ]
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        problems.append(f"the receipt lacks what a receipt must have, or has it wrong: {error!r}")
-    return Opened(run, claims, config, trail, tuple(problems))
+    opened = Opened(run, claims, config, trail, ())
+    for check in (
+        *(_check_config, _check_trail, _check_weights, _check_scores),
+        *(_check_log, _check_checkpoints),
+    ):
+        try:
+            problems += check(opened)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            problems.append(f"the run lacks what a run must have, or has it wrong: {error!r}")
+    return replace(opened, problems=tuple(problems))
 
 
-def _check_config(config: Config, claims: Mapping[str, Any]) -> list[str]:
+def _check_config(opened: Opened) -> list[str]:
+    config, claims = opened.config, opened.claims
     problems = []
     if claims["config"]["digest"] != config.digest:
         problems.append("config.toml is not the configuration whose digest the receipt holds")
-    if claims["config"]["values"] != json.loads(json.dumps(config.identity())):
+    if not _same(claims["config"]["values"], config.identity()):
         problems.append("config.toml is not the configuration the receipt quotes")
-    if claims["kind"] not in ("train", "fit"):
-        problems.append(f"expected a run of kind train or fit, got {claims['kind']!r}")
+    kind = "fit" if config.model.name == GIVEN else "train"
+    if claims["kind"] != kind:
+        problems.append(f"config.toml is of a run of kind {kind}, the receipt's {claims['kind']!r}")
     promise = claims["promise"]
     honest = {
         "same_bits": not promise["generators_moved"],
@@ -78,58 +101,74 @@ def _check_config(config: Config, claims: Mapping[str, Any]) -> list[str]:
         "generators_moved": promise["generators_moved"],
         "control": config.control.flip_bit,
     }
-    if promise != honest:
+    if not _same(promise, honest):
         problems.append("the receipt promises something else than its configuration allows")
     return problems
 
 
-def _check_trail(trail: Sequence[Entry], config: Config, claims: Mapping[str, Any]) -> list[str]:
+def _check_trail(opened: Opened) -> list[str]:
+    trail, config, claims = opened.trail, opened.config, opened.claims
     problems = []
     wanted = list(range(config.train.epochs + 1))
-    if [entry.get("epoch") for entry in trail] != wanted:
+    if not _same([entry.get("epoch") for entry in trail], wanted):
         problems.append(f"expected a trail of epochs 0 to {wanted[-1]}, found {len(trail)} entries")
-    if claims["trail"] != {"head": trail[-1]["digest"], "entries": len(trail)}:
+    for number, entry in enumerate(trail, start=1):
+        kind, fields = ("start", _START) if number == 1 else ("epoch", _EPOCH)
+        if {*entry} != fields or entry["kind"] != kind:
+            problems.append(f"line {number} of the trail is not of the form such a line has")
+        elif type(entry["step"]) is not int or not isinstance(entry["state"], dict):
+            problems.append(f"line {number} of the trail has no step or no state")
+    if not _same(claims["trail"], {"head": trail[-1]["digest"], "entries": len(trail)}):
         problems.append("the trail does not end in the head the receipt holds")
     begun = trail[0]
-    for fact in ("settings", "source", "environment", "data", "initialization", "model"):
-        if begun.get(fact) != claims[fact]:
+    for fact in FACTS:
+        if not _same(begun.get(fact), claims[fact]):
             problems.append(f"the trail's first line and the receipt disagree about {fact!r}")
     if begun.get("settings") != config.digest:
         problems.append("the trail was begun with another configuration than config.toml")
+    if begun.get("step") != 0:
+        problems.append("the trail's first line is not of a run before its first step")
+    machine = claims["environment"]
+    if not _same(machine["threads"]["intraop"], config.execution.threads):
+        problems.append("the threads of the environment are not those of config.toml")
+    if not all(isinstance(value, str) for value in machine["variables"].values()):
+        problems.append("the variables of the environment are not text")
     if claims["schedule"] != digest_value([entry.get("schedule") for entry in trail[1:]]):
         problems.append("the receipt's schedule is not that of the trail")
     return problems
 
 
-def _check_weights(
-    run: Path, trail: Sequence[Entry], config: Config, claims: Mapping[str, Any]
-) -> list[str]:
+def _check_weights(opened: Opened) -> list[str]:
+    trail, config, claims = opened.trail, opened.config, opened.claims
     try:
-        tensors = load((run / WEIGHTS).read_bytes())
+        tensors = load((opened.path / WEIGHTS).read_bytes())
     except (OSError, SafetensorError) as error:
         return [f"{WEIGHTS} cannot be read: {error}"]
     problems = []
     epoch = claims["weights"]["epoch"]
     if digest(tensors) != claims["weights"]["digest"]:
         problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
-    if not _matches(trail, epoch, {f"model/{name}": value for name, value in tensors.items()}):
+    if not _holds(trail, epoch, tensors):
         problems.append(f"{WEIGHTS} does not hold the weights the trail has at epoch {epoch}")
-    scores = {entry["epoch"]: entry["score"] for entry in trail[1:] if entry["score"] is not None}
-    best = max(scores, key=lambda e: (scores[e], -e)) if scores else config.train.epochs
-    if (best, scores.get(best)) != (epoch, claims["metrics"]["selected"]["score"]):
-        problems.append(f"the trail's best score is that of epoch {best}, not of epoch {epoch}")
+    best = _select(trail, config, config.train.epochs)
+    selected = claims["metrics"]["selected"]
+    if not _same(best, [epoch, selected["score"]]) or selected["metric"] != "macro_auc":
+        problems.append(f"the trail's best score is not that of epoch {epoch}, or another one")
+    if not re.fullmatch("[0-9a-f]{32}", claims["weights"]["md5"]):
+        problems.append("the receipt's md5 is not one")
     return problems
 
 
-def _check_scores(run: Path, config: Config, claims: Mapping[str, Any]) -> list[str]:
+def _check_scores(opened: Opened) -> list[str]:
+    run, config, claims = opened.path, opened.config, opened.claims
     try:
         with np.load(io.BytesIO((run / PREDICTIONS).read_bytes()), allow_pickle=False) as file:
             arrays: dict[str, NDArray[Any]] = dict(file)
         metrics = json.loads((run / METRICS).read_bytes())
-    except (OSError, ValueError) as error:
+    except _DAMAGE as error:
         return [f"{PREDICTIONS} or {METRICS} cannot be read: {error}"]
     problems = []
-    if metrics != claims["metrics"]:
+    if not _same(metrics, claims["metrics"]):
         problems.append(f"{METRICS} is not what the receipt holds")
     if digest_predictions(arrays) != claims["predictions"]:
         problems.append(f"{PREDICTIONS} does not hold the predictions whose digest the receipt has")
@@ -141,38 +180,84 @@ def _check_scores(run: Path, config: Config, claims: Mapping[str, Any]) -> list[
         scored = score_classes(
             arrays[f"{split}_probabilities"], arrays[f"{split}_labels"], arrays["classes"].tolist()
         )
-        if scored != metrics[split]:
+        if not _same(scored, metrics[split]):
             problems.append(f"the {split} scores are not those of {PREDICTIONS}")
     judged = metrics["validation" if "validation" in metrics else "train"]["macro_auc"]
-    if metrics["converged"] != (judged is not None and judged > config.train.converged_above):
+    if metrics["converged"] is not (judged is not None and judged > config.train.converged_above):
         problems.append("whether the run converged does not follow from its score")
     if metrics["selected"]["epoch"] != claims["weights"]["epoch"]:
         problems.append("the scores are of another epoch than the weights")
     return problems
 
 
-def _check_checkpoints(run: Path, trail: Sequence[Entry], config: Config) -> list[str]:
+def _check_log(opened: Opened) -> list[str]:
+    """The log says what the trail says, but for the seconds, which nothing can check."""
+    try:
+        lines = read_log(opened.path / LOG)
+    except _DAMAGE as error:
+        return [f"{LOG} cannot be read: {error}"]
+    recorded = [
+        {key: entry[key] for key in ("epoch", "step", "loss", "score")}
+        | {"rate": rate_at(opened.config.train, entry["epoch"] - 1, entry["step"] - 1)}
+        for entry in opened.trail[1:]
+    ]
+    told = [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    return [] if _same(told, recorded) else [f"{LOG} does not say what the trail says"]
+
+
+def _check_checkpoints(opened: Opened) -> list[str]:
+    trail, config = opened.trail, opened.config
     problems = []
-    for position, path in list_checkpoints(run):
+    moved = tuple(opened.claims["promise"]["generators_moved"])
+    for place, path in list_checkpoints(opened.path):
         try:
             checkpoint = read_checkpoint(path, config.digest)
-        except RunError as error:
+        except SeedlessError as error:
             problems.append(str(error))
             continue
-        if not position.batch and not _matches(trail, position.epoch, checkpoint.state, whole=True):
+        if place.epoch >= len(trail):
+            problems.append(f"{path.name} is of an epoch that the trail does not have")
+            continue
+        start, entry = checkpoint.start, trail[place.epoch]
+        best = None if start.best is None else [start.best.epoch, start.best.score]
+        if not _same(best, _select(trail, config, place.epoch)):
+            problems.append(f"{path.name} keeps other weights as the best than the trail tells")
+        if start.best is not None and not _holds(trail, start.best.epoch, start.best.weights):
+            problems.append(f"{path.name} does not keep the weights the trail has at its best")
+        if place.batch:
+            continue
+        if (
+            digest_tensors(checkpoint.state) != entry["state"]
+            or start.position.step != entry["step"]
+        ):
             problems.append(f"{path.name} does not hold the state the trail has at that epoch")
+        if place.epoch == config.train.epochs and start.moved != moved:
+            problems.append(f"{path.name} and the receipt disagree about the generators that moved")
     return problems
 
 
-def _matches(
-    trail: Sequence[Entry], epoch: int, state: Mapping[str, Tensor], whole: bool = False
-) -> bool:
-    """Whether tensors are those of a trail's entry: its model's, or its whole state."""
+def _select(trail: Sequence[Entry], config: Config, epoch: int) -> list[Any] | None:
+    """Return epoch and score of the weights a run keeps after an epoch, or None before any."""
+    scores = {
+        entry["epoch"]: entry["score"]
+        for entry in trail[1 : epoch + 1]
+        if entry["score"] is not None
+    }
+    if not scores:
+        return [epoch, None] if epoch == config.train.epochs else None
+    best = max(scores, key=lambda e: (scores[e], -e))
+    return [best, scores[best]]
+
+
+def _holds(trail: Sequence[Entry], epoch: int, weights: Mapping[str, Tensor]) -> bool:
+    """Whether weights are those of the model at an entry of a trail."""
     if not 0 <= epoch < len(trail):
         return False
-    recorded = {
-        name: value
-        for name, value in trail[epoch]["state"].items()
-        if whole or name.startswith("model/")
-    }
-    return digest_tensors(state) == recorded
+    state = trail[epoch]["state"]
+    recorded = {name: state[name] for name in state if name.startswith("model/")}
+    return digest_tensors({f"model/{name}": value for name, value in weights.items()}) == recorded
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two plain values are the same in JSON, where 1, 1.0 and true are three things."""
+    return canonical_json(one) == canonical_json(other)

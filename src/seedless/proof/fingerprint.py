@@ -64,7 +64,6 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
         self._made: dict[int, StorageWeakRef] = {}
         self._raw: set[int] = set()
         self._records: list[OpRecord] = []
-        self._digests = DigestQueue()
         self._phase = ""
         self._open: list[tuple[str, int]] = []
         self._starts: list[int] = []
@@ -76,7 +75,7 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
     @property
     def records(self) -> tuple[OpRecord, ...]:
         """What ran so far, in order."""
-        return tuple(self._digests.fill_in(record) for record in self._records)
+        return tuple(self._records)
 
     @contextmanager
     def phase(self, label: str) -> Iterator[None]:
@@ -143,7 +142,7 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             if not signature.reads and source in ("", UNINITIALIZED):
                 continue
             waiting = name in signature.written and _storage_key(tensor) in self._raw
-            looks.append((UNINITIALIZED if waiting else self._digests.add(tensor, what), source))
+            looks.append((UNINITIALIZED if waiting else digest_tensor(tensor, what), source))
         return tuple(look for look, _ in looks), tuple(source for _, source in looks)
 
     def _look_after(
@@ -169,7 +168,7 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
                 self._raw.discard(_storage_key(tensor))
         values = [*changed, *fresh]
         shapes = tuple(tuple(getattr(value, "shape", ())) for value in values)
-        return tuple(self._digests.add(value, f"a result of {func}") for value in values), shapes
+        return tuple(digest_result(value, f"a result of {func}") for value in values), shapes
 
     def _find_source(self, tensor: Tensor, argument: str) -> str:
         """Return the name of a tensor that no recorded operation made, or ""."""
@@ -248,40 +247,3 @@ def _span(tensor: Tensor) -> tuple[int, int]:
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     reach = sum((size - 1) * stride for size, stride in steps)
     return first, first + (reach + 1) * tensor.itemsize
-
-
-from concurrent.futures import ThreadPoolExecutor, Future
-from dataclasses import replace
-from seedless.proof.operation import take_bytes
-import hashlib, os
-
-
-def _hash(header, content):
-    h = hashlib.blake2b(header, digest_size=16)
-    h.update(content.numpy().data)
-    return h.hexdigest()
-
-
-class DigestQueue:
-    def __init__(self):
-        n = os.cpu_count()
-        self.pool = ThreadPoolExecutor(n)
-        self.room = threading.BoundedSemaphore(2 * n)
-
-    def add(self, value, what):
-        if not isinstance(value, Tensor):
-            return repr(value)
-        content = take_bytes(value, what)
-        header = f"{value.dtype} {tuple(value.shape)}\n".encode()
-        if content.numel() < 1 << 16:
-            return _hash(header, content)
-        if content.untyped_storage()._cdata == value.untyped_storage()._cdata:
-            content = content.clone()
-        self.room.acquire()
-        f = self.pool.submit(_hash, header, content)
-        f.add_done_callback(lambda _: self.room.release())
-        return f
-
-    def fill_in(self, r):
-        g = lambda xs: tuple(x.result() if isinstance(x, Future) else x for x in xs)
-        return replace(r, inputs=g(r.inputs), outputs=g(r.outputs))

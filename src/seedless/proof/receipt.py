@@ -24,6 +24,18 @@ PREDICATE = "urn:seedless:receipt:1"
 SCHEMA = "1.0"
 WEIGHTS = "weights.safetensors"
 
+# The fields of a receipt of this schema, by where they stand. A later minor one may have more.
+FIELDS = {
+    (): ("_type", "predicate", "predicateType", "subject"),
+    ("predicate",): (
+        *("schema", "kind", "config", "settings", "source", "environment", "data", "model"),
+        *("initialization", "schedule", "trail", "promise", "weights", "metrics", "predictions"),
+        *("files", "digest"),
+    ),
+    ("predicate", "config"): ("digest", "values"),
+    ("predicate", "weights"): ("digest", "epoch", "md5"),
+}
+
 # Not covered: the receipt itself, what is made from it, and what a living process leaves behind.
 UNCOVERED = (FILE, SIGNATURE, PAGE, ".lock")
 
@@ -67,7 +79,8 @@ def read_receipt(run: Path) -> dict[str, Any]:
         statement = json.loads(content)
         predicate = statement["predicate"]
         schema = str(predicate["schema"])
-    except (ValueError, KeyError, TypeError):
+        written = canonical_json(statement) + b"\n"
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{path} is not a receipt: expected an in-toto Statement in JSON") from None
     if statement.get("_type") != STATEMENT or statement.get("predicateType") != PREDICATE:
         raise RunError(
@@ -79,7 +92,7 @@ def read_receipt(run: Path) -> dict[str, Any]:
             f"{path} has schema {schema}; this version reads {SCHEMA.split('.')[0]}.x. Use the "
             "release that wrote it, or a newer one"
         )
-    if canonical_json(statement) + b"\n" != content:
+    if written != content:
         raise RunError(f"{path} is not in canonical form: it was edited")
     return dict(statement)
 
@@ -98,11 +111,46 @@ def explain_missing(run: Path) -> str:
     return f"{run} is not a run folder: it has no {FILE}"
 
 
+def list_unknown(statement: Mapping[str, Any]) -> list[str]:
+    """Return the fields that this version does not know, and so does not check."""
+    return [
+        ".".join((*path, name))
+        for path, known in FIELDS.items()
+        for name in sorted({*_look_up(statement, path)} - {*known})
+    ]
+
+
+def check_fields(statement: Mapping[str, Any]) -> list[str]:
+    """Return what a receipt lacks, and what it has that its schema does not have."""
+    problems = [
+        f"{FILE} lacks {'.'.join((*path, name))}"
+        for path, known in FIELDS.items()
+        for name in known
+        if name not in _look_up(statement, path)
+    ]
+    if statement["predicate"]["schema"] == SCHEMA:
+        problems += [
+            f"{FILE} has {name}, which schema {SCHEMA} does not have: it was added"
+            for name in list_unknown(statement)
+        ]
+    return problems
+
+
+def _look_up(statement: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return the fields that stand in one place of a receipt; none if they do not."""
+    place: Any = statement
+    for name in path:
+        place = place.get(name) if isinstance(place, dict) else None
+    return place if isinstance(place, dict) else {}
+
+
 def check_receipt(run: Path, statement: Mapping[str, Any]) -> list[str]:
     """Return what is wrong between a receipt and the files it covers, each as one sentence."""
     predicate = dict(statement["predicate"])
-    problems = []
-    covered, found = predicate.get("files", {}), cover_files(run)
+    problems = check_fields(statement)
+    covered, found = predicate.get("files"), cover_files(run)
+    if not isinstance(covered, dict) or not all(isinstance(v, str) for v in covered.values()):
+        return [*problems, f"the list of files in {FILE} does not give a digest for each"]
     for name in sorted({*covered, *found}):
         if name not in found:
             problems.append(f"{name} is missing")

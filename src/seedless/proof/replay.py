@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedless.core.canonical import canonical_json
 from seedless.proof.trail import Entry, digest_tensors, first_difference, make_entry
 from seedless.train.moment import Moment, Observer
 
 # What of an environment can change bits. The rest (Python, kernel, memory, idle cores) is recorded
 # and shown, and decides nothing.
-DECISIVE = ("machine", "packages", "cpu", "flags", "precision", "devices")
-_HARMLESS = {"cpu": ("cores",), "devices": ("memory_bytes",)}
+DECISIVE = ("machine", "packages", "cpu", "flags", "precision", "devices", "variables")
+_HARMLESS = {
+    "cpu": ("cores",),
+    "devices": ("memory_bytes",),
+    "variables": ("CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED"),
+}
 
 
 class DivergenceError(Exception):
@@ -89,7 +94,9 @@ def compare_values(recorded: Any, here: Any, field: str = "") -> list[Mismatch]:
             for place, pair in enumerate(zip(recorded, here, strict=True))
             for mismatch in compare_values(*pair, f"{field}.{place}")
         ]
-    return [] if recorded == here else [Mismatch(field, recorded, here)]
+    # In JSON, where 1, 1.0 and true are three things.
+    same = canonical_json(recorded) == canonical_json(here)
+    return [] if same else [Mismatch(field, recorded, here)]
 
 
 def judge_environment(

@@ -88,7 +88,8 @@ def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
             content = {key: value for key, value in entry.items() if key != "digest"}
             sound = entry["digest"] == digest_value(content) and canonical_json(entry) == line
             linked = entry["previous"] == previous
-        except (ValueError, KeyError, TypeError, AttributeError):
+            schema = entry["schema"] if number == 1 else SCHEMA
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RunError(f"{path}: line {number} is not an entry of a trail") from None
         if not sound:
             raise RunError(f"{path}: line {number} does not match its own digest; it was changed")
@@ -97,6 +98,8 @@ def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
                 f"{path}: line {number} does not follow on line {number - 1}: the chain is broken, "
                 "an entry was removed, swapped or inserted"
             )
+        if schema != SCHEMA:
+            raise RunError(f"{path} has schema {schema}; this version reads {SCHEMA}")
         previous = entry["digest"]
         entries.append(entry)
     return entries
@@ -172,15 +175,15 @@ class Trail:
         self.path = Path(run) / FILE
         if self.path.exists() and not force:
             raise RunError(f"{self.path} exists; pass force=True to write it anew, or another name")
+        self.steps = 0
+        facts = {"settings": dict(config or {}), "environment": capture()}
+        start = chain(make_start(facts, {}), GENESIS)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_bytes(b"")
+            self.path.write_bytes(canonical_json(start) + b"\n")
         except OSError as error:
             raise RunError(f"cannot write {self.path}: {error.strerror}") from None
-        self.steps = 0
-        self._head = GENESIS
-        facts = {"settings": dict(config or {}), "environment": capture()}
-        self._append(make_start(facts, {}))
+        self._head = str(start["digest"])
 
     def step(
         self,
@@ -191,15 +194,21 @@ class Trail:
         """Record where the model and the optimizer stand; return the digest of the trail so far."""
         self.steps += 1
         state = digest_tensors(fetch_state(collect_state(model, optimizer)))
-        value = None if loss is None else float(loss)
-        return self._append({"kind": "step", "step": self.steps, "loss": value, "state": state})
-
-    def _append(self, content: Mapping[str, Any]) -> str:
+        value = loss.detach() if isinstance(loss, Tensor) else loss
+        content = {
+            "kind": "step",
+            "step": self.steps,
+            "loss": None if value is None else float(value),
+            "state": state,
+        }
         entry = chain(content, self._head)
-        with self.path.open("ab") as file:
-            file.write(canonical_json(entry) + b"\n")
-        self._head = entry["digest"]
-        return str(self._head)
+        try:
+            with self.path.open("ab") as file:
+                file.write(canonical_json(entry) + b"\n")
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+        self._head = str(entry["digest"])
+        return self._head
 
 
 def digest_entry(entry: Entry) -> str:

@@ -48,7 +48,8 @@ def name_checkpoint(position: Position) -> str:
 def save_checkpoint(run: Path, moment: Moment, config_digest: str) -> Path:
     """Write the state of a moment; older ones within an epoch are removed after it is there."""
     position, best = moment.position, moment.best
-    tensors = dict(moment.state)
+    layout = torch.contiguous_format  # and copies: safetensors writes no two that share memory
+    tensors = {name: tensor.clone(memory_format=layout) for name, tensor in moment.state.items()}
     if position.batch:
         tensors["epoch/losses"] = moment.losses[: moment.seen].cpu().contiguous()
     if best is not None:
@@ -99,7 +100,7 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
         position = Position(meta["epoch"], meta["batch"], meta["step"])
         if path.name != name_checkpoint(position):
             raise RunError(f"{path} holds the state of {name_checkpoint(position)}")
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, RunError):
             raise
         raise RunError(f"{path} cannot be read as a checkpoint: {error}") from None

@@ -20,6 +20,7 @@ from seedless.core.errors import TrainError
 from seedless.core.registry import choose
 from seedless.numerics.generators import GeneratorGuard
 from seedless.train.control import flip_bit, read_target
+from seedless.train.forms import make_step
 from seedless.train.moment import Best, Moment, Observer, Position, Start
 from seedless.train.optim import rate_at, set_rate
 from seedless.train.predict import predict
@@ -60,11 +61,11 @@ def train(
         start: where the state stands; by default before the first step.
         until: stop once this many epochs, or within one this many batches, are done.
         stop: asked after every step; a true answer ends the run between two steps.
-        step: what makes a step; by default `Step(problem)`.
+        step: what makes a step; by default the form that the configuration asks for.
     """
     config, order = problem.config.train, problem.order
     start = start or Start()
-    step = step or Step(problem)
+    step = step or make_step(problem)
     guard = GeneratorGuard()
     choose("guard", config.guard, {"refuse": None, "report": None})
     if problem.config.control.flip_bit is not None:
@@ -81,7 +82,18 @@ def train(
         rows = torch.from_numpy(np.concatenate(batches)).to(problem.device)
         losses = torch.zeros(len(rows), device=problem.device)
         losses[: len(start.losses)] = start.losses.to(problem.device)
+        moment = replace(
+            moment,
+            losses=losses,
+            loss=None,
+            score=None,
+            schedule=schedule.digest,
+            rate=rate_at(config, epoch, max(0, moment.position.step - 1)),
+            batches=len(batches),
+            seen=len(start.losses),
+        )
 
+        # Empty where a run was stopped after the last batch of an epoch and goes on from there.
         for batch in range(moment.position.batch, len(batches)):
             position, (begin, end) = moment.position, edges[batch : batch + 2]
             rate = rate_at(config, epoch, position.step)
@@ -91,12 +103,7 @@ def train(
             moment = replace(
                 moment,
                 position=Position(epoch, batch + 1, position.step + 1),
-                losses=losses,
-                loss=None,
-                score=None,
-                schedule=schedule.digest,
                 rate=rate,
-                batches=len(batches),
                 seen=end,
             )
             if problem.device.type == "cpu":  # on a GPU, looking would stop it
@@ -157,9 +164,7 @@ def evaluate(problem: Problem) -> float | None:
     """Return the validation score, or None where there is nothing to validate on."""
     if problem.val is None:
         return None
-    probabilities = predict(
-        problem.model, problem.val, problem.loss, problem.config.train.evaluate_batch
-    )
+    probabilities = predict(problem.model, problem.val, problem.loss, problem.config)
     return problem.score(probabilities, problem.val.labels.cpu().numpy().astype(np.uint8))
 
 
@@ -172,7 +177,9 @@ def select(problem: Problem, best: Best | None, epoch: int, score: float | None)
         improved = best is None or best.score is None or score > best.score
     if not improved:
         return best
-    return Best(epoch, score, fetch_state(name_tensors(problem.model)))
+    weights = {name: tensor.detach() for name, tensor in name_tensors(problem.model).items()}
+    copies = {name: tensor.clone() for name, tensor in fetch_state(weights).items()}
+    return Best(epoch, score, copies)
 
 
 def join_single(batches: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], ...]:

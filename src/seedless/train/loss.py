@@ -38,11 +38,11 @@ class Loss:
         if self.spare_penalty:
             features = model.features(samples)  # type: ignore[operator]
             logits = model.head(features)  # type: ignore[operator]
-            spare = features[:, -model.spare :]  # type: ignore[operator]
+            spare = features[:, -model.spare :].float()  # type: ignore[operator]
             penalty = self.spare_penalty * spare.square().mean(dim=1)
         else:
             logits = model(samples)
-        losses = self.per_sample(self.bound(logits), labels)
+        losses = self.per_sample(self.bound(logits.float()), labels)
         return losses if penalty is None else losses + penalty
 
     def bound(self, logits: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ class Moment:
 
     @cached_property
     def state(self) -> dict[str, Tensor]:
-        """Copies of the whole state on the CPU, made once for all observers."""
+        """The whole state on the CPU, fetched once for all observers; good until the next step."""
         problem = self.problem
         return fetch_state(collect_state(problem.model, problem.optimizer, problem.order))
 

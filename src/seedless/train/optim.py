@@ -42,7 +42,27 @@ def make_optimizer(
     if not trained:
         raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")
     rate = torch.tensor(config.rate, dtype=torch.float32, device=device)
-    return make(trained, lr=rate, **options)  # type: ignore[call-arg]
+    optimizer = make(trained, lr=rate, **options)  # type: ignore[call-arg]
+    fill_state(optimizer)
+    return optimizer
+
+
+def fill_state(optimizer: torch.optim.Optimizer) -> None:
+    """Give every parameter the zeros torch would give it at the first step.
+
+    So the first step is like any other: a captured one can be repeated, and the state before it
+    is whole.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            state = optimizer.state[parameter]
+            if isinstance(optimizer, torch.optim.SGD):
+                if group["momentum"]:
+                    state["momentum_buffer"] = torch.zeros_like(parameter)
+            else:
+                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
 
 
 def rate_at(config: TrainConfig, epoch: int, step: int) -> float:

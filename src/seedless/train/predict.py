@@ -7,20 +7,25 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from seedless.core.config import Config
 from seedless.train.loss import Loss
+from seedless.train.precision import cast_as
 from seedless.train.problem import Split
 
 
 @torch.no_grad()
-def predict(model: nn.Module, split: Split, loss: Loss, batch: int) -> NDArray[np.float64]:
+def predict(model: nn.Module, split: Split, loss: Loss, config: Config) -> NDArray[np.float64]:
     """Return (n, K) probabilities, computed on the CPU in float64 from the model's logits.
 
     The model is put into evaluation mode, and back into the mode it was in.
     """
     was_training = model.training
     model.eval()
+    parts = torch.split(split.samples, config.train.evaluate_batch)
+    device = split.labels.device
     try:
-        logits = torch.cat([model(samples) for samples in torch.split(split.samples, batch)])
+        with cast_as(config.execution.precision, device):
+            logits = [model(part.to(device, torch.float32)) for part in parts]
     finally:
         model.train(was_training)
-    return loss.probabilities(logits.cpu()).numpy()
+    return loss.probabilities(torch.cat(logits).cpu()).numpy()

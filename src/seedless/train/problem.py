@@ -24,7 +24,8 @@ class Split:
     """Samples of one purpose, resident on the device.
 
     Attributes:
-        samples: (n, ...) float32, as the model receives them.
+        samples: (n, ...) float32, as the model receives them; float16, or on the host, where
+            the configuration says so.
         labels: (n, K) float32 of 0 and 1.
         ids: (n,) names, for messages and prediction files.
     """
@@ -56,5 +57,5 @@ class Problem:
 
     @property
     def device(self) -> torch.device:
-        """Where the samples, and so all computations, are."""
-        return self.train.samples.device
+        """Where all computations are; the samples may wait on the host."""
+        return self.train.labels.device

@@ -70,12 +70,15 @@ def restore_state(
 
 
 def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return copies on the CPU. From a GPU they travel in one piece a dtype, not one by one."""
+    """Return the tensors on the CPU: those of a GPU as copies, which travel in one piece a dtype.
+
+    Those that are there already are not copied, and change with the next step.
+    """
     copies: dict[str, Tensor] = {}
     away: dict[torch.dtype, list[str]] = {}
     for name, tensor in state.items():
         if tensor.device.type == "cpu":
-            copies[name] = tensor.clone(memory_format=torch.contiguous_format)
+            copies[name] = tensor
         else:
             away.setdefault(tensor.dtype, []).append(name)
     for names in away.values():

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import draws
+from seedless.train.precision import cast_as
 from seedless.train.problem import Problem
 
 Phase = Callable[[str], AbstractContextManager[None]]
@@ -27,7 +28,18 @@ class Step:
         self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
-        """Update the model on the training rows (B,); return their losses (B,), on the device.
+        """Update the model on the training rows (B,); return their losses (B,), on the device."""
+        return self.update(self.take(rows), rows, epoch)
+
+    def take(self, rows: Tensor) -> Tensor | None:
+        """Return the samples of rows (B,) where they wait on the host; None if on the device."""
+        samples = self.problem.train.samples
+        if samples.device == rows.device:
+            return None
+        return samples[rows.cpu()].pin_memory().to(rows.device, non_blocking=True)
+
+    def update(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
+        """Make the step: all of it on the device, with nothing that waits for the device.
 
         The batch's gradient is that of the mean loss, accumulated over microbatches where the
         configuration has them.
@@ -35,8 +47,10 @@ class Step:
         problem, train = self.problem, self.problem.config.train
         problem.optimizer.zero_grad(set_to_none=True)
         seen = []
-        for part in torch.split(rows, train.microbatch or len(rows)):
-            losses = self.forward(part, epoch)
+        size = train.microbatch or len(rows)
+        for place, part in enumerate(torch.split(rows, size)):
+            held = None if samples is None else samples[place * size :][: len(part)]
+            losses = self.forward(held, part, epoch)
             with self.phase("backward"):
                 (losses.sum() / len(rows)).backward()  # type: ignore[no-untyped-call]
             seen.append(losses.detach())
@@ -46,14 +60,21 @@ class Step:
             problem.optimizer.step()
         return torch.cat(seen)
 
-    def forward(self, rows: Tensor, epoch: int) -> Tensor:
+    def forward(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
         """Return the losses of training rows (B,), with the epoch's augmentation and dropout."""
-        split, augment = self.problem.train, self.problem.config.augment
+        problem, augment = self.problem, self.problem.config.augment
+        split, precision = problem.train, problem.config.execution.precision
         with self.phase("forward"):
-            samples, keys = split.samples[rows], self.problem.keys[rows]
+            if samples is None:
+                samples = split.samples[rows].float()
+            keys, labels = problem.keys[rows], split.labels[rows]
             if augment.padding or augment.flip:
                 samples = crop_and_flip(
                     samples, samples=keys, epoch=epoch, padding=augment.padding, flip=augment.flip
                 )
-            with draws(samples=keys, epoch=epoch):
-                return self.problem.loss(self.problem.model, samples, split.labels[rows])
+            with draws(samples=keys, epoch=epoch), cast_as(precision, rows.device):
+                return self.evaluate(samples, labels)
+
+    def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:
+        """Return the losses (B,) of samples as the model receives them."""
+        return self.problem.loss(self.problem.model, samples, labels)

@@ -1,0 +1,18 @@
+"""The precisions a run may have, each the same from repeat to repeat."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+# fp32: IEEE float32 throughout. tf32: matrix products of float32 on a GPU round their inputs to ten
+# bits of mantissa. bf16: torch's autocast, with float32 weights, loss and optimizer.
+PRECISIONS = ("fp32", "tf32", "bf16")
+
+
+def cast_as(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return the context a forward pass of this precision runs in."""
+    if precision == "bf16":
+        return torch.autocast(device.type, torch.bfloat16)
+    return nullcontext()

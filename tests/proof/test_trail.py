@@ -1,0 +1,355 @@
+"""The trail: a chain nobody can cut unseen, and what a receipt adds where the chain is rebuilt."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import seedless
+from seedless.core.errors import RunError, SeedlessError
+from seedless.pipeline.validate import validate
+from seedless.proof.trail import (
+    GENESIS,
+    chain,
+    digest_tensors,
+    first_difference,
+    make_start,
+    read_trail,
+)
+from tests.forgery import forge, read_entries, read_statement, rechain, seal, write_entries
+from tests.tiny import copy_run, fit_run, flags_restored
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    with flags_restored():
+        return fit_run(tmp_path_factory.mktemp("trail") / "run")
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    with flags_restored():
+        yield copy_run(finished, tmp_path / "run")
+
+
+def plain_digest(value):
+    """The digest of a plain value, by the standard library alone."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+# The chain
+
+
+def test_every_line_is_hashed_with_the_one_before(run):
+    previous = "sha256:" + 64 * "0"
+    lines = (run / "trail.jsonl").read_bytes().splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        entry = json.loads(line)
+        claimed = entry.pop("digest")
+        assert entry["previous"] == previous
+        assert claimed == plain_digest(entry)
+        previous = claimed
+    assert read_statement(run)["predicate"]["trail"] == {"head": previous, "entries": 4}
+
+
+def test_a_lines_state_is_the_sha256_of_every_tensor(run):
+    tensors = {"model/w": torch.tensor([[1.0, -2.0]]), "optimizer/step/w": torch.tensor(3)}
+    header = b'{"dtype":"float32","name":"model/w","shape":[1,2]}\n'
+    content = header + bytes.fromhex("0000803f000000c0")
+    found = digest_tensors(tensors)
+    assert found["model/w"] == hashlib.sha256(content).hexdigest()
+    assert found["model/w"] != digest_tensors({"model/v": tensors["model/w"]})["model/v"]
+    recorded = read_trail(run)[3]["state"]
+    kinds = {name.rpartition("/")[0] for name in recorded}
+    assert kinds == {"model", "optimizer/exp_avg", "optimizer/exp_avg_sq", "optimizer/step"}
+    assert {"model/0.weight", "model/1.running_var", "optimizer/exp_avg/4.bias"} <= {*recorded}
+
+
+def test_line_0_says_what_the_run_began_with(run):
+    begun, claims = read_trail(run)[0], read_statement(run)["predicate"]
+    assert (begun["kind"], begun["epoch"], begun["step"]) == ("start", 0, 0)
+    assert begun["schema"] == "seedless.trail/1"
+    for fact in ("settings", "source", "environment", "data", "initialization", "model"):
+        assert begun[fact] == claims[fact]
+    assert [entry["step"] for entry in read_trail(run)] == [0, 4, 8, 12]
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_a_torn_last_line_is_refused_or_dropped(run, cut):
+    file = run / "trail.jsonl"
+    whole = read_trail(run)
+    file.write_bytes(file.read_bytes()[:-cut])
+    with pytest.raises(RunError, match="line 4 is incomplete"):
+        read_trail(run)
+    assert read_trail(run, torn=True) == whole[:3]
+
+
+def test_torn_allows_nothing_but_the_last_line(run):
+    lines = (run / "trail.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "trail.jsonl").write_bytes(b"".join([lines[0], lines[1][:-20] + b"\n", *lines[2:]]))
+    with pytest.raises(RunError, match="line 2 is not an entry"):
+        read_trail(run, torn=True)
+
+
+SPELLINGS = {
+    "white space": lambda line: line.replace(b'":', b'": ', 1),
+    "key order": lambda line: json.dumps(dict(reversed(json.loads(line).items()))).encode(),
+    "escapes": lambda line: line.replace(b'"kind"', b'"\\u006bind"'),
+    "carriage return": lambda line: line + b"\r",
+    "a key twice": lambda line: line.replace(b"{", b'{"epoch":7,', 1),
+    "exponents": lambda line: line.replace(b'"epoch":2', b'"epoch":2e0'),
+    "byte order mark": lambda line: b"\xef\xbb\xbf" + line,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_other_spellings_of_a_line_are_changes(run, spelling):
+    lines = (run / "trail.jsonl").read_bytes().splitlines()
+    changed = SPELLINGS[spelling](lines[2])
+    assert changed != lines[2]
+    (run / "trail.jsonl").write_bytes(b"\n".join([*lines[:2], changed, lines[3], b""]))
+    with pytest.raises(RunError, match="line 3 "):
+        read_trail(run)
+
+
+NOT_ENTRIES = {
+    "nothing": b"",
+    "no JSON": b"digest",
+    "a list": b"[1]",
+    "a number": b"7",
+    "no digest": b'{"kind":"epoch"}',
+    "no UTF-8": b"\xff\xfe{}",
+    "very deep": b"[" * 100_000,
+    "half a character": b'{"digest":"x","name":"\\ud800","previous":"x"}',
+    "no number": b'{"digest":"x","loss":NaN,"previous":"x"}',
+}
+
+
+@pytest.mark.parametrize("line", NOT_ENTRIES.values(), ids=NOT_ENTRIES)
+@pytest.mark.parametrize("number", [1, 3])
+def test_what_is_no_entry_is_refused_by_its_line(run, line, number):
+    lines = (run / "trail.jsonl").read_bytes().splitlines()
+    lines[number - 1] = line
+    (run / "trail.jsonl").write_bytes(b"\n".join([*lines, b""]))
+    with pytest.raises(RunError, match=f"line {number} is not an entry of a trail"):
+        read_trail(run)
+
+
+def test_another_schema_is_refused(run):
+    entries = read_entries(run)
+    rechain(run, [{**entries[0], "schema": "seedless.trail/2"}, *entries[1:]])
+    with pytest.raises(RunError, match=r"schema seedless.trail/2; this version reads .*trail/1"):
+        read_trail(run)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+@pytest.mark.parametrize("field", ["epoch", "step", "loss", "previous", "digest"])
+def test_a_changed_entry_is_refused_by_its_line(run, place, field):
+    entries = read_entries(run)
+    entries[place][field] = 9 if field in ("epoch", "step", "loss") else GENESIS[:-1] + "1"
+    write_entries(run, entries)
+    with pytest.raises(RunError, match=f"line {place + 1} does not match its own digest"):
+        read_trail(run)
+
+
+def test_one_changed_tensor_is_refused_by_its_line(run):
+    entries = read_entries(run)
+    entries[2]["state"]["model/0.weight"] = 64 * "0"
+    write_entries(run, entries)
+    with pytest.raises(RunError, match="line 3 does not match its own digest; it was changed"):
+        read_trail(run)
+
+
+MOVES = {
+    "removed at the start": (lambda e: e[1:], 1),
+    "removed within": (lambda e: [*e[:1], *e[2:]], 2),
+    "swapped": (lambda e: [e[0], e[2], e[1], e[3]], 2),
+    "swapped at the end": (lambda e: [*e[:2], e[3], e[2]], 3),
+    "duplicated": (lambda e: [*e[:3], e[2], e[3]], 4),
+    "duplicated at the end": (lambda e: [*e, e[3]], 5),
+    "inserted": (lambda e: [*e[:2], chain({"epoch": 7}, e[1]["digest"]), *e[2:]], 4),
+    "inserted from elsewhere": (lambda e: [*e[:2], chain({"epoch": 7}, GENESIS), *e[2:]], 3),
+    "begun twice": (lambda e: [e[0], *e], 2),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_removed_swapped_duplicated_or_inserted_entries_are_refused(run, move):
+    change, line = MOVES[move]
+    entries = read_entries(run)
+    write_entries(run, change(entries))
+    with pytest.raises(RunError, match=f"line {line} "):
+        read_trail(run)
+
+
+def test_a_cut_at_the_end_leaves_a_chain_and_only_the_receipt_tells(run):
+    entries = read_entries(run)
+    write_entries(run, entries[:-1])
+    assert read_trail(run) == entries[:-1]
+    seal(run)
+    problems = " ".join(validate(run).problems)
+    assert "expected a trail of epochs 0 to 3, found 3 entries" in problems
+    assert "does not end in the head the receipt holds" in problems
+
+
+# The chain rebuilt by someone who knows how
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_a_dropped_entry_is_missed_after_the_chain_is_rebuilt(run, place):
+    entries = read_entries(run)
+    kept = [*entries[:place], *entries[place + 1 :]]
+    rechain(run, kept)
+    seal(run)
+    assert validate(run).problems
+    if place > 0:
+        assert any("head" in problem for problem in validate(run).problems)
+        forge(run, kept)  # now with the head, and all that follows from the trail
+        assert any("epochs 0 to 3" in problem for problem in validate(run).problems)
+
+
+def test_a_dropped_entry_is_missed_after_the_epochs_are_counted_anew(run):
+    entries = read_entries(run)
+    renumbered = [*entries[:2], {**entries[3], "epoch": 2}]
+    forge(run, renumbered)
+    assert any("epochs 0 to 3" in problem for problem in validate(run).problems)
+
+
+ALTERED = {
+    "a tensor of the weights": (1, ("state", "model/0.weight"), "weights"),
+    "a tensor of a checkpoint": (2, ("state", "optimizer/exp_avg/0.weight"), "epoch-0002"),
+    "a loss": (2, ("loss",), "log.jsonl"),
+    "a score": (2, ("score",), "best score"),
+    "steps": (3, ("step",), "log.jsonl"),
+    "the kind of a line": (1, ("kind",), "line 2 of the trail"),
+    "the first step": (0, ("step",), "before its first step"),
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_an_altered_entry_contradicts_what_lies_beside_it(run, what):
+    place, path, complaint = ALTERED[what]
+    entries = read_entries(run)
+    if what == "a tensor of the weights":
+        place = read_statement(run)["predicate"]["weights"]["epoch"]
+    target = entries[place]
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = {"loss": 0.5, "score": 1.0, "step": 99, "kind": "step"}.get(path[-1], "0")
+    forge(run, entries)
+    assert read_trail(run)
+    assert any(complaint in problem for problem in validate(run).problems)
+
+
+# Where two trails part
+
+
+def test_the_first_difference_names_place_and_tensor():
+    def entry(**values):
+        return {"state": {"model/w": "a", "model/b": "b"}, "loss": 1.0, "step": 1, **values}
+
+    trail = [entry(), entry(), entry()]
+    assert first_difference(trail, trail) is None
+    other = [entry(), entry(state={"model/w": "a", "model/b": "c"}, loss=2.0), entry(score=1)]
+    assert first_difference(trail, other) == (1, ["model/b", "loss"])
+    assert first_difference(other, trail) == (1, ["model/b", "loss"])
+    assert first_difference(trail, trail[:2]) == (2, ["length"])
+    alone = [entry(state={"model/w": "a"})]
+    assert first_difference(trail, alone) == (0, ["model/b"])
+
+
+# A trail of one's own
+
+
+def train_own(folder, rate=0.1, steps=3, config=None, **options):
+    """A loop of one's own, with the two lines a trail takes."""
+    model = nn.Linear(2, 1)
+    nn.init.constant_(model.weight, 0.5)
+    nn.init.zeros_(model.bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    trail = seedless.Trail(folder, config, **options)
+    head = None
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = rate if step == 1 else 0.1
+        optimizer.zero_grad()
+        loss = model(torch.tensor([[1.0, 2.0]])).square().sum()
+        loss.backward()
+        optimizer.step()
+        head = trail.step(model, optimizer, loss)
+    return head
+
+
+def test_two_lines_give_a_trail_that_repeats(tmp_path):
+    heads = {train_own(tmp_path / name) for name in "ab"}
+    assert len(heads) == 1
+    entries = read_trail(tmp_path / "a")
+    assert heads == {entries[-1]["digest"]}
+    assert [entry["kind"] for entry in entries] == ["start", "step", "step", "step"]
+    assert [entry["step"] for entry in entries] == [0, 1, 2, 3]
+    assert entries[1]["loss"] == 2.25  # (0.5 + 2 * 0.5)^2
+    names = {"model/weight", "model/bias"}
+    assert {*entries[1]["state"]} == names | {
+        "optimizer/momentum_buffer/weight",
+        "optimizer/momentum_buffer/bias",
+    }
+    assert seedless.diff(tmp_path / "a", tmp_path / "b").identical
+
+
+def test_the_difference_of_two_own_trails_names_call_and_tensors(tmp_path):
+    train_own(tmp_path / "a", rate=0.1, config={"rate": 0.1, "nested": {"name": "x"}})
+    train_own(tmp_path / "b", rate=0.1000001, config={"rate": 0.1000001, "nested": {"name": "x"}})
+    found = seedless.diff(tmp_path / "a", tmp_path / "b", locate=True)
+    assert not found.identical
+    assert found.epoch == 2
+    assert found.names == ("model/bias", "model/weight")  # the momentum follows a call later
+    assert [(m.field, m.recorded, m.here) for m in found.settings] == [("rate", 0.1, 0.1000001)]
+    assert found.step is None
+    assert "record it at every step" in found.notes[0]
+
+
+def test_a_model_alone_is_recorded_without_optimizer_and_loss(tmp_path):
+    trail = seedless.Trail(tmp_path / "a")
+    head = trail.step(nn.BatchNorm1d(2))
+    (_, entry) = read_trail(tmp_path / "a")
+    assert (entry["digest"], entry["loss"]) == (head, None)
+    assert "model/running_mean" in entry["state"]
+
+
+def test_an_existing_trail_is_kept_unless_forced(tmp_path):
+    train_own(tmp_path / "a")
+    before = (tmp_path / "a" / "trail.jsonl").read_bytes()
+    with pytest.raises(RunError, match=r"exists; pass force=True"):
+        train_own(tmp_path / "a")
+    assert (tmp_path / "a" / "trail.jsonl").read_bytes() == before
+    train_own(tmp_path / "a", steps=1, force=True)
+    assert len(read_trail(tmp_path / "a")) == 2
+
+
+def test_settings_that_are_not_plain_leave_no_file_behind(tmp_path):
+    with pytest.raises(SeedlessError, match="plain values only"):
+        seedless.Trail(tmp_path / "a", {"model": nn.Linear(1, 1)})
+    assert not (tmp_path / "a").exists()
+
+
+def test_where_nothing_can_be_written_the_place_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(RunError, match=r"cannot write .*file/a/trail.jsonl: Not a directory"):
+        seedless.Trail(tmp_path / "file" / "a")
+    trail = seedless.Trail(tmp_path / "b")
+    (tmp_path / "b" / "trail.jsonl").unlink()
+    (tmp_path / "b").rmdir()
+    with pytest.raises(RunError, match=r"cannot write .*b/trail.jsonl: No such file"):
+        trail.step(nn.Linear(1, 1))
+
+
+def test_line_0_of_an_own_trail_has_the_environment(tmp_path):
+    seedless.Trail(tmp_path / "a", {"rate": 0.5})
+    (begun,) = read_trail(tmp_path / "a")
+    assert begun["settings"] == {"rate": 0.5}
+    assert begun["environment"]["packages"]["torch"] == torch.__version__
+    expected = make_start({"settings": {"rate": 0.5}, "environment": begun["environment"]}, {})
+    assert begun == chain(expected, GENESIS)
