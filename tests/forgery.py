@@ -3,8 +3,11 @@
 import copy
 import json
 
+from safetensors import safe_open
+from safetensors.torch import save_file
+
 from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_value
+from seedless.core.digest import digest, digest_value
 from seedless.proof.receipt import WEIGHTS, cover_files
 from seedless.proof.trail import GENESIS, chain
 
@@ -60,6 +63,34 @@ def forge(run, entries, **claims):
     predicate["schedule"] = digest_value([entry.get("schedule") for entry in chained[1:]])
     predicate.update(claims)
     seal(run, statement)
+
+
+def rewrite_checkpoint(path, change):
+    """Let ``change(meta, tensors)`` work on a checkpoint, and give it the digests it then needs."""
+    with safe_open(path, framework="pt") as file:
+        meta = json.loads(file.metadata()["seedless"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    del meta["digest"]
+    change(meta, tensors)
+    meta["tensors"] = digest(tensors)
+    sealed = canonical_json({**meta, "digest": digest_value(meta)}).decode()
+    save_file(tensors, path, metadata={"seedless": sealed})
+
+
+def reconfigure(run, config):
+    """Rebuild a run as if it had been made with another configuration."""
+    (run / "config.toml").write_text(config.to_toml())
+    for path in (run / "checkpoints").iterdir():
+        rewrite_checkpoint(path, lambda meta, tensors: meta.update(config=config.digest))
+    entries = read_entries(run)
+    entries[0]["settings"] = config.digest
+    promise = read_statement(run)["predicate"]["promise"]
+    forge(
+        run,
+        entries,
+        config={"digest": config.digest, "values": config.identity()},
+        promise={**promise, "control": config.control.flip_bit},
+    )
 
 
 def list_leaves(value, path=()):

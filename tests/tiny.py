@@ -1,5 +1,7 @@
 """Runs so small that a test may have one of its own: a few epochs of a network of 227 weights."""
 
+import importlib
+import json
 import shutil
 from contextlib import contextmanager
 
@@ -8,6 +10,8 @@ import torch
 from torch import nn
 
 import seedless
+from seedless.core.errors import RunError, SeedlessError
+from seedless.pipeline.worker import ACTIONS
 
 SETTINGS = {
     "init": {"basis": "dct"},
@@ -59,6 +63,16 @@ def fit_run(out, given=None, **sections):
 def copy_run(run, to):
     """Return a copy that a test may ruin."""
     return shutil.copytree(run, to)
+
+
+def answer_here(action, request, variables):
+    """Stand for `run_worker` where a process of its own would cost more than it shows."""
+    module, function = ACTIONS[action]
+    try:
+        found = getattr(importlib.import_module(module), function)(json.loads(json.dumps(request)))
+    except SeedlessError as error:
+        raise RunError(str(error)) from None
+    return json.loads(json.dumps(found))
 
 
 @contextmanager

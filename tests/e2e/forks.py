@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -63,8 +64,8 @@ class Nursery:
         return ended
 
     def close(self):
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
+        with self._process as process:  # closes both pipes and waits
+            process.stdin.close()
 
 
 def serve():
@@ -72,10 +73,13 @@ def serve():
     from seedless.numerics.environment import prepare_process
 
     prepare_process()
-
-    import seedless.pipeline.fit
-    import seedless.pipeline.progress
-    import seedless.pipeline.run  # noqa: F401
+    for module in (
+        "torch._inductor.config",  # which torch imports when it is told to be deterministic
+        "seedless.pipeline.fit",
+        "seedless.pipeline.progress",
+        "seedless.pipeline.run",
+    ):
+        import_module(module)
     from seedless.cli.main import main
     from seedless.proof.source import describe_source
 

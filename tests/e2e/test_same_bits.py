@@ -4,12 +4,11 @@ import json
 import os
 import tomllib
 
-import numpy as np
 import pytest
 
 from seedless.proof.trail import GENESIS, chain, read_trail
 
-ECG = '[data]\npreset = "tiny"\n[execution]\ndevice = "cpu"\nthreads = 1\n'
+ECG = '[data]\nrecords = 80\n[execution]\ndevice = "cpu"\nthreads = 1\n'
 IMAGES = """
 [data]
 name = "simulated-images"
@@ -28,7 +27,7 @@ RUNS = {
 [model]
 small = true
 [order]
-batch_size = 32
+batch_size = 16
 [loss]
 class_weights = "sqrt"
 clamp = 50.0
@@ -46,7 +45,7 @@ small = true
 basis = "dct"
 [order]
 name = "golden"
-batch_size = 32
+batch_size = 16
 [train]
 epochs = 2
 optimizer = "sgd"
@@ -63,7 +62,7 @@ basis = "hartley"
 [order]
 name = "seeded"
 seed = 3
-batch_size = 48
+batch_size = 24
 [train]
 epochs = 2
 optimizer = "adamw"
@@ -76,7 +75,7 @@ name = "resnet18"
 small = true
 [order]
 name = "class_guaranteed"
-batch_size = 32
+batch_size = 16
 [train]
 epochs = 2
 """,
@@ -88,12 +87,12 @@ basis = "kaiming"
 seed = 5
 [order]
 name = "loss_ranked"
-batch_size = 64
+batch_size = 32
 [train]
 epochs = 3
 optimizer = "sgd"
 rate = 0.01
-microbatch = 24
+microbatch = 12
 """,
 }
 
@@ -183,14 +182,18 @@ def test_without_a_thread_count_the_one_used_is_written_down(nursery, train):
     assert claims["environment"]["threads"]["intraop"] == threads
 
 
-@pytest.mark.parametrize("setting", ["order.offset=1", "order.seed=4", "init.basis=dct"])
-def test_negative_control_another_setting_gives_another_digest(nursery, train, setting):
+def test_negative_control_another_setting_gives_another_digest(nursery, train):
     text = RUNS["xresnet1d101, adamw, seeded"]
-    one, other = (train(nursery, text, "train.epochs=1", *extra) for extra in ((), (setting,)))
-    assert one["weights"]["digest"] != other["weights"]["digest"]
-    assert one["config"]["digest"] != other["config"]["digest"]
-    start = "initialization" if setting.startswith("init") else "schedule"
-    assert one[start] != other[start]
+    base = train(nursery, text, "train.epochs=1")
+    for setting, cause in (
+        ("order.offset=1", "schedule"),
+        ("order.seed=4", "schedule"),
+        ("init.basis=dct", "initialization"),
+    ):
+        other = train(nursery, text, "train.epochs=1", setting)
+        assert other["weights"]["digest"] != base["weights"]["digest"]
+        assert other["config"]["digest"] != base["config"]["digest"]
+        assert other[cause] != base[cause]
 
 
 # Torch's own dropout in place of ours, seeded by the clock as torch does it.
@@ -213,18 +216,3 @@ def test_negative_control_with_torchs_dropout_two_runs_part_and_are_refused(nurs
     done = nursery.run("train", file, "--out", out, before=SABOTAGE, code=2)
     assert "torch's CPU generator moved" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_predictions_are_those_of_the_weights_in_the_folder(nursery, train):
-    """Selected on validation: the file holds what these weights say, not the last epoch's."""
-    from seedless.core.config import load_config
-    from seedless.pipeline.fit import load
-    from seedless.pipeline.prepare import prepare
-
-    claims = train(nursery, RUNS["conformer, adam, content"])
-    prepared = prepare(load_config(claims["out"] / "config.toml"))
-    model = load(claims["out"]).model
-    logits = model(prepared.test.samples).detach().double().clamp(-50, 50)
-    with np.load(claims["out"] / "predictions.npz") as file:
-        np.testing.assert_allclose(file["test_probabilities"], logits.sigmoid(), atol=1e-6)
-        assert file["test_ids"].tolist() == prepared.test.ids.tolist()

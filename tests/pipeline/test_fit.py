@@ -76,6 +76,20 @@ def test_a_run_is_a_folder_that_says_what_it_is(tmp_path):
     assert run.metrics["selected"]["score"] == run.metrics["validation"]["macro_auc"]
 
 
+def test_predictions_are_those_of_the_weights_in_the_folder(tmp_path):
+    """Of the selected epoch, not of the last one; rows are named by where they came from."""
+    fit(linear, TRAIN, VAL, config=settings(train={"rate": 3.0, "epochs": 4}), out=tmp_path)
+    run = load(tmp_path, model=linear())
+    assert run.metrics["selected"]["epoch"] < 4  # such a rate does more harm than good
+    logits = run.model(torch.from_numpy(VAL[0]).float()).detach().double()
+    with np.load(tmp_path / "predictions.npz") as file:
+        rows = [int(name.removeprefix("val[").removesuffix("]")) for name in file["validation_ids"]]
+        np.testing.assert_allclose(
+            file["validation_probabilities"], logits.sigmoid()[rows], rtol=1e-5, atol=1e-12
+        )
+        np.testing.assert_array_equal(file["validation_labels"], VAL[1][rows])
+
+
 def test_twice_to_the_same_bits_and_from_shuffled_arrays_too(tmp_path):
     first, second = (fit(linear, TRAIN, VAL, config=settings(), out=tmp_path / n) for n in "ab")
     assert (first.digest, first.md5) == (second.digest, second.md5)

@@ -28,7 +28,7 @@ from tests.tiny import copy_run, fit_run, flags_restored, give
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     with flags_restored():
-        return fit_run(tmp_path_factory.mktemp("receipt") / "run")
+        return fit_run(tmp_path_factory.mktemp("receipt") / "run", train={"checkpoint_every": 3})
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_where_there_is_no_receipt_the_reason_is_given(run, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "is not a run folder: it has no receipt.json" in refuse(tmp_path / "empty")
     (tmp_path / "file").write_text("text")
-    assert refuse(tmp_path / "file")
+    assert "neither a run folder nor a bundle" in refuse(tmp_path / "file")
     seedless.Trail(tmp_path / "own")
     assert "`seedless diff`, not verified" in refuse(tmp_path / "own")
     (run / "receipt.json").unlink()

@@ -124,6 +124,8 @@ NOT_ENTRIES = {
     "no digest": b'{"kind":"epoch"}',
     "no UTF-8": b"\xff\xfe{}",
     "very deep": b"[" * 100_000,
+    "no state": b'{"digest":"x","previous":"x","schema":"seedless.trail/1"}',
+    "a state that is none": b'{"digest":"x","previous":"x","schema":"seedless.trail/1","state":1}',
     "half a character": b'{"digest":"x","name":"\\ud800","previous":"x"}',
     "no number": b'{"digest":"x","loss":NaN,"previous":"x"}',
 }
@@ -164,6 +166,7 @@ def test_one_changed_tensor_is_refused_by_its_line(run):
         read_trail(run)
 
 
+OWN = {"kind": "epoch", "epoch": 7, "state": {}}
 MOVES = {
     "removed at the start": (lambda e: e[1:], 1),
     "removed within": (lambda e: [*e[:1], *e[2:]], 2),
@@ -171,8 +174,8 @@ MOVES = {
     "swapped at the end": (lambda e: [*e[:2], e[3], e[2]], 3),
     "duplicated": (lambda e: [*e[:3], e[2], e[3]], 4),
     "duplicated at the end": (lambda e: [*e, e[3]], 5),
-    "inserted": (lambda e: [*e[:2], chain({"epoch": 7}, e[1]["digest"]), *e[2:]], 4),
-    "inserted from elsewhere": (lambda e: [*e[:2], chain({"epoch": 7}, GENESIS), *e[2:]], 3),
+    "inserted": (lambda e: [*e[:2], chain(OWN, e[1]["digest"]), *e[2:]], 4),
+    "inserted from elsewhere": (lambda e: [*e[:2], chain(OWN, GENESIS), *e[2:]], 3),
     "begun twice": (lambda e: [e[0], *e], 2),
 }
 

@@ -34,6 +34,8 @@ class Baseline(Classifier):
         blocks: residual blocks in each of the three stages, beside those that change the width.
     """
 
+    regions = ("stem", "Block")
+
     def __init__(
         self,
         leads: int = 12,

@@ -38,6 +38,7 @@ class Conformer(Classifier):
     """
 
     spare = SPARE
+    regions = ("stem", "Bottleneck", "transition", "ConformerBlock")
 
     def __init__(
         self,

@@ -36,10 +36,12 @@ class Classifier(nn.Module, ABC):
     """A network that ends in a declared head: logits are head(features(x)).
 
     The last ``spare`` of the features belong to no class; the loss may hold them small.
+    ``regions`` are what a compiler takes one at a time: names of block types and of modules.
     """
 
     head: nn.Linear
     spare = 0
+    regions: tuple[str, ...] = ()
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

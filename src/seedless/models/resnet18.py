@@ -25,6 +25,8 @@ class ResNet18(Classifier):
         blocks: basic blocks in each of the four stages.
     """
 
+    regions = ("stem", "BasicBlock")
+
     def __init__(
         self,
         channels: int = 3,

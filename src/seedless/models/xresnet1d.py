@@ -34,6 +34,8 @@ class XResNet1d(Classifier):
         blocks: bottleneck blocks in each of the four stages.
     """
 
+    regions = ("stem", "Bottleneck")
+
     def __init__(
         self,
         leads: int = 12,

@@ -122,6 +122,9 @@ def open_side(path: Path, entry: str | None, data: str | None) -> Side:
         raise RunError(f"{path} has an empty trail: nothing was recorded")
     file = path / "config.toml"
     config = load_config(file) if file.exists() else None
+    machine = trail[0].get("environment")
+    if not isinstance(machine, dict) or not isinstance(machine.get("variables"), dict):
+        raise RunError(f"{path}: line 1 of its trail does not say in what environment it began")
     return Side(path, trail, config, entry, data)
 
 

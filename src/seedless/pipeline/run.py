@@ -27,6 +27,7 @@ from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.source import describe_source
 from seedless.proof.trail import TrailWriter
+from seedless.train.background import Background
 from seedless.train.checkpoint import find_last, list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
@@ -152,9 +153,15 @@ def execute(
     """Run the loop with trail, log and checkpoints, then score and seal."""
     facts = gather_facts(prepared)
     trail = TrailWriter(run, facts)
-    writers = (trail, LogWriter(run), CheckpointWriter(run, prepared.config.digest))
+    checkpoints = CheckpointWriter(run, prepared.config.digest)
+    writers: Sequence[Observer] = (trail, checkpoints)
+    background = Background(writers)
+    if prepared.problem.device.type == "cuda":
+        writers = (background,)
+    watchers = (*writers, LogWriter(run), *observers)
     try:
-        outcome = train(prepared.problem, (*writers, *observers), start=start, stop=stop)
+        outcome = train(prepared.problem, watchers, start=start, stop=stop)
+        background.wait()
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise TrainError(explain_memory(prepared, str(error))) from None
     except RuntimeError as error:

@@ -114,10 +114,8 @@ def _check_trail(opened: Opened) -> list[str]:
         problems.append(f"expected a trail of epochs 0 to {wanted[-1]}, found {len(trail)} entries")
     for number, entry in enumerate(trail, start=1):
         kind, fields = ("start", _START) if number == 1 else ("epoch", _EPOCH)
-        if {*entry} != fields or entry["kind"] != kind:
+        if {*entry} != fields or entry["kind"] != kind or type(entry["step"]) is not int:
             problems.append(f"line {number} of the trail is not of the form such a line has")
-        elif type(entry["step"]) is not int or not isinstance(entry["state"], dict):
-            problems.append(f"line {number} of the trail has no step or no state")
     if not _same(claims["trail"], {"head": trail[-1]["digest"], "entries": len(trail)}):
         problems.append("the trail does not end in the head the receipt holds")
     begun = trail[0]
@@ -185,6 +183,8 @@ def _check_scores(opened: Opened) -> list[str]:
     judged = metrics["validation" if "validation" in metrics else "train"]["macro_auc"]
     if metrics["converged"] is not (judged is not None and judged > config.train.converged_above):
         problems.append("whether the run converged does not follow from its score")
+    if "validation" in metrics and judged != metrics["selected"]["score"]:
+        problems.append("the validation score is not that of the selected epoch")
     if metrics["selected"]["epoch"] != claims["weights"]["epoch"]:
         problems.append("the scores are of another epoch than the weights")
     return problems

@@ -73,6 +73,8 @@ def read_receipt(run: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except FileNotFoundError:
         raise RunError(explain_missing(run)) from None
+    except NotADirectoryError:
+        raise RunError(f"{run} is a file, and neither a run folder nor a bundle of one") from None
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}") from None
     try:

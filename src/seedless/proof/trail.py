@@ -89,6 +89,8 @@ def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
             sound = entry["digest"] == digest_value(content) and canonical_json(entry) == line
             linked = entry["previous"] == previous
             schema = entry["schema"] if number == 1 else SCHEMA
+            if not isinstance(entry["state"], dict):
+                raise TypeError("no state")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RunError(f"{path}: line {number} is not an entry of a trail") from None
         if not sound:

@@ -6,10 +6,13 @@ arithmetic: its kernels are fused, so sums and products round at other places.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seedless.core.registry import choose
 from seedless.train.problem import Problem
@@ -76,34 +79,61 @@ class GraphStep(Step):
 
 
 class CompiledStep(Step):
-    """Fuses forward and backward with torch.compile."""
+    """Fuses forward and backward of each region of the model with torch.compile.
+
+    A model declares its regions; one that declares none is compiled as a whole. Repeated blocks of
+    one shape are compiled once. Only training steps use them: evaluation stays eager.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         settle_compiler()
-        self._compiled = torch.compile(problem.loss.__call__, dynamic=False, fullgraph=True)
+        self.fused = compile_regions(problem.model)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Make a step; the epoch goes in as a tensor, or each one would be compiled anew."""
         return self.update(self.take(rows), rows, torch.tensor(epoch, device=rows.device))
 
     def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:
-        """Return the losses (B,), computed by fused kernels."""
-        losses: Tensor = self._compiled(self.problem.model, samples, labels)
-        return losses
+        """Return the losses (B,), the regions computed by fused kernels."""
+        for module, forward in self.fused:
+            module.forward = forward
+        try:
+            return super().evaluate(samples, labels)
+        finally:
+            for module, _ in self.fused:
+                del module.forward
 
 
 class CompiledGraphStep(GraphStep, CompiledStep):
     """Compiled kernels, launched as one CUDA graph."""
 
 
+def compile_regions(model: nn.Module) -> list[tuple[nn.Module, Callable[..., Any]]]:
+    """Return the modules to compile, each with its compiled forward; nothing is changed yet."""
+    regions = getattr(model, "regions", ()) or (type(model).__name__,)
+    chosen = [
+        module
+        for name, module in model.named_modules()
+        if type(module).__name__ in regions or name in regions
+    ]
+    kinds = {type(module) for module in chosen}
+    compiled = {kind: torch.compile(kind.forward, fullgraph=True, dynamic=False) for kind in kinds}
+    return [(module, partial(compiled[type(module)], module)) for module in chosen]
+
+
 def settle_compiler() -> None:
     """Keep the compiler from choosing kernels by how fast they happen to be."""
-    from torch._inductor import config
+    import torch._dynamo.config
+    import torch._inductor.config
 
-    config.deterministic = True
-    config.max_autotune = False
-    config.coordinate_descent_tuning = False
+    inductor: Any = torch._inductor.config
+    inductor.deterministic = True
+    inductor.max_autotune = False
+    inductor.coordinate_descent_tuning = False
+    # One for each shape a block has, in a full batch and in an epoch's last.
+    dynamo: Any = torch._dynamo.config
+    dynamo.recompile_limit = 64
 
 
 FORMS: dict[str, type[Step]] = {"eager": Step, "graph": GraphStep, "compiled": CompiledStep}

@@ -38,6 +38,8 @@ def make_optimizer(
     options: dict[str, Any] = {"fused": True, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
         options["momentum"] = config.momentum or 0.0
+    else:
+        options["capturable"] = device.type == "cuda"  # the fused kernel is the same either way
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     if not trained:
         raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")

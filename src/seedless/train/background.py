@@ -1,0 +1,48 @@
+"""Observers that write while the device computes: they get their turn in a thread of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from seedless.train.moment import Moment, Observer
+
+
+class Background(Observer):
+    """Tells observers of epochs one after another, without keeping the loop waiting.
+
+    The state is copied before the loop goes on, so what is written is what was. An error there
+    ends the run at the next epoch. Of use where the state lies on a GPU: a CPU's is not copied.
+    """
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self.observers = tuple(observers)
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._last: Future[None] | None = None
+
+    def begin(self, moment: Moment) -> None:
+        """Tell them at once."""
+        for observer in self.observers:
+            observer.begin(moment)
+
+    def epoch(self, moment: Moment) -> None:
+        """Fetch the state, and leave the rest to the thread."""
+        self.wait()
+        _ = moment.state
+        self._last = self._thread.submit(self._tell, moment)
+
+    def stop(self, moment: Moment) -> None:
+        """Tell them at once, after what they were told before."""
+        self.wait()
+        for observer in self.observers:
+            observer.stop(moment)
+
+    def wait(self) -> None:
+        """Wait until all that was told is written; an error there is raised here."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
+
+    def _tell(self, moment: Moment) -> None:
+        for observer in self.observers:
+            observer.epoch(moment)

@@ -1,0 +1,161 @@
+"""`seedless verify` as a person runs it: one line, details, and an exit code a script can use."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import seedless
+from seedless.cli.main import main
+from seedless.pipeline.folder import read_config
+from tests.conftest import ROOT
+from tests.forgery import forge, read_entries, reconfigure, replace
+from tests.tiny import ENTRY, answer_here, copy_run, fit_run, flags_restored
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    with flags_restored():
+        return fit_run(tmp_path_factory.mktemp("cli") / "run")
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    with flags_restored():
+        yield copy_run(finished, tmp_path / "run")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run the program in this process; return exit code, standard output and standard error."""
+    monkeypatch.setattr("seedless.pipeline.verify.run_worker", answer_here)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["seedless", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return call
+
+
+def flip(run):
+    """Return the run of another one with a flipped bit, that denies it."""
+    other = fit_run(run.parent / "flipped", control={"flip_bit": "0.weight:3:0"})
+    reconfigure(other, read_config(run))
+    return other
+
+
+def test_identical_is_0(call, run):
+    code, out, _ = call("verify", run, "--entry", ENTRY)
+    assert code == 0
+    assert out.startswith("IDENTICAL: executed again, identical in every bit: 4 trail entries, ")
+
+
+def test_consistent_is_0_and_says_that_nothing_was_executed(call, run):
+    code, out, _ = call("verify", run, "--validate-only")
+    assert code == 0
+    assert out == f"CONSISTENT: {run} agrees with its receipt; nothing was executed\n"
+
+
+def test_different_is_1_with_epoch_and_tensors(call, run):
+    code, out, _ = call("verify", flip(run), "--entry", ENTRY)
+    assert code == 1
+    first, second = out.splitlines()
+    assert first == "DIFFERS: executed again, the run differs from its receipt"
+    assert second.startswith("  in epoch 1: ")
+    assert "tensors (model/" in second
+
+
+def test_invalid_is_2_with_every_reason(call, run):
+    (run / "metrics.json").write_text("{}")
+    (run / "notes.txt").write_text("mine")
+    code, out, _ = call("verify", run)
+    assert code == 2
+    assert out.startswith(f"INVALID: {run} is not what its receipt says\n")
+    assert "  metrics.json was changed: expected sha256:" in out
+    assert "  notes.txt is not covered by the receipt: it was added later" in out
+
+
+def test_not_to_be_judged_is_3_and_says_what_differs(call, run):
+    other = flip(run)
+    forge(other, replace(read_entries(other), (0, "environment", "packages", "torch"), "1.0"))
+    code, out, _ = call("verify", other, "--entry", ENTRY)
+    assert code == 3
+    assert out.startswith("CANNOT JUDGE: executed again, it differs; but this machine is not like")
+    assert "\n  packages.torch: 1.0 there, " in out
+
+
+@pytest.mark.parametrize("options", [("--validate-only",), ("--entry", ENTRY)])
+def test_json_is_json_and_nothing_else(call, run, options):
+    code, out, err = call("verify", run, "--json", *options)
+    found = json.loads(out)
+    assert (code, found["code"], err) == (0, 0, "")
+    assert {*found} == {"outcome", "sentence", "details", "difference", "seconds", "code"}
+    (run / "log.jsonl").unlink()
+    code, out, err = call("verify", run, "--json", *options)
+    found = json.loads(out)
+    assert (code, found["code"], found["outcome"]) == (2, 2, "invalid")
+    assert "log.jsonl is missing" in found["details"]
+
+
+def test_one_stretch(call, run):
+    code, out, _ = call("verify", run, "--entry", ENTRY, "--segment", 2)
+    assert code == 0
+    assert "2 trail entries of segment 2" in out
+    code, out, err = call("verify", run, "--entry", ENTRY, "--segment", 9)
+    assert (code, out) == (2, "")
+    assert "has 3 segments between checkpoints, numbered from 1; got 9" in err
+
+
+def test_a_run_of_fit_without_its_entry_is_2_and_says_how_to_give_it(call, run):
+    code, out, err = call("verify", run)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {run} is a run of fit(): ")
+    assert "--entry package.module:function" in err
+    assert "Traceback" not in err
+
+
+def test_a_bad_entry_is_2(call, run):
+    code, _, err = call("verify", run, "--entry", "nowhere:at_all")
+    assert code == 2
+    assert "--entry nowhere:at_all cannot be loaded: No module named 'nowhere'" in err
+
+
+def test_what_is_no_run_is_2_with_a_helpful_sentence(call, run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").write_text("text")
+    (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04 and no more")
+    seedless.Trail(tmp_path / "own")
+    (run / "receipt.json").unlink()
+    expected = {
+        tmp_path / "nowhere": "there is no ",
+        tmp_path / "empty": "is not a run folder: it has no receipt.json",
+        tmp_path / "file.txt": "is a file, and neither a run folder nor a bundle of one",
+        tmp_path / "cut.zip": "is damaged or cut short",
+        tmp_path / "own": "it can be compared by `seedless diff`, not verified",
+        run: f"the run is not finished; `seedless resume {run}` finishes it",
+    }
+    for place, sentence in expected.items():
+        code, out, err = call("verify", place)
+        assert code == 2, place
+        assert sentence in out + err
+        assert "Traceback" not in out + err
+
+
+def test_without_arguments_it_is_2(call):
+    code, _, err = call("verify")
+    assert code == 2
+    assert "Missing argument" in err
+
+
+def test_a_fresh_process_finds_the_entry_beside_you(run, tmp_path):
+    module = f"import sys\nsys.path.append({str(ROOT)!r})\nfrom tests.tiny import give\n"
+    (tmp_path / "beside.py").write_text(module)
+    command = [sys.executable, "-m", "seedless", "verify", "run", "--entry", "beside:give"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("IDENTICAL: ")
+    assert len(done.stdout.splitlines()) == 1
