@@ -1,11 +1,11 @@
-# Two commands: `make test` checks everything, `make bench` measures. Both build .venv first.
+# `make demo` shows, `make test` checks, `make bench` measures. Each builds .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: test lint types layers unit bench golden clean
+.PHONY: demo test lint types layers unit bench golden clean
 
 test: lint types layers unit
 
@@ -14,6 +14,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/seedless demo
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -30,6 +33,7 @@ unit: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.foundation
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.training
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.data
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.simulated
 

@@ -128,9 +128,8 @@ def test_negative_control_another_record_is_another_run(train, arrays, tmp_path)
 
 
 def test_real_arrays_train_by_their_path_alone(train, real_data):
-    claims = train(
-        real_data / "ptb-xl-derived100.npz", **{"train.epochs": 1, "order.batch_size": 64}
-    )
+    options = {"train.epochs": 1, "order.batch_size": 64, "model.name": "baseline"}
+    claims = train(real_data / "ptb-xl-derived100.npz", **options)
     assert claims["data"]["name"] == "ptb-xl-derived100.npz"
     assert sum(claims["data"]["records"].values()) == 1819
     assert claims["metrics"]["validation"]["macro_auc"] is not None

@@ -55,13 +55,14 @@ def prepare_given(config: Config, given: Given) -> Prepared:
     Samples are taken as they are: scale them before. Labels are class numbers (n,), or zeros and
     ones (n, K). Within each split they are sorted by content, so their order does not show.
     """
-    config = settle_execution(config)
     network = given.model if isinstance(given.model, nn.Module) else given.model()
     if not isinstance(network, nn.Module):
         raise ConfigError(f"expected a model or a function that makes one, got {network!r}")
     basis = config.init.basis
-    if basis == "mixed" and "basis" not in config.init.model_fields_set:
-        basis = "mixed" if read_stages(network) else "dct"
+    if "basis" not in config.init.model_fields_set:  # left open, so the model decides
+        staged = any(stage is not None for stage in read_stages(network).values())
+        basis = "mixed" if staged else "dct"
+    config = settle_execution(config)
     splits = {"train": given.train, "val": given.val, "test": given.test}
     pairs = {split: pair for split, pair in splits.items() if pair is not None}
     task, width = _read_task(given.train[1], given.classes)

@@ -1,0 +1,125 @@
+"""What trail and checkpoints cost: the same training with and without them, in turns.
+
+    OMP_WAIT_POLICY=PASSIVE python -m benchmarks.training [--out FOLDER]
+
+On a CPU it is the demo; where there is a CUDA device, the conformer at full size on 4,096 simulated
+records with the default configuration. Set-up, which both have, is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.measure import RESULTS, describe_environment, update_readme, write_results
+from seedless.core.config import Config
+from seedless.core.presets import open_config
+from seedless.pipeline.prepare import Prepared, prepare
+from seedless.pipeline.run import CheckpointWriter, gather_facts
+from seedless.proof.trail import TrailWriter
+from seedless.train.background import Background
+from seedless.train.log import LogWriter
+from seedless.train.loop import train
+from seedless.train.moment import Moment, Observer, Start
+from seedless.train.state import collect_state, restore_state
+
+ROUNDS = 7
+
+
+class Clock(Observer):
+    """Seconds from the first step to the end of the last epoch."""
+
+    began = 0.0
+
+    def begin(self, moment: Moment) -> None:
+        """Start once everything is set up."""
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.began = time.perf_counter()
+
+
+def write_with(prepared: Prepared, run: Path) -> Sequence[Observer]:
+    """Return the writers of a run, as the program uses them."""
+    trail = TrailWriter(run, gather_facts(prepared))
+    writers = (trail, CheckpointWriter(run, prepared.config.digest))
+    if prepared.problem.device.type == "cuda":
+        return (Background(writers), LogWriter(run))
+    return (*writers, LogWriter(run))
+
+
+def time_training(prepared: Prepared, start: dict[str, Any], writing: bool) -> float:
+    """Train from the same start, with or without writers; return the seconds of the loop."""
+    problem = prepared.problem
+    restore_state(start, problem.model, problem.optimizer, problem.order)
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        writers = write_with(prepared, Path(folder)) if writing else ()
+        train(problem, (*writers, clock), start=Start())
+        for writer in writers:
+            if isinstance(writer, Background):
+                writer.wait()
+        return time.perf_counter() - clock.began
+
+
+def measure(config: Config) -> dict[str, Any]:
+    """Return median seconds with and without, and what of the time the writing takes."""
+    prepared = prepare(config)
+    problem = prepared.problem
+    live = collect_state(problem.model, problem.optimizer, problem.order)
+    start = {name: tensor.cpu().clone() for name, tensor in live.items()}
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    time_training(prepared, start, False)  # warm up
+    for turn in range(ROUNDS):
+        for writing in (True, False) if turn % 2 else (False, True):
+            seconds[writing].append(time_training(prepared, start, writing))
+    with_it, without = (statistics.median(seconds[key]) for key in (True, False))
+    return {
+        "epochs": config.train.epochs,
+        "steps": len(problem.order.schedule(0).batches) * config.train.epochs,
+        "with_seconds": with_it,
+        "without_seconds": without,
+        "share": with_it / without - 1,
+        "all": {"with": seconds[True], "without": seconds[False]},
+    }
+
+
+def choose_configs() -> dict[str, Config]:
+    """Return what is measured on this machine."""
+    demo = open_config("demo").change(train={"epochs": 4})
+    if not torch.cuda.is_available():
+        return {"demo": demo}
+    gpu = open_config("ptb-xl").model_dump()
+    gpu["data"] = {"name": "simulated", "records": 4096}
+    gpu["train"] |= {"epochs": 10}
+    return {"gpu": Config.model_validate(gpu)}
+
+
+def main() -> None:
+    """Measure, print, write results/training[-gpu].json and the README's sentence."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    folder = parser.parse_args().out
+    results = {name: measure(config) for name, config in choose_configs().items()}
+    name = "training-gpu" if "gpu" in results else "training"
+    for kind, found in results.items():
+        print(f"{kind}: trail, log and checkpoints add {found['share']:.2%}")
+    print(write_results(name, "python -m benchmarks.training", results, folder))
+    if "demo" in results:
+        share = results["demo"]["share"]
+        update_readme(
+            "training",
+            f"Trail, log and checkpoints add {share:.1%} to the time the demo trains "
+            f"([results](benchmarks/results/training.json), medians of {ROUNDS} rounds in turns;\n"
+            f"{describe_environment()}).",
+        )
+
+
+if __name__ == "__main__":
+    main()
