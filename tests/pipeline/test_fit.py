@@ -12,7 +12,6 @@ from torch import nn
 import seedless
 from seedless.core.digest import digest
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
-from seedless.pipeline import run as run_module
 from seedless.pipeline.fit import fit, load
 from seedless.train.checkpoint import list_checkpoints
 from tests.train.problems import linear, make_arrays, small_conformer
@@ -104,6 +103,13 @@ def test_twice_to_the_same_bits_and_from_shuffled_arrays_too(tmp_path):
     files = [np.load(tmp_path / name / "predictions.npz") for name in "ac"]
     key = "validation_probabilities"
     np.testing.assert_array_equal(files[0][key], files[1][key])
+
+
+def test_a_run_is_verified_from_the_same_arrays_in_another_order(tmp_path):
+    fit(linear, TRAIN, VAL, config=settings(), out=tmp_path)
+    turned = [tuple(part[::-1] for part in pair) for pair in (TRAIN, VAL)]
+    verdict = seedless.verify(tmp_path, model=linear, train=turned[0], val=turned[1])
+    assert verdict.outcome == "identical", verdict.details
 
 
 def test_negative_control_other_data_give_other_bits(tmp_path):
@@ -269,9 +275,10 @@ def test_a_full_disk_is_one_message_and_what_was_written_stands(tmp_path, monkey
     import errno
     import os
 
+    from seedless.pipeline import score as score_module
     from seedless.train import checkpoint as checkpoint_module
 
-    real = run_module.write_atomic
+    real = checkpoint_module.write_atomic
 
     def full(path, content):
         if "epoch-0002" in path.name or path.name == "weights.safetensors":
@@ -279,7 +286,7 @@ def test_a_full_disk_is_one_message_and_what_was_written_stands(tmp_path, monkey
         real(path, content)
 
     out = tmp_path / "run"
-    module = checkpoint_module if moment == "checkpoint" else run_module
+    module = checkpoint_module if moment == "checkpoint" else score_module
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_atomic", full)
         with pytest.raises(RunError, match=f"cannot write {out}.*No space left"):

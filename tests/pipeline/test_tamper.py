@@ -16,7 +16,7 @@ import seedless
 from seedless.core.digest import digest
 from seedless.evaluate.ranking import score_classes
 from seedless.pipeline.folder import read_config
-from seedless.pipeline.run import digest_predictions
+from seedless.pipeline.score import digest_predictions
 from tests.forgery import (
     alter,
     forge,
@@ -230,6 +230,14 @@ def test_a_trail_with_a_part_of_another_type_is_no_crash(run, field, wrong):
         assert seedless.verify(run, **give()).outcome == "differs" or field == "source"
 
 
+@pytest.mark.parametrize("wrong", [7, None, ["AVX2"]])
+def test_a_variable_that_is_no_text_is_refused(run, wrong):
+    """It would be set in the process that executes the run."""
+    variables = {"ATEN_CPU_CAPABILITY": wrong}
+    forge(run, replace(read_entries(run), (0, "environment", "variables"), variables))
+    assert "the variables of the environment are not text" in find_problems(run)
+
+
 # One file, with all digests made to fit
 
 
@@ -252,9 +260,8 @@ def test_weights_of_another_epoch_are_not_those_of_the_trail(run):
     # and where the receipt says that this epoch was selected
     statement["predicate"]["weights"] = {**claims, "epoch": other}
     statement["predicate"]["metrics"]["selected"]["epoch"] = other
-    metrics = json.dumps(statement["predicate"]["metrics"], indent=2, sort_keys=True)
-    (run / "metrics.json").write_text(metrics + "\n")
     seal(run, statement)
+    change_metrics(run, lambda metrics: None)
     assert f"the trail's best score is not that of epoch {other}" in find_problems(run)
 
 
@@ -327,6 +334,60 @@ def test_predictions_with_the_same_scores_are_found_by_executing(run, what):
 def test_other_classes_are_found(run):
     change_predictions(run, lambda arrays: arrays.update(classes=np.array(["x", "y", "z"])))
     assert "scores are not those of predictions.npz" in find_problems(run)
+
+
+def test_predictions_without_a_split_are_found(run):
+    def change(arrays):
+        for part in ("ids", "labels", "probabilities"):
+            del arrays[f"test_{part}"]
+
+    change_predictions(run, change)
+    assert "predictions.npz and metrics.json are not about the same splits" in find_problems(run)
+
+
+def change_metrics(run, change):
+    """Let ``change(metrics)`` work on the scores, in their file and in the receipt."""
+    statement = read_statement(run)
+    metrics = statement["predicate"]["metrics"]
+    change(metrics)
+    (run / "metrics.json").write_text(json.dumps(metrics, indent=2, sort_keys=True) + "\n")
+    seal(run, statement)
+
+
+SCORES = {
+    "converged": (
+        lambda m: m.update(converged=not m["converged"]),
+        "whether the run converged does not follow from its score",
+    ),
+    "an area": (
+        lambda m: m["test"]["classes"]["class 0"].update(auc=0.999),
+        "the test scores are not those of predictions.npz",
+    ),
+    "a macro mean": (
+        lambda m: m["validation"].update(macro_auc=0.999),
+        "the validation scores are not those of predictions.npz",
+    ),
+    "the selected epoch": (
+        lambda m: m["selected"].update(epoch=m["selected"]["epoch"] % 3 + 1),
+        "the scores are of another epoch than the weights",
+    ),
+    "the selected score": (lambda m: m["selected"].update(score=1.0), "the trail's best score"),
+    "the metric": (lambda m: m["selected"].update(metric="accuracy"), "the trail's best score"),
+    "a split less": (lambda m: m.pop("test"), "not about the same splits"),
+}
+
+
+@pytest.mark.parametrize("what", SCORES)
+def test_scores_that_do_not_follow_are_found(run, what):
+    change, complaint = SCORES[what]
+    change_metrics(run, change)
+    assert complaint in find_problems(run)
+
+
+@pytest.mark.parametrize("wrong", ["", "published", 32 * "g", 31 * "0", 33 * "0", 32 * "A"])
+def test_an_md5_that_is_none_needs_no_execution(run, wrong):
+    seal(run, replace(read_statement(run), ("predicate", "weights", "md5"), wrong))
+    assert "the receipt's md5 is not one" in find_problems(run)
 
 
 def edit(file, *changes):

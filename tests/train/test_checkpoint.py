@@ -306,6 +306,6 @@ def test_a_state_of_another_model_is_refused(run):
     with pytest.raises(RunError, match="does not fit the model"):
         restore_state(read.state, other.model, other.optimizer)
     wider = make_problem(norms)
-    wider.model[1].bias = nn.Parameter(torch.zeros(5))
+    wider.model[1].bias.data = torch.zeros(5)
     with pytest.raises(RunError, match="another model"):
         restore_state(read.state, wider.model, wider.optimizer)

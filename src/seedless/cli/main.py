@@ -10,7 +10,7 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import bundle, data, demo, diff, env, init, order, sign, train, verify
+from seedless.cli import bench, bundle, data, demo, diff, env, init, order, sign, train, verify
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -32,6 +32,7 @@ app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
+app.command("bench")(bench.bench)
 
 
 @app.callback(invoke_without_command=True)

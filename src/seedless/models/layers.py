@@ -66,6 +66,17 @@ class Conv1d(nn.Conv1d):
         return conv1d(x, self.weight, self.bias, self.stride[0], self.kernel_size[0] // 2)
 
 
+def arrange_weights(model: nn.Module) -> None:
+    """Lay convolution weights out in memory as their matrix product reads them: taps, then inputs.
+
+    Names, shapes and values stay; each step is spared a copy of the weight and one of its gradient.
+    """
+    for module in model.modules():
+        if isinstance(module, Conv1d) and module.kernel_size[0] > 1:
+            weight = module.weight
+            weight.data = weight.data.transpose(1, 2).contiguous().transpose(1, 2)
+
+
 class DepthwiseConv1d(nn.Conv1d):
     """One filter a channel, with an odd kernel, padded so that the length stays."""
 

@@ -73,6 +73,9 @@ def settle(*, threads: int | None = None, tf32: bool = False) -> None:
         )
     torch.set_num_threads(count)
     torch.use_deterministic_algorithms(True)
+    # Filling fresh memory costs a kernel an allocation, and nothing here reads it before writing:
+    # tests/train/test_memory.py runs with several fillings and finds the same bits.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     # The old switch first, then the new ones: torch keeps both, and refuses to say anything of the

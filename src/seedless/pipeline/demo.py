@@ -19,7 +19,7 @@ import numpy as np
 from seedless.core.errors import RunError
 from seedless.data.load import load
 from seedless.pipeline.folder import read_config
-from seedless.pipeline.run import PREDICTIONS
+from seedless.pipeline.score import PREDICTIONS
 from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, write_page
 from seedless.report.paper import draw_ecg

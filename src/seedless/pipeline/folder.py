@@ -17,6 +17,21 @@ from seedless.proof.receipt import explain_missing
 
 CONFIG = "config.toml"
 
+# All that a run ever writes into its folder. Where anything else lies, nothing is replaced.
+KNOWN = {
+    CONFIG,
+    RECEIPT,
+    ".lock",
+    "checkpoints",
+    "log.jsonl",
+    "metrics.json",
+    "predictions.npz",
+    "receipt.dsse.json",
+    "report.html",
+    "trail.jsonl",
+    "weights.safetensors",
+}
+
 
 def check_place(run: Path, force: bool) -> None:
     """Refuse a place where no run can be written; cost nothing but the message."""
@@ -33,8 +48,14 @@ def check_place(run: Path, force: bool) -> None:
 
 
 def _refuse_existing(run: Path, force: bool) -> None:
-    if not (run / CONFIG).exists():
+    names = {path.name for path in run.iterdir() if not path.name.endswith(".part")}
+    if CONFIG not in names:
         raise RunError(f"{run} holds files that are not a run; choose another folder")
+    if foreign := sorted(names - KNOWN):
+        raise RunError(
+            f"{run} holds {foreign[0]!r}, which no run wrote; move it away, or choose another "
+            "folder: nothing here is replaced"
+        )
     if force:
         return
     if (run / RECEIPT).exists():
@@ -50,8 +71,10 @@ def make_folder(run: Path, config: Config, force: bool) -> None:
     """Make the folder with its configuration in it: it is never there without one."""
     check_place(run, force)
     if force and run.exists():
+        old = run.with_name(f".{run.name}.{os.getpid()}.old")
         with lock(run):  # not while another process writes it
-            shutil.rmtree(run)
+            run.rename(old)  # whole or not at all: a kill leaves no half of it behind
+        shutil.rmtree(old)
     temporary = run.with_name(f".{run.name}.{os.getpid()}.part")
     try:
         temporary.mkdir(parents=True)
@@ -63,6 +86,12 @@ def make_folder(run: Path, config: Config, force: bool) -> None:
         raise RunError(f"cannot write {run}: {error.strerror}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def clear_leftovers(run: Path) -> None:
+    """Remove what a killed process left half written."""
+    for path in run.rglob(".*.part"):
+        path.unlink()
 
 
 @contextmanager

@@ -138,8 +138,8 @@ def _read(split: str, pair: Pair, width: int, task: str) -> Arrays:
     digests = digest_samples(samples)
     keys = [row.tobytes() + label.tobytes() for row, label in zip(digests, hot, strict=True)]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
-    ids = np.array([f"{split}[{row}]" for row in order])
-    return Arrays(samples[order], hot[order], ids)
+    ids = np.array([digests[row].tobytes().hex()[:16] for row in order])
+    return Arrays(samples[order], hot[order], ids, order)
 
 
 def _identify(arrays: Arrays) -> str:

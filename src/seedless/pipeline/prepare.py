@@ -22,9 +22,11 @@ from seedless.data.normalize import fit_scale
 from seedless.evaluate.ranking import macro_auc
 from seedless.init import initialize
 from seedless.models import MODELS, build
+from seedless.models.layers import arrange_weights
 from seedless.numerics.environment import settle, usable_cores
 from seedless.ordering import STRATEGIES, make_order
 from seedless.train.forms import FORMS
+from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
 from seedless.train.optim import DECAYS, OPTIMIZERS, make_optimizer
 from seedless.train.precision import PRECISIONS
@@ -91,6 +93,7 @@ class Arrays:
     X: NDArray[np.float32]
     Y: NDArray[np.uint8]
     ids: NDArray[np.str_]
+    rows: NDArray[np.int64] | None = None  # where each lay in an array without names
 
 
 def assemble(
@@ -133,7 +136,8 @@ def assemble(
         labelled = np.flatnonzero(known.Y.any(axis=1))
         if len(labelled) == 0:
             raise DataError("expected labelled training samples, found none")
-        known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled])
+        rows = None if known.rows is None else known.rows[labelled]
+        known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled], rows)
     order = make_order(
         chosen.name,
         known.X,
@@ -146,6 +150,7 @@ def assemble(
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_of(order.samples.digests)
     model.to(device)
+    arrange_weights(model)
     if known.X.ndim == 4 and device.type == "cuda":
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     storage = config.execution.storage
@@ -162,6 +167,7 @@ def assemble(
     )
     if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
         raise ConfigError("augment moves images; these samples are signals: leave it out")
+    check_settings(problem)
     test = _place(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
 
@@ -242,4 +248,5 @@ def _place(arrays: Arrays, device: torch.device, storage: str) -> Split:
         samples=samples,
         labels=torch.from_numpy(arrays.Y.astype(np.float32)).to(device),
         ids=arrays.ids,
+        rows=arrays.rows,
     )

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from seedless.core.config import Config
-from seedless.core.errors import ConfigError, RunError
+from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.numerics.environment import capture
 from seedless.pipeline.prepare import Prepared
-from seedless.pipeline.run import describe_promise, finish
+from seedless.pipeline.run import describe_promise
+from seedless.pipeline.score import finish
 from seedless.pipeline.validate import Opened
 from seedless.pipeline.verdict import Verdict
 from seedless.proof.receipt import list_unknown
@@ -41,7 +42,12 @@ def replay(
         return Verdict("cannot judge", "the run was made on a CUDA device, and there is none here")
     begin, end = find_segment(opened, segment)
     began = time.perf_counter()
-    prepared = make(opened.config)
+    try:
+        prepared = make(opened.config)
+    except DataError as error:
+        if opened.claims["kind"] == "fit":
+            raise
+        raise DataError(f"{error}; if the data lie elsewhere now, --data says where") from None
     if prepared.kind != opened.claims["kind"]:
         raise ConfigError(
             f"{opened.path} is a run of `seedless train`, which prepares itself: give no model and "

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors.torch import save
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digest import digest, digest_value, md5
+from seedless.core.digest import digest_value
 from seedless.core.errors import RunError, SeedlessError, TrainError
-from seedless.core.files import write_atomic
-from seedless.evaluate.ranking import score_classes
 from seedless.numerics.environment import capture
-from seedless.pipeline.folder import check_place, lock, make_folder, read_config
+from seedless.pipeline.folder import check_place, clear_leftovers, lock, make_folder, read_config
 from seedless.pipeline.prepare import Prepared, prepare
+from seedless.pipeline.score import finish
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import WEIGHTS, write_receipt
+from seedless.proof.receipt import write_receipt
+from seedless.proof.replay import compare_values, judge_environment
 from seedless.proof.source import describe_source
 from seedless.proof.trail import TrailWriter
 from seedless.train.background import Background
 from seedless.train.checkpoint import find_last, list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
-from seedless.train.loop import train
-from seedless.train.moment import Best, Moment, Observer, Start
-from seedless.train.predict import predict
-from seedless.train.state import name_tensors, restore_state
+from seedless.train.loop import Outcome, train
+from seedless.train.moment import Moment, Observer, Start
+from seedless.train.state import restore_state
 
-METRICS = "metrics.json"
-PREDICTIONS = "predictions.npz"
 PROMISE = "repeats on this kind of device, with this thread count and these versions"
 
 Make = Callable[[Config], Prepared]
@@ -151,14 +143,16 @@ def execute(
     stop: Callable[[], bool],
 ) -> Run:
     """Run the loop with trail, log and checkpoints, then score and seal."""
-    facts = gather_facts(prepared)
-    trail = TrailWriter(run, facts)
+    clear_leftovers(run)
+    trail = TrailWriter(run, gather_facts(prepared))
+    check_beginning(run, trail, prepared)
     checkpoints = CheckpointWriter(run, prepared.config.digest)
     writers: Sequence[Observer] = (trail, checkpoints)
     background = Background(writers)
     if prepared.problem.device.type == "cuda":
         writers = (background,)
-    watchers = (*writers, LogWriter(run), *observers)
+    # The log goes first: a checkpoint must not be there before what it follows on.
+    watchers = (LogWriter(run), *writers, *observers)
     try:
         outcome = train(prepared.problem, watchers, start=start, stop=stop)
         background.wait()
@@ -173,20 +167,51 @@ def execute(
     if outcome.stopped:
         step = outcome.last.position.step
         raise InterruptedRunError(f"stopped; `seedless resume {run}` goes on after step {step}")
+    try:
+        return seal(prepared, run, trail, outcome)
+    except OSError as error:
+        raise RunError(f"cannot write {run}: {error.strerror}") from None
+
+
+def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: Outcome) -> Run:
+    """Score the selected weights and write the receipt over everything."""
+    config = prepared.config
     claims = finish(prepared, outcome.best, run)
     receipt = write_receipt(
         run,
         {
             "kind": prepared.kind,
-            "config": {"digest": prepared.config.digest, "values": prepared.config.identity()},
-            **facts,
+            "config": {"digest": config.digest, "values": config.identity()},
+            **trail.facts,
             "schedule": digest_value([entry["schedule"] for entry in trail.entries[1:]]),
             "trail": {"head": trail.entries[-1]["digest"], "entries": len(trail.entries)},
-            "promise": describe_promise(prepared.config, outcome.last),
+            "promise": describe_promise(config, outcome.last),
             **claims,
         },
     )
     return Run(run, receipt, prepared.problem.model)
+
+
+def check_beginning(run: Path, trail: TrailWriter, prepared: Prepared) -> None:
+    """Refuse to go on with a run that was begun with something else than is here now.
+
+    What changes no bit (idle cores, the shell's thread variables) may differ: the trail's first
+    line and the receipt keep what the run was begun with.
+    """
+    begun = trail.begun
+    if begun is None:
+        return
+    now = dict(trail.facts)
+    here = now.pop("environment")
+    changed = compare_values({key: begun.get(key) for key in now}, now)
+    device = prepared.config.execution.device
+    changed += judge_environment(begun["environment"], here, device)[0]
+    if changed:
+        raise RunError(
+            f"{run} was begun with something else than is here now, and would end as neither run: "
+            f"{'; '.join(map(str, changed[:3]))}. Put that back, or start a new run"
+        )
+    trail.facts = {key: begun[key] for key in trail.facts}
 
 
 def gather_facts(prepared: Prepared) -> dict[str, Any]:
@@ -197,59 +222,6 @@ def gather_facts(prepared: Prepared) -> dict[str, Any]:
         "environment": capture(),
         **prepared.facts,
     }
-
-
-def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
-    """Score the selected weights and return what a receipt claims of them.
-
-    With a folder, weights, predictions and metrics are written there.
-    """
-    problem, classes = prepared.problem, prepared.classes
-    with torch.no_grad():
-        for name, tensor in name_tensors(problem.model).items():
-            tensor.copy_(best.weights[name])
-    arrays: dict[str, NDArray[Any]] = {"classes": np.array(classes)}
-    metrics: dict[str, Any] = {}
-    splits = {"validation": problem.val, "test": prepared.test}
-    if problem.val is None:
-        splits["train"] = problem.train  # something must show whether the run learned
-    for name, split in splits.items():
-        if split is not None:
-            probabilities = predict(problem.model, split, problem.loss, problem.config)
-            labels = split.labels.cpu().numpy().astype(np.uint8)
-            metrics[name] = score_classes(probabilities, labels, classes)
-            arrays |= {
-                f"{name}_ids": split.ids,
-                f"{name}_probabilities": probabilities,
-                f"{name}_labels": labels,
-            }
-    judged = metrics["train" if problem.val is None else "validation"]["macro_auc"]
-    metrics["selected"] = {"epoch": best.epoch, "metric": "macro_auc", "score": best.score}
-    metrics["converged"] = judged is not None and judged > problem.config.train.converged_above
-    if run is not None:
-        tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
-        write_atomic(run / WEIGHTS, save(tensors, metadata={"format": "pt"}))
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        write_atomic(run / PREDICTIONS, buffer.getvalue())
-        text = json.dumps(metrics, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        write_atomic(run / METRICS, text.encode() + b"\n")
-    return {
-        "weights": {
-            "digest": digest(problem.model),
-            "md5": md5(problem.model),
-            "epoch": best.epoch,
-        },
-        "metrics": metrics,
-        "predictions": digest_predictions(arrays),
-    }
-
-
-def digest_predictions(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the digest of a prediction file's content: names as text, numbers as bytes."""
-    numbers = {name: array for name, array in arrays.items() if array.dtype.kind not in "US"}
-    texts = {name: array.tolist() for name, array in arrays.items() if name not in numbers}
-    return digest_value({"numbers": digest(numbers), "texts": digest_value(texts)})
 
 
 def describe_promise(config: Config, last: Moment) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from seedless.core.errors import RunError, SeedlessError
 from seedless.evaluate.ranking import score_classes
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
-from seedless.pipeline.run import METRICS, PREDICTIONS, PROMISE, digest_predictions
+from seedless.pipeline.run import PROMISE
+from seedless.pipeline.score import METRICS, PREDICTIONS, digest_predictions
 from seedless.proof.receipt import WEIGHTS, check_receipt, read_receipt
 from seedless.proof.trail import Entry, digest_tensors, read_trail
 from seedless.train.checkpoint import list_checkpoints, read_checkpoint

@@ -13,10 +13,11 @@ from seedless.train.moment import Moment, Observer
 # What of an environment can change bits. The rest (Python, kernel, memory, idle cores) is recorded
 # and shown, and decides nothing.
 DECISIVE = ("machine", "packages", "cpu", "flags", "precision", "devices", "variables")
+# The thread count is set in the program, whatever a shell says.
 _HARMLESS = {
     "cpu": ("cores",),
     "devices": ("memory_bytes",),
-    "variables": ("CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED"),
+    "variables": ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONHASHSEED"),
 }
 
 

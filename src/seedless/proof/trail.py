@@ -119,6 +119,11 @@ class TrailWriter(Observer):
         self.known = read_trail(run, torn=True) if self.path.exists() else []
         self.entries: list[Entry] = []
 
+    @property
+    def begun(self) -> Entry | None:
+        """The first line of a trail that is there already."""
+        return self.known[0] if self.known else None
+
     def begin(self, moment: Moment) -> None:
         """Write line 0, or keep the lines up to where the run resumes."""
         epoch = moment.position.epoch

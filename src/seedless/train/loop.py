@@ -67,9 +67,7 @@ def train(
     start = start or Start()
     step = step or make_step(problem)
     guard = GeneratorGuard()
-    choose("guard", config.guard, {"refuse": None, "report": None})
-    if problem.config.control.flip_bit is not None:
-        read_target(problem.model, problem.config.control.flip_bit)
+    check_settings(problem)
     moment = Moment(problem, start.position, start.losses, start.best, moved=start.moved)
     for observer in observers:
         observer.begin(moment)
@@ -178,7 +176,9 @@ def select(problem: Problem, best: Best | None, epoch: int, score: float | None)
     if not improved:
         return best
     weights = {name: tensor.detach() for name, tensor in name_tensors(problem.model).items()}
-    copies = {name: tensor.clone() for name, tensor in fetch_state(weights).items()}
+    plain = torch.contiguous_format
+    fetched = fetch_state(weights)
+    copies = {name: tensor.clone(memory_format=plain) for name, tensor in fetched.items()}
     return Best(epoch, score, copies)
 
 
@@ -187,6 +187,13 @@ def join_single(batches: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64]
     if len(batches) > 1 and len(batches[-1]) == 1 and len(batches[-2]) > 1:
         return (*batches[:-2], np.concatenate(batches[-2:]))
     return tuple(batches)
+
+
+def check_settings(problem: Problem) -> None:
+    """Refuse settings of the loop's own that name nothing."""
+    choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
+    if problem.config.control.flip_bit is not None:
+        read_target(problem.model, problem.config.control.flip_bit)
 
 
 def sabotage(problem: Problem, step: int) -> None:
@@ -203,7 +210,10 @@ def check_losses(
     bad = ~torch.isfinite(losses)
     if not bad.any():
         return
-    names = problem.train.ids[rows[bad.cpu().numpy()]].tolist()
+    split, found = problem.train, rows[bad.cpu().numpy()]
+    names = split.ids[found].tolist()
+    if split.rows is not None:
+        names = [f"train[{row}]" for row in sorted(split.rows[found])]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise TrainError(
         f"the loss is not finite at step {position.step} (epoch {position.epoch + 1}, batch "

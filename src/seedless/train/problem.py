@@ -27,12 +27,14 @@ class Split:
         samples: (n, ...) float32, as the model receives them; float16, or on the host, where
             the configuration says so.
         labels: (n, K) float32 of 0 and 1.
-        ids: (n,) names, for messages and prediction files.
+        ids: (n,) names, for prediction files and messages.
+        rows: (n,) where each lay in the array it came from, if that says more than its name.
     """
 
     samples: Tensor
     labels: Tensor
     ids: NDArray[np.str_]
+    rows: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -27,6 +27,8 @@ def collect_state(
     if optimizer is not None:
         names = _name_parameters(model)
         for parameter, fields in optimizer.state.items():
+            if parameter not in names:
+                raise RunError("the optimizer holds a parameter that is not the model's")
             for field, value in fields.items():
                 if value is not None:
                     tensor = value if isinstance(value, Tensor) else torch.tensor(value)
@@ -44,27 +46,22 @@ def restore_state(
     order: Order | None = None,
 ) -> None:
     """Put a collected state back, in place; a name too many or too few is an error."""
-    tensors = name_tensors(model)
-    given = {name.removeprefix("model/") for name in state if name.startswith("model/")}
-    if given != set(tensors):
-        odd = sorted(given ^ set(tensors))
+    live = collect_state(model, optimizer)
+    odd = sorted({name for name in state if not name.startswith("order/")} ^ {*live})
+    if odd:
         raise RunError(
-            f"the state does not fit the model: {len(odd)} names differ, the first is {odd[0]!r}"
+            f"the state does not fit the model and its optimizer: {len(odd)} names differ, the "
+            f"first is {odd[0]!r}"
         )
-    parameters = {name: parameter for parameter, name in _name_parameters(model).items()}
-    optimizer.state.clear()
     losses = {}
     with torch.no_grad():
         for name, value in state.items():
-            kind, _, rest = name.partition("/")
-            if kind == "model":
-                _copy(name, value, tensors[rest])
-            elif kind == "optimizer":
-                field, _, owner = rest.partition("/")
-                parameter = parameters[owner]
-                optimizer.state[parameter][field] = value.to(parameter.device, copy=True)
-            elif kind == "order":
-                losses[rest] = value.numpy()
+            if name in live:
+                # Into the memory that is there: its layout is the parameter's, which fused
+                # optimizers rely on.
+                _copy(name, value, live[name])
+            else:
+                losses[name.removeprefix("order/")] = value.numpy()
     if order is not None:
         order.restore(losses)
 

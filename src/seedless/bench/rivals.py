@@ -1,0 +1,156 @@
+"""The rivals: one step in each of our forms, and the step most people write.
+
+All begin from the same weights, take the same batches from samples that lie on the device, and
+have the same loss, optimizer and rate. What differs is how the step is written and launched.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seedless.bench.plain import make_plain
+from seedless.bench.settings import Settle, settle_loosely, settle_plain, settle_published
+from seedless.core.config import Config
+from seedless.core.errors import ConfigError
+from seedless.numerics.environment import settle
+from seedless.train.forms import GraphStep, make_step
+from seedless.train.optim import OPTIMIZERS, make_optimizer
+from seedless.train.problem import Problem
+
+OURS, PLAIN, PUBLISHED, LOOSE = "ours", "plain", "plain deterministic", "mode off"
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """A model at the common start, and what makes a step of it on training rows (B,).
+
+    ``captured``: the first step holds its memory for all that follow.
+    """
+
+    model: nn.Module
+    step: Callable[[Tensor], object]
+    captured: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """One way to train.
+
+    Attributes:
+        kind: whose it is: ours, plain, plain deterministic, or ours with deterministic mode off.
+        settle: sets the global flags it runs under.
+        make: returns a fresh runner; called under those flags.
+    """
+
+    name: str
+    kind: str
+    precision: str
+    settle: Settle
+    make: Callable[[], Runner]
+
+
+def list_rivals(problem: Problem) -> list[Rival]:
+    """Return all rivals this device has, ours first; the problem's model stays untouched."""
+    threads = problem.config.execution.threads or 1
+    cuda = problem.device.type == "cuda"
+    modes = ("eager", "graph", "compiled") if cuda else ("eager", "compiled")
+    precisions = ("fp32", "tf32", "bf16") if cuda else ("fp32",)
+    rivals = [
+        Rival(
+            name=f"ours {mode} {precision}",
+            kind=OURS,
+            precision=precision,
+            settle=partial(settle, threads=threads, tf32=precision == "tf32"),
+            make=partial(make_ours, problem, mode, precision),
+        )
+        for precision in precisions
+        for mode in modes
+    ]
+    rivals += [
+        Rival(
+            name=f"ours {mode} fp32, deterministic mode off",
+            kind=LOOSE,
+            precision="fp32",
+            settle=partial(settle_loosely, threads=threads),
+            make=partial(make_ours, problem, mode, "fp32"),
+        )
+        for mode in (modes[1:] if cuda else modes)
+    ]
+    # As torch lays samples out by itself: ours keeps images with the channels last on a GPU.
+    samples = problem.train.samples.contiguous()
+    plain = partial(make_usual, problem, samples)
+    rivals.append(Rival("plain", PLAIN, "fp32", partial(settle_plain, threads=threads), plain))
+    if cuda:
+        off = partial(settle_plain, threads=threads, tf32=False)
+        rivals.append(Rival("plain, TF32 off", PLAIN, "fp32", off, plain))
+    published = partial(make_usual, problem, samples, deterministic=True)
+    flags = partial(settle_published, threads=threads)
+    rivals.append(Rival(PUBLISHED, PUBLISHED, "fp32", flags, published))
+    return rivals
+
+
+def choose_rivals(rivals: Sequence[Rival], only: Sequence[str]) -> list[Rival]:
+    """Return the rivals whose names contain one of these texts; all where none is given."""
+    for text in only:
+        if not any(text in rival.name for rival in rivals):
+            known = "; ".join(rival.name for rival in rivals)
+            raise ConfigError(f"--only {text!r} names no rival; on this device there are: {known}")
+    return [rival for rival in rivals if not only or any(text in rival.name for text in only)]
+
+
+def check_comparable(config: Config) -> None:
+    """Refuse settings that the plain step does not have, or that rivals go through in turn."""
+    default = Config()
+    for section, key in (
+        ("train", "microbatch"),
+        ("train", "clip_norm"),
+        ("augment", "padding"),
+        ("augment", "flip"),
+        ("control", "flip_bit"),
+        ("execution", "storage"),
+    ):
+        if getattr(getattr(config, section), key) != getattr(getattr(default, section), key):
+            raise ConfigError(
+                f"{section}.{key} is not part of the step that bench compares; leave it out"
+            )
+    for key in ("mode", "precision"):
+        if getattr(config.execution, key) != getattr(default.execution, key):
+            raise ConfigError(
+                f"bench takes every execution.{key} in turn; leave it out and choose with --only"
+            )
+
+
+def make_ours(problem: Problem, mode: str, precision: str) -> Runner:
+    """Return a fresh copy of the problem's model with our step in one form."""
+    config = problem.config.change(execution={"mode": mode, "precision": precision})
+    model = copy.deepcopy(problem.model).train()
+    optimizer = make_optimizer(config.train, model.parameters(), problem.device)
+    step = make_step(replace(problem, config=config, model=model, optimizer=optimizer))
+    return Runner(model, partial(step, epoch=0), isinstance(step, GraphStep))
+
+
+def make_usual(problem: Problem, samples: Tensor, *, deterministic: bool = False) -> Runner:
+    """Return the model's plain twin with the step most people write, seeded as they seed it."""
+    torch.manual_seed(0)
+    train, labels = problem.config.train, problem.train.labels
+    model = make_plain(problem.model, deterministic=deterministic).train()
+    options: dict[str, Any] = {"lr": train.rate, "weight_decay": train.weight_decay}
+    if train.optimizer == "sgd":
+        options["momentum"] = train.momentum or 0.0
+    optimizer = OPTIMIZERS[train.optimizer](model.parameters(), **options)
+
+    def step(rows: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = problem.loss(model, samples[rows], labels[rows]).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        return loss
+
+    return Runner(model, step)

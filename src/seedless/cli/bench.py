@@ -1,0 +1,202 @@
+"""`seedless bench`: one training step of ours against plain PyTorch, or runs at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seedless.cli.options import AsJson, Settings, print_json
+
+if TYPE_CHECKING:
+    from seedless.bench.compare import Comparison, Row
+    from seedless.bench.together import Together
+
+BATCH, STEPS, ROUNDS = 128, 20, 5
+
+
+def bench(
+    model: Annotated[str, typer.Option("--model", help="A model's name.")] = "conformer",
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help=f"Samples a step; by default {BATCH}.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help=f"Steps a turn; by default {STEPS}.")
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", min=1, help=f"Turns of each rival; by default {ROUNDS}."),
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")] = "auto",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Rivals whose names contain this."),
+    ] = None,
+    concurrent: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrent", metavar="N", min=1, help="Train N small jobs at once instead."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.json", help="Write the results here.")
+    ] = None,
+    settings: Settings = None,
+) -> None:
+    """Time a training step of ours and of plain PyTorch, in turns, and see which repeat.
+
+    Exit code 0: everything ran, and with --concurrent came to the same bits. 1: not so.
+    """
+    say = _keep_quiet if as_json else _say
+    _check_place(out)
+    if concurrent is not None:
+        _refuse({"--batch": batch, "--steps": steps, "--rounds": rounds, "--only": only})
+        from seedless.bench.together import make_job_config, run_together
+
+        config = make_job_config(model, [f"execution.device={device}", *(settings or [])])
+        together = run_together(config, concurrent, say=say)
+        _deliver(together.as_values(), None, as_json, out)
+        if not as_json:
+            _print_together(together)
+        raise typer.Exit(0 if together.same else 1)
+
+    from seedless.bench.compare import compare, make_config
+
+    found = compare(
+        make_config(model, batch or BATCH, device, settings or []),
+        steps=steps or STEPS,
+        rounds=rounds or ROUNDS,
+        only=only or [],
+        say=say,
+    )
+    _deliver(found.as_values(), found.environment, as_json, out)
+    if not as_json:
+        _print(found)
+    raise typer.Exit(1 if any(row.error for row in found.rows) else 0)
+
+
+def _refuse(given: dict[str, Any]) -> None:
+    from seedless.core.errors import ConfigError
+
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name} belongs to the comparison of steps, not to --concurrent")
+
+
+def _check_place(out: Path | None) -> None:
+    """Refuse a file that cannot be written before the time is spent, not after."""
+    from seedless.core.errors import RunError
+
+    if out is None:
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write {out}: {error.strerror}") from None
+    if out.is_dir() or not os.access(out.parent, os.W_OK):
+        raise RunError(f"cannot write {out}: give --out a file in a folder this user may write to")
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _keep_quiet(text: str) -> None:
+    pass
+
+
+def _deliver(
+    results: dict[str, Any], environment: dict[str, Any] | None, as_json: bool, out: Path | None
+) -> None:
+    """Print or write results with the command that made them and the environment they are of."""
+    from seedless.core.files import write_atomic
+    from seedless.numerics.environment import capture
+
+    content = {
+        "command": shlex.join(["seedless", *sys.argv[1:]]),
+        "environment": environment or capture(),
+        "results": results,
+    }
+    if as_json:
+        print_json(content)
+    if out is not None:
+        text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        write_atomic(out, text.encode())
+
+
+def _print(found: Comparison) -> None:
+    environment = found.environment
+    devices = environment["devices"] if found.device == "cuda" else []
+    place = devices[0]["name"] if devices else environment["cpu"]["model"]
+    size = f"{found.parameters:,} parameters"
+    typer.echo(f"{found.model}{' small' * found.small}, {size}, batches of {found.batch}")
+    typer.echo(
+        f"{place}, {environment['threads']['intraop']} threads, "
+        f"torch {environment['packages']['torch']}; medians of {found.rounds} rounds of "
+        f"{found.steps} steps, in turns\n"
+    )
+    width = max(len(row.name) for row in found.rows)
+    typer.echo(
+        f"{'':<{width}}  ms/step  samples/s  x plain  x det.  first s  peak MiB  repeats  digest"
+    )
+    for row in found.rows:
+        typer.echo(f"{row.name:<{width}}  {_format(row)}")
+    typer.echo(
+        "\nx plain, x det.: times as fast as the faster plain rival, and as plain deterministic. "
+        "first: the first step,\nwith what is compiled, captured or tuned in it. digest: of the "
+        "weights after 3 steps; repeats: twice the same."
+    )
+    typer.echo(f"\n{found.verdict}")
+
+
+def _format(row: Row) -> str:
+    if row.error is not None:
+        return f"does not run: {row.error}"
+    peak = None if row.peak_bytes is None else row.peak_bytes / 2**20
+    cells = (
+        _number(row.ms_per_step, 7, 2),
+        _number(row.samples_per_second, 9, 0),
+        _number(row.to_plain, 7, 2),
+        _number(row.to_deterministic, 6, 2),
+        _number(row.first_seconds, 7, 2),
+        _number(peak, 8, 0),
+        f"{'yes' if row.repeats else 'NO':<7}",
+        (row.digest or "").removeprefix("sha256:")[:12],
+    )
+    return "  ".join(cells)
+
+
+def _number(value: float | None, width: int, places: int) -> str:
+    return f"{'-':>{width}}" if value is None else f"{value:>{width}.{places}f}"
+
+
+def _print_together(found: Together) -> None:
+    typer.echo(f"{'job':<18} {'alone':<16}   {'at once':<16} seconds alone, at once")
+    for pair in found.pairs:
+        if pair.error is not None:
+            typer.echo(f"{pair.job:<18} failed: {pair.error}")
+            continue
+        alone, together = (
+            (digest or "").removeprefix("sha256:")[:16] for digest in (pair.alone, pair.together)
+        )
+        typer.echo(
+            f"{pair.job:<18} {alone} {'=' if pair.same else '≠'} {together} "
+            f"{pair.alone_seconds:.1f}, {pair.together_seconds:.1f}"
+        )
+    values = found.as_values()
+    typer.echo(
+        f"\none after the other  {found.alone_seconds:.1f} s, "
+        f"{values['alone_samples_per_second']:.0f} samples/s, start of the processes included"
+    )
+    typer.echo(
+        f"all {found.runs} at once        {found.together_seconds:.1f} s, "
+        f"{values['together_samples_per_second']:.0f} samples/s: {found.gain:.2f} x"
+    )
+    said = "each run at once has the bits it has alone" if found.same else "THE BITS DIFFER"
+    typer.echo(f"\n{said}")
