@@ -262,7 +262,7 @@ def test_the_first_difference_names_place_and_tensor():
     assert first_difference(other, trail) == (1, ["model/b", "loss"])
     assert first_difference(trail, trail[:2]) == (2, ["length"])
     alone = [entry(state={"model/w": "a"})]
-    assert first_difference(trail, alone) == (0, ["model/b"])
+    assert first_difference(trail, alone) == first_difference(alone, trail) == (0, ["model/b"])
 
 
 # A trail of one's own

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +33,26 @@ def digest(source: nn.Module | Mapping[str, Any]) -> str:
     hasher = hashlib.sha256()
     for name in sorted(tensors, key=str):
         dtype, shape, data = _describe(name, tensors[name])
-        hasher.update(canonical_json({"name": name, "dtype": dtype, "shape": shape}) + b"\n")
+        hasher.update(_head(name, dtype, shape))
         hasher.update(data)
     return f"sha256:{hasher.hexdigest()}"
+
+
+def digest_each(tensors: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digest of each tensor by itself, under its name: 64 hex digits."""
+    found = {}
+    for name, tensor in tensors.items():
+        dtype, shape, data = _describe(name, tensor)
+        hasher = hashlib.sha256(_head(name, dtype, shape))
+        hasher.update(data)
+        found[name] = hasher.hexdigest()
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _head(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
+    """Return the line before a tensor's bytes; a run asks for the same ones after every epoch."""
+    return canonical_json({"name": name, "dtype": dtype, "shape": list(shape)}) + b"\n"
 
 
 def md5(model: nn.Module) -> str:
@@ -126,7 +144,7 @@ def _state(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _describe(name: object, value: Any) -> tuple[str, list[int], memoryview]:
+def _describe(name: object, value: Any) -> tuple[str, tuple[int, ...], memoryview]:
     """Return (dtype name, shape, bytes) of a tensor or an array."""
     import torch
 
@@ -138,6 +156,8 @@ def _describe(name: object, value: Any) -> tuple[str, list[int], memoryview]:
         raise SeedlessError(f"{name} is no dense tensor or array; make it dense to hash it")
     if value.is_meta:
         raise SeedlessError(f"{name} has no data (meta device): materialize the model first")
-    plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    plain = value.detach()
+    if plain.device.type != "cpu" or not plain.is_contiguous() or plain.is_conj() or plain.is_neg():
+        plain = plain.resolve_conj().resolve_neg().cpu().contiguous()
     flat = plain.reshape(-1).view(torch.uint8).numpy().data
-    return str(value.dtype).removeprefix("torch."), list(value.shape), flat
+    return str(value.dtype).removeprefix("torch."), tuple(value.shape), flat

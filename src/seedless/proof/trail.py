@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest, digest_value
+from seedless.core.digest import digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture
@@ -33,7 +33,7 @@ Entry = dict[str, Any]
 
 def digest_tensors(state: Mapping[str, Tensor]) -> dict[str, str]:
     """Return the SHA-256 of each tensor (with its name, dtype and shape), as hex."""
-    return {name: digest({name: tensor}).removeprefix("sha256:") for name, tensor in state.items()}
+    return digest_each(state)
 
 
 def chain(entry: Mapping[str, Any], previous: str) -> Entry:

@@ -135,7 +135,8 @@ def finish_epoch(
     problem, config = moment.problem, moment.problem.config.train
     epoch, steps = moment.position.epoch + 1, moment.position.step
     losses = moment.losses.cpu()
-    for batch, part in enumerate(torch.split(losses, [len(rows) for rows in batches])):
+    parts = [] if losses.isfinite().all() else torch.split(losses, [len(rows) for rows in batches])
+    for batch, part in enumerate(parts):
         position = Position(epoch - 1, batch + 1, steps - len(batches) + batch + 1)
         check_losses(problem, part, batches[batch], position)
     moved = guard.moved()

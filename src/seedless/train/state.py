@@ -79,7 +79,9 @@ def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         else:
             away.setdefault(tensor.dtype, []).append(name)
     for names in away.values():
-        flat = torch.cat([state[name].reshape(-1) for name in names]).cpu()
+        there = torch.cat([state[name].reshape(-1) for name in names])
+        flat = torch.empty(there.shape, dtype=there.dtype, pin_memory=True)  # several times as fast
+        flat.copy_(there)
         pieces = torch.split(flat, [state[name].numel() for name in names])
         for name, piece in zip(names, pieces, strict=True):
             copies[name] = piece.view(state[name].shape)
