@@ -24,18 +24,10 @@ def run_tests() -> dict[str, str]:
     """Return the outcome of every test, by name."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.xml"
-        parallel = ["-n", "8", "-p", "no:benchmark"]
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "tests/gpu",
-                "tests/golden",
-                *parallel,
-                f"--junit-xml={report}",
-            ]
-        )
+        # A line a test, so that something is known even of a run that is cut short.
+        options = ["-v", "-n", "8", "-p", "no:benchmark", f"--junit-xml={report}"]
+        places = ["tests/gpu", "tests/golden"]
+        subprocess.run([sys.executable, "-m", "pytest", *places, *options])
         cases = ElementTree.parse(report).iter("testcase")
         return {
             f"{case.get('classname')}::{case.get('name')}": case[0].tag if len(case) else "passed"
