@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, print_json, spell_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def diff(
         data=data,
     )
     if as_json:
-        print_json(asdict(found))
+        print_json(spell_numbers(asdict(found)))
     else:
         _print(found, run_a, run_b)
     raise typer.Exit(0 if found.identical else 1)

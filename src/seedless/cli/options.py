@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,15 @@ def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> 
             section, key = name.split("__")
             values[section][key] = value
     return override(parse_config(values), settings or [])
+
+
+def spell_numbers(value: Any) -> Any:
+    """Return a value with NaN and infinities as text, which JSON has no numbers for."""
+    if isinstance(value, dict):
+        return {key: spell_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [spell_numbers(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_json(value: Any) -> None:

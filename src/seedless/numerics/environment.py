@@ -72,7 +72,8 @@ def settle(*, threads: int | None = None, tf32: bool = False) -> None:
             f"unset it or set it to {CUBLAS_WORKSPACE}"
         )
     torch.set_num_threads(count)
-    torch.use_deterministic_algorithms(True)
+    # use_deterministic_algorithms(True), without its import of the compiler: 1.6 s of every start.
+    torch.set_deterministic_debug_mode("error")
     # Filling fresh memory costs a kernel an allocation, and nothing here reads it before writing:
     # tests/train/test_memory.py runs with several fillings and finds the same bits.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -182,7 +182,10 @@ def _replay(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
         "reproduced": reproduced,
         "notes": tuple(notes),
     }
-    return {**result, **(_locate(one, two, {**where, "step": step}) if locate else {})}
+    if not locate:
+        return result
+    located = _locate(one, two, {**where, "step": step})
+    return {**result, **located, "notes": (*notes, *located["notes"])}
 
 
 def _locate(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,7 +201,15 @@ def _locate(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
     tensors: tuple[TensorDifference, ...] = ()
     if states[0].keys() == states[1].keys():
         tensors = tuple(compare_tensors(states[0], states[1]))
-    return {"finding": find_first(records[0], records[1]), "tensors": tensors}
+    finding = find_first(records[0], records[1])
+    notes: tuple[str, ...] = ()
+    if any(
+        side.config is not None and side.config.execution.mode == "compiled" for side in (one, two)
+    ):
+        notes = ("operations were recorded in eager form: a compiled step cannot be looked into",)
+        if finding is None:
+            notes += ("in eager form the step agrees, so the difference lies in compiled kernels",)
+    return {"finding": finding, "tensors": tensors, "notes": notes}
 
 
 def _ask(side: Side, where: Mapping[str, Any]) -> dict[str, Any]:

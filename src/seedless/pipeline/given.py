@@ -90,8 +90,10 @@ def load_entry(entry: str) -> Given:
         sys.path.insert(0, "")  # a module beside you is found, as with `python -m`
     try:
         made = getattr(importlib.import_module(module), function)()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"--entry {entry} cannot be loaded: {error}") from None
+    except Exception as error:  # the code is not ours: whatever it raises is the message
+        raise ConfigError(
+            f"--entry {entry} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
     known = {item.name for item in fields(Given)}
     if not isinstance(made, Mapping) or not {"model", "train"} <= set(made) <= known:
         raise ConfigError(

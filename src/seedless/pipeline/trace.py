@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -88,7 +89,10 @@ class OpTrace(Step):
             return super().__call__(rows, epoch)
         problem = self.problem
         state = collect_state(problem.model, problem.optimizer, problem.order)
-        self.before = {name: value.clone() for name, value in fetch_state(state).items()}
+        self.before = {
+            name: value.clone(memory_format=torch.contiguous_format)
+            for name, value in fetch_state(state).items()
+        }
         names = {
             **state,
             "batch/rows": rows,

@@ -10,6 +10,7 @@ from typing import Any
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
+from seedless.data.load import load
 from seedless.data.packed import is_packed, read_packed
 from seedless.pipeline.given import ENTRY_HELP, GIVEN, Given, Model, Pair, load_entry, prepare_given
 from seedless.pipeline.prepare import Prepared, prepare
@@ -18,7 +19,7 @@ from seedless.pipeline.validate import validate
 from seedless.pipeline.verdict import Verdict
 from seedless.pipeline.worker import run_worker
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
-from seedless.proof.signature import check_signature
+from seedless.proof.signature import SignatureError, check_signature
 
 
 def verify(
@@ -56,19 +57,15 @@ def verify(
         given = Given(model, train, val, test, classes)
     with ExitStack() as stack:
         path = Path(run)
-        if is_bundle(path):
-            folder = stack.enter_context(TemporaryDirectory())
-            path = open_bundle(path, Path(folder) / "run")
-            for name in EXTRA:  # what came along is not of the run, and no receipt covers it
-                if (path / name).exists():
-                    (path / name).rename(path.parent / name)
-            if data is None and (path.parent / "data").exists():
-                data = str(path.parent / "data")
         try:
+            if is_bundle(path):
+                path = unpack(path, Path(stack.enter_context(TemporaryDirectory())))
+                packed = path.parent / "data"
+                data = str(packed) if data is None and packed.exists() else data
             if public_key is not None:
                 check_signature(path, Path(public_key))
             opened = validate(path)
-        except RunError as error:
+        except (RunError, SignatureError) as error:
             return Verdict("invalid", str(error))
         if opened.problems:
             return Verdict("invalid", f"{run} is not what its receipt says", opened.problems)
@@ -88,6 +85,15 @@ def verify(
         found = run_worker("verify", request, opened.claims["environment"]["variables"])
         found.pop("code")
         return Verdict(**{**found, "details": tuple(found["details"])})
+
+
+def unpack(bundle: Path, folder: Path) -> Path:
+    """Unpack a bundle and return its run folder; source and data lie beside it, not in it."""
+    run = open_bundle(bundle, folder / "run")
+    for name in EXTRA:
+        if (run / name).exists():
+            (run / name).rename(folder / name)
+    return run
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,4 +127,4 @@ def prepare_moved(config: Config, data: str | None) -> Prepared:
     if is_packed(Path(data)):
         return prepare(config, read_packed(Path(data)))
     place = {"name" if config.data.name.endswith(".npz") else "path": data}
-    return prepare(config.change(data=place))
+    return prepare(config, load(config.change(data=place).data))

@@ -8,6 +8,7 @@ digest of the line before. Change, drop or swap a line and the chain breaks.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -201,11 +202,13 @@ class Trail:
         """Record where the model and the optimizer stand; return the digest of the trail so far."""
         self.steps += 1
         state = digest_tensors(fetch_state(collect_state(model, optimizer)))
-        value = loss.detach() if isinstance(loss, Tensor) else loss
+        value = None if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
+        if value is not None and not math.isfinite(value):
+            value = None  # JSON has no such number, and your loop goes on
         content = {
             "kind": "step",
             "step": self.steps,
-            "loss": None if value is None else float(value),
+            "loss": value,
             "state": state,
         }
         entry = chain(content, self._head)

@@ -16,9 +16,11 @@ def flip_bit(model: nn.Module, target: str) -> None:
     name, element, bit = read_target(model, target)
     parameter = dict(model.named_parameters())[name].detach()
     size = parameter.element_size()
-    words = parameter.view(-1).view(_INTEGERS[size])
+    plain = parameter.clone(memory_format=torch.contiguous_format)  # elements count in C order
+    words = plain.view(-1).view(_INTEGERS[size])
     sign = bit == 8 * size - 1 and size > 1  # the sign bit has no positive value in a signed word
     words[element] ^= -(1 << bit) if sign else 1 << bit
+    parameter.copy_(plain)
 
 
 def read_target(model: nn.Module, target: str) -> tuple[str, int, int]:
