@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.core.digest import digest
+from seedless.core.digest import digest, digest_samples
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
 from seedless.pipeline.fit import fit, load
 from seedless.train.checkpoint import list_checkpoints
@@ -76,13 +76,14 @@ def test_a_run_is_a_folder_that_says_what_it_is(tmp_path):
 
 
 def test_predictions_are_those_of_the_weights_in_the_folder(tmp_path):
-    """Of the selected epoch, not of the last one; rows are named by where they came from."""
+    """Of the selected epoch, not of the last one; rows are named by their content."""
     fit(linear, TRAIN, VAL, config=settings(train={"rate": 3.0, "epochs": 4}), out=tmp_path)
     run = load(tmp_path, model=linear())
     assert run.metrics["selected"]["epoch"] < 4  # such a rate does more harm than good
     logits = run.model(torch.from_numpy(VAL[0]).float()).detach().double()
     with np.load(tmp_path / "predictions.npz") as file:
-        rows = [int(name.removeprefix("val[").removesuffix("]")) for name in file["validation_ids"]]
+        names = [row.tobytes().hex()[:16] for row in digest_samples(VAL[0])]
+        rows = [names.index(name) for name in file["validation_ids"]]
         np.testing.assert_allclose(
             file["validation_probabilities"], logits.sigmoid()[rows], rtol=1e-5, atol=1e-12
         )

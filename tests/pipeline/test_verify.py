@@ -419,8 +419,14 @@ def with_more():
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("nowhere:give", "--entry nowhere:give cannot be loaded: No module named 'nowhere'"),
-        ("beside_too:nothing", "cannot be loaded: module 'beside_too' has no attribute 'nothing'"),
+        (
+            "nowhere:give",
+            "--entry nowhere:give cannot be loaded: ModuleNotFoundError: No module named 'nowhere'",
+        ),
+        (
+            "beside_too:nothing",
+            "cannot be loaded: AttributeError: module 'beside_too' has no attribute 'nothing'",
+        ),
         ("beside_too", "expected --entry as package.module:function, got 'beside_too'"),
         (":give", "expected --entry as package.module:function"),
         ("", "expected --entry as package.module:function"),

@@ -143,7 +143,7 @@ class ExecutionConfig(Section):
     mode: str = "auto"
     precision: str = "fp32"
     storage: str = "float32"
-    threads: Count | None = None
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
 
 
 class ControlConfig(Section):
