@@ -121,10 +121,7 @@ def test_a_run_of_fit_without_its_entry_is_2_and_says_how_to_give_it(call, run):
 def test_a_bad_entry_is_2(call, run):
     code, _, err = call("verify", run, "--entry", "nowhere:at_all")
     assert code == 2
-    assert (
-        "--entry nowhere:at_all cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"
-        in err
-    )
+    assert "cannot be loaded: ModuleNotFoundError: No module named 'nowhere'" in err
 
 
 def test_what_is_no_run_is_2_with_a_helpful_sentence(call, run, tmp_path):

@@ -425,7 +425,7 @@ def with_more():
         ),
         (
             "beside_too:nothing",
-            "cannot be loaded: AttributeError: module 'beside_too' has no attribute 'nothing'",
+            "AttributeError: module 'beside_too' has no attribute 'nothing'",
         ),
         ("beside_too", "expected --entry as package.module:function, got 'beside_too'"),
         (":give", "expected --entry as package.module:function"),
