@@ -36,8 +36,7 @@ def show(
 ) -> None:
     """Print the initialization plan of MODEL with its digests; no machine shows in it."""
     from seedless.core.digest import digest, md5
-    from seedless.init import initialize
-    from seedless.models import build
+    from seedless.pipeline.choices import build_model, initialize_model
 
     resolved = read_config(
         config,
@@ -49,21 +48,9 @@ def show(
         model__small=small,
         init__basis=basis,
     )
-    chosen, start = resolved.model, resolved.init
-    network = build(
-        chosen.name,
-        leads=chosen.leads,
-        channels=chosen.channels,
-        classes=chosen.classes,
-        small=chosen.small,
-    )
-    plan = initialize(
-        network,
-        start.basis,
-        residual_scale=start.residual_scale,
-        heads=start.heads,
-        seed=start.seed,
-    )
+    chosen = resolved.model
+    network = build_model(chosen)
+    plan = initialize_model(network, resolved.init)
     if as_json:
         identity = {"model": chosen.name, "weights": digest(network), "md5": md5(network)}
         print_json({**identity, **plan.as_dict()})

@@ -43,7 +43,8 @@ def show(
     """
     from seedless.core.registry import choose
     from seedless.data.load import load
-    from seedless.ordering import STRATEGIES, collisions, make_order
+    from seedless.ordering import STRATEGIES, collisions
+    from seedless.pipeline.choices import order_samples
 
     resolved = read_config(
         config,
@@ -57,15 +58,7 @@ def show(
     chosen = resolved.order
     choose("order", chosen.name, STRATEGIES)  # a wrong name should not cost reading the data
     samples = load(resolved.data)
-    order = make_order(
-        chosen.name,
-        samples.X,
-        labels=samples.Y,
-        batch_size=chosen.batch_size,
-        seed=chosen.seed,
-        offset=chosen.offset,
-        keep_unlabelled=chosen.keep_unlabelled,
-    )
+    order = order_samples(samples.X, samples.Y, chosen)
     found: dict[str, Any] = {
         "order": order.name,
         "data": samples.name,

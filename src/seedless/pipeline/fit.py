@@ -13,7 +13,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
-from seedless.models import build
+from seedless.pipeline.choices import build_model
 from seedless.pipeline.folder import CONFIG, read_config
 from seedless.pipeline.given import GIVEN, Given, Model, Pair, prepare_given, read_settings
 from seedless.pipeline.progress import Progress
@@ -86,13 +86,7 @@ def load(run: str | Path, model: nn.Module | None = None) -> Run:
     if model is None:
         if chosen.name == GIVEN:
             raise ConfigError(f"{path} is a run of fit(): pass the model to put its weights into")
-        model = build(
-            chosen.name,
-            leads=chosen.leads,
-            channels=chosen.channels,
-            classes=chosen.classes,
-            small=chosen.small,
-        )
+        model = build_model(chosen)
     weights = load_tensors((path / WEIGHTS).read_bytes())
     tensors = name_tensors(model)
     if set(weights) != set(tensors):

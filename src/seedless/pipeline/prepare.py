@@ -20,11 +20,11 @@ from seedless.core.registry import choose
 from seedless.data.load import load
 from seedless.data.normalize import fit_scale
 from seedless.evaluate.ranking import macro_auc
-from seedless.init import initialize
-from seedless.models import MODELS, build
+from seedless.models import MODELS
 from seedless.models.layers import arrange_weights
 from seedless.numerics.environment import settle, usable_cores
-from seedless.ordering import STRATEGIES, make_order
+from seedless.ordering import STRATEGIES
+from seedless.pipeline.choices import build_model, initialize_model, order_samples
 from seedless.train.forms import FORMS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
@@ -64,14 +64,7 @@ def prepare(config: Config, data: Dataset | None = None) -> Prepared:
     data = sort_records(load(config.data) if data is None else data)
     config = resolve(config, data)
     scale = fit_scale(data, config.data.normalize or "global")
-    chosen = config.model
-    model = build(
-        chosen.name,
-        leads=chosen.leads,
-        channels=chosen.channels,
-        classes=chosen.classes,
-        small=chosen.small,
-    )
+    model = build_model(config.model)
     parts = {split: data.take(rows) for split in data.protocol if len(rows := data.rows(split))}
     if "train" not in parts:
         raise DataError(f"{data.name} has no records to train on: its training split is empty")
@@ -108,16 +101,7 @@ def assemble(
     """Initialize the model, order the samples, and put everything on the device."""
     device = torch.device(config.execution.device)
     start = config.init
-    if start.basis == "given":
-        plan = None
-    else:
-        plan = initialize(
-            model,
-            start.basis,
-            residual_scale=start.residual_scale,
-            heads=start.heads,
-            seed=start.seed,
-        )
+    plan = None if start.basis == "given" else initialize_model(model, start)
     facts = {
         "data": {**data_facts, "classes": list(classes)},
         "initialization": {
@@ -131,22 +115,13 @@ def assemble(
         },
     }
     known = arrays["train"]
-    chosen = config.order
-    if not chosen.keep_unlabelled:
+    if not config.order.keep_unlabelled:
         labelled = np.flatnonzero(known.Y.any(axis=1))
         if len(labelled) == 0:
             raise DataError("expected labelled training samples, found none")
         rows = None if known.rows is None else known.rows[labelled]
         known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled], rows)
-    order = make_order(
-        chosen.name,
-        known.X,
-        labels=known.Y,
-        batch_size=chosen.batch_size,
-        seed=chosen.seed,
-        offset=chosen.offset,
-        keep_unlabelled=chosen.keep_unlabelled,
-    )
+    order = order_samples(known.X, known.Y, config.order)
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_of(order.samples.digests)
     model.to(device)
