@@ -42,12 +42,12 @@ def test_every_link_leads_somewhere():
             assert found, f"{page.name}: {target}"
 
 
-NEEDS = {"FILE.npz", "PATH", "fetch", "demo", "OTHER", "KEY.pem", "resume"}
+NEEDS = {"FILE.npz", "PATH", "fetch", "demo", "OTHER", "KEY.pem", "resume", "bench"}
 
 
 def test_the_printed_commands_run(run_python, tmp_path):
     commands = re.findall(r"^seedless (\w[^\n]*?)(?:   .*)?$", README, re.MULTILINE)
-    assert len(commands) == 17
+    assert len(commands) == 18
     run = tmp_path / "RUN"
     tiny = ["--set", "data.preset=tiny", "--set", "train.checkpoint_every=1"]
     run_python("-m", "seedless", "train", "demo", "--set", "train.epochs=2", *tiny, "--out", run)
