@@ -14,6 +14,7 @@ from seedless.core.canonical import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.proof.bundle import open_bundle
 from seedless.proof.signature import check_signature
+from seedless.proof.source import describe_source
 
 
 @pytest.fixture
@@ -39,7 +40,12 @@ def run(tmp_path):
     digest = f"sha256:{hashlib.sha256(b'# settings' + bytes([10])).hexdigest()}"
     receipt = {
         "_type": "https://in-toto.io/Statement/v1",
-        "predicate": {"files": {"config.toml": digest}},
+        "predicateType": "urn:seedless:receipt:1",
+        "predicate": {
+            "schema": "1.0",
+            "files": {"config.toml": digest},
+            "source": describe_source(),
+        },
     }
     (folder / "receipt.json").write_bytes(canonical_json(receipt) + b"\n")
     return folder

@@ -266,7 +266,7 @@ def test_other_errors_of_a_model_are_not_called_out_of_memory(tmp_path):
         def forward(self, x):
             raise RuntimeError("my own mistake")
 
-    with pytest.raises(RuntimeError, match="my own mistake"):
+    with pytest.raises(ConfigError, match=r"cannot take the train samples.*my own mistake"):
         fit(Broken, TRAIN, VAL, config=settings(), out=tmp_path / "run")
 
 
@@ -357,10 +357,9 @@ def test_runs_without_a_name_get_the_next_free_one(tmp_path, monkeypatch):
         ((TRAIN[0], TRAIN[1][:, 0] - 1.5), "class numbers"),
         ((TRAIN[0], TRAIN[1][:, :, None]), r"\(n,\) or \(n, K\)"),
         ((TRAIN[0] * np.nan, TRAIN[1]), "NaN"),
-        ((TRAIN[0], np.zeros_like(TRAIN[1])), "labelled"),
         ((TRAIN[0][:0], TRAIN[1][:0]), "no samples"),
     ],
-    ids=["lengths", "twos", "fractions", "three dimensions", "nan", "unlabelled", "empty"],
+    ids=["lengths", "twos", "fractions", "three dimensions", "nan", "empty"],
 )
 def test_bad_arrays_are_refused_before_a_folder_is_made(tmp_path, train, message):
     with pytest.raises(DataError, match=message):
@@ -389,3 +388,42 @@ def test_class_numbers_make_a_softmax(tmp_path):
     assert run.claims["data"]["task"] == "multi-class"
     with np.load(tmp_path / "predictions.npz") as file:
         np.testing.assert_allclose(file["validation_probabilities"].sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (lambda: linear(classes=5), "3 logits a sample"),
+        (lambda: nn.Linear(7, 3), "cannot take the train samples"),
+        (lambda: linear().double(), "cannot take the train samples"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused_before_a_folder_is_made(tmp_path, model, words):
+    with pytest.raises(ConfigError, match=words):
+        fit(model, TRAIN, VAL, config=settings(), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_whole_numbers_reach_an_embedding(tmp_path):
+    words = np.arange(240).reshape(40, 6) % 11
+    model = nn.Sequential(nn.Embedding(11, 5), nn.Flatten(), nn.Linear(30, 3))
+    run = fit(model, (words, np.arange(40) % 3), config=settings(), out=tmp_path / "run")
+    assert run.metrics["train"]["n"] == 40
+
+
+def test_rows_without_a_one_are_trained_on(tmp_path):
+    labels = (np.arange(40) % 2)[:, None]
+    run = fit(lambda: linear(classes=1), (TRAIN[0], labels), config=settings(), out=tmp_path / "r")
+    assert run.metrics["train"]["n"] == 40
+
+
+def test_weights_that_are_not_finite_are_not_sealed(tmp_path):
+    with pytest.raises(TrainError, match="not finite"):
+        fit(linear, TRAIN, config=settings(train={"epochs": 1, "rate": 1e38}), out=tmp_path / "run")
+    assert not (tmp_path / "run" / "receipt.json").exists()
+
+
+def test_resume_of_a_finished_run_with_other_settings_is_refused(tmp_path):
+    fit(linear, TRAIN, VAL, config=settings(), out=tmp_path)
+    with pytest.raises(RunError, match="another configuration"):
+        fit(linear, TRAIN, VAL, config=settings(train={"epochs": 7}), out=tmp_path, resume=True)

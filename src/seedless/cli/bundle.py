@@ -28,12 +28,21 @@ def bundle(
     as_json: AsJson = False,
 ) -> None:
     """Write a run, its receipt and the source code as one file; the same run, the same bytes."""
+    from seedless.core.errors import RunError
     from seedless.pipeline.pack import pack_data
     from seedless.proof.bundle import list_source, write_bundle
+    from seedless.proof.receipt import read_receipt
+    from seedless.proof.source import describe_source
 
     place = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
     file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")
     with TemporaryDirectory() as folder:
+        claimed = read_receipt(run)["predicate"]["source"]["digest"]
+        if describe_source()["digest"] != claimed:
+            raise RunError(
+                f"{run} was made by another release than is installed here ({claimed[:23]}...): "
+                "bundle it with that one, so that the source that made it goes along"
+            )
         extra = list_source()
         if with_data:
             extra |= pack_data(run, Path(folder) / "data")

@@ -16,6 +16,7 @@ from seedless.core.errors import ConfigError, RunError
 from seedless.pipeline.choices import build_model
 from seedless.pipeline.folder import CONFIG, read_config
 from seedless.pipeline.given import GIVEN, Given, Model, Pair, prepare_given, read_settings
+from seedless.pipeline.prepare import Prepared
 from seedless.pipeline.progress import Progress
 from seedless.pipeline.run import Run, resume_run, train_run
 from seedless.proof.receipt import FILE as RECEIPT
@@ -65,14 +66,25 @@ def fit(
     shown = Progress(place.name, shown=progress)
     try:
         if resume and (place / RECEIPT).exists():
-            network = model if isinstance(model, nn.Module) else model()
-            return load(place, model=network)
+            return _match(place, make(read_settings(config)), config is not None)
         if resume and (place / CONFIG).exists():
             return resume_run(place, observers=(shown,), make=make, say=shown.say)
         settings = read_settings(config)
         return train_run(settings, place, force=force, observers=(shown,), make=make)
     finally:
         shown.close()
+
+
+def _match(place: Path, prepared: Prepared, configured: bool) -> Run:
+    """Return the finished run in a folder, if it is the one that was asked for."""
+    claims = read_receipt(place)["predicate"]
+    other_settings = configured and claims["config"]["digest"] != prepared.config.digest
+    if other_settings or claims["data"]["digest"] != prepared.facts["data"]["digest"]:
+        raise RunError(
+            f"{place} holds a finished run of another configuration or other data; choose another "
+            "folder, or replace it with force=True"
+        )
+    return load(place, model=prepared.problem.model)
 
 
 def load(run: str | Path, model: nn.Module | None = None) -> Run:

@@ -35,6 +35,8 @@ KNOWN = {
 
 def check_place(run: Path, force: bool) -> None:
     """Refuse a place where no run can be written; cost nothing but the message."""
+    if run.is_symlink() or not run.name or run.name == "..":
+        raise RunError(f"a run needs a folder of its own, not a link or {str(run)!r}: name one")
     if run.exists():
         if not run.is_dir():
             raise RunError(f"{run} is a file; choose another folder for the run")

@@ -62,6 +62,8 @@ def prepare_given(config: Config, given: Given) -> Prepared:
     if "basis" not in config.init.model_fields_set:  # left open, so the model decides
         staged = any(stage is not None for stage in read_stages(network).values())
         basis = "mixed" if staged else "dct"
+    # Rows without a one are an answer here, not records whose label is unknown.
+    keep = "keep_unlabelled" not in config.order.model_fields_set or config.order.keep_unlabelled
     config = settle_execution(config)
     splits = {"train": given.train, "val": given.val, "test": given.test}
     pairs = {split: pair for split, pair in splits.items() if pair is not None}
@@ -69,7 +71,10 @@ def prepare_given(config: Config, given: Given) -> Prepared:
     names = given.classes or tuple(f"class {k}" for k in range(width))
     arrays = {split: _read(split, pair, width, task) for split, pair in pairs.items()}
     config = config.change(
-        data={"name": GIVEN}, model={"name": GIVEN, "classes": width}, init={"basis": basis}
+        data={"name": GIVEN},
+        model={"name": GIVEN, "classes": width},
+        init={"basis": basis},
+        order={"keep_unlabelled": keep},
     )
     facts = {
         "name": GIVEN,

@@ -15,7 +15,7 @@ from torch import nn
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
 from seedless.core.digest import digest, keys_of
-from seedless.core.errors import ConfigError, DataError
+from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
 from seedless.data.load import load
 from seedless.data.normalize import fit_scale
@@ -30,6 +30,7 @@ from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
 from seedless.train.optim import DECAYS, OPTIMIZERS, make_optimizer
 from seedless.train.precision import PRECISIONS
+from seedless.train.predict import as_input
 from seedless.train.problem import Problem, Split
 
 
@@ -143,8 +144,39 @@ def assemble(
     if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
         raise ConfigError("augment moves images; these samples are signals: leave it out")
     check_settings(problem)
+    check_model(problem, len(classes))
     test = _place(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
+
+
+@torch.no_grad()
+def check_model(problem: Problem, classes: int) -> None:
+    """Refuse a model that does not take the samples, or does not give a logit for each class."""
+    was_training = problem.model.training
+    problem.model.eval()
+    for name, split in (("train", problem.train), ("val", problem.val)):
+        if split is None:
+            continue
+        samples = as_input(split.samples[:2], problem.device)
+        try:
+            logits = problem.model(samples)
+        except (SeedlessError, torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:  # the model is not ours: whatever it raises is the message
+            if "allocate memory" in str(error):
+                raise
+            raise ConfigError(
+                f"the model cannot take the {name} samples, {samples.dtype} of shape "
+                f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
+            ) from error
+        found = tuple(getattr(logits, "shape", ())) or type(logits).__name__
+        if found != (len(samples), classes):
+            raise ConfigError(
+                f"expected the model to give {classes} logits a sample, one for each class, so "
+                f"shape {(len(samples), classes)}; got {found}. Change its last layer, or name "
+                "every class with `classes`"
+            )
+    problem.model.train(was_training)
 
 
 def settle_execution(config: Config) -> Config:
@@ -175,6 +207,8 @@ def check_names(config: Config) -> None:
     choose("order", config.order.name, STRATEGIES)
     choose("optimizer", config.train.optimizer, OPTIMIZERS)
     choose("decay", config.train.decay, dict.fromkeys(DECAYS))
+    if config.init.basis == "given":
+        raise ConfigError("init.basis is given, which belongs to fit(): a model by name has none")
 
 
 def sort_records(data: Dataset) -> Dataset:
@@ -216,7 +250,10 @@ STORAGE = {
 
 def _place(arrays: Arrays, device: torch.device, storage: str) -> Split:
     dtype, resident = STORAGE[storage]
-    samples = torch.from_numpy(arrays.X).to(device if resident else "cpu", dtype)
+    samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
+    samples = samples.to(device if resident else "cpu")
+    if samples.is_floating_point():
+        samples = samples.to(dtype)
     if samples.ndim == 4 and device.type == "cuda":  # the layout its convolutions are fastest in
         samples = samples.contiguous(memory_format=torch.channels_last)
     return Split(

@@ -77,7 +77,9 @@ def replay(
             began,
         )
     stretch = f"{watch.compared} trail entries"
-    if segment is None:
+    if segment is not None:
+        stretch += f" of segment {segment}"
+    if end is None or end.epoch == opened.config.train.epochs:
         claims = finish(prepared, outcome.best, None)
         claims["promise"] = describe_promise(prepared.config, outcome.last)
         recorded = {key: opened.claims[key] for key in claims}
@@ -85,8 +87,6 @@ def replay(
         if odd:
             return _differ(opened, [str(item) for item in odd], {}, began)
         stretch += ", weights, predictions and scores"
-    else:
-        stretch += f" of segment {segment}"
     elsewhere, _ = compare_environment(opened)
     notes = [f"identical although {item}" for item in elsewhere]
     if unknown := list_unknown({"predicate": opened.claims}):

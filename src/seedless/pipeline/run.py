@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ def train_run(
 ) -> Run:
     """Train what a configuration says into the folder ``out``."""
     check_place(out, force)
-    prepared = make(config)
+    with explain_memory(config):
+        prepared = make(config)
     make_folder(out, prepared.config, force)
     with lock(out):
         return execute(prepared, out, None, observers, stop)
@@ -118,7 +120,8 @@ def resume_run(
     if (run / RECEIPT).exists():
         raise RunError(f"{run} is finished; `seedless verify {run}` checks it")
     with lock(run):
-        prepared = make(config)
+        with explain_memory(config):
+            prepared = make(config)
         if prepared.config.digest != config.digest:
             raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
         checkpoint, damages = find_last(run, config.digest)
@@ -154,23 +157,15 @@ def execute(
     # The log goes first: a checkpoint must not be there before what it follows on.
     watchers = (LogWriter(run), *writers, *observers)
     try:
-        outcome = train(prepared.problem, watchers, start=start, stop=stop)
-        background.wait()
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise TrainError(explain_memory(prepared, str(error))) from None
-    except RuntimeError as error:
-        if "can't allocate memory" not in str(error):
-            raise
-        raise TrainError(explain_memory(prepared, str(error))) from None
+        with explain_memory(prepared.config):
+            outcome = train(prepared.problem, watchers, start=start, stop=stop)
+            background.wait()
+            if not outcome.stopped:
+                return seal(prepared, run, trail, outcome)
     except OSError as error:
         raise RunError(f"cannot write {run}: {error.strerror}") from None
-    if outcome.stopped:
-        step = outcome.last.position.step
-        raise InterruptedRunError(f"stopped; `seedless resume {run}` goes on after step {step}")
-    try:
-        return seal(prepared, run, trail, outcome)
-    except OSError as error:
-        raise RunError(f"cannot write {run}: {error.strerror}") from None
+    step = outcome.last.position.step
+    raise InterruptedRunError(f"stopped; `seedless resume {run}` goes on after step {step}")
 
 
 def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: Outcome) -> Run:
@@ -234,11 +229,18 @@ def describe_promise(config: Config, last: Moment) -> dict[str, Any]:
     }
 
 
-def explain_memory(prepared: Prepared, error: str) -> str:
-    """Say what to do where memory ran out."""
-    config = prepared.config
-    return (
-        f"out of memory on {config.execution.device} with batches of {config.order.batch_size}: "
-        f"{error.splitlines()[0]}. Lower order.batch_size, or set train.microbatch to accumulate "
-        "the same batch in parts"
-    )
+@contextmanager
+def explain_memory(config: Config) -> Iterator[None]:
+    """Say what to do where memory runs out."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        said = str(error).partition("\n")[0]
+        plain = isinstance(error, torch.OutOfMemoryError | MemoryError)
+        if not plain and not any(words in said for words in ("allocate memory", "enough memory")):
+            raise
+        raise TrainError(
+            f"out of memory on {config.execution.device} with batches of "
+            f"{config.order.batch_size}: {said}. Lower order.batch_size, or set train.microbatch "
+            "to accumulate the same batch in parts"
+        ) from None

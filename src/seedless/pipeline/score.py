@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 
 from seedless.core.digest import digest, digest_value, md5
+from seedless.core.errors import TrainError
 from seedless.core.files import write_atomic
 from seedless.evaluate.ranking import score_classes
 from seedless.pipeline.prepare import Prepared
@@ -32,6 +33,12 @@ def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
     With a folder, weights, predictions and metrics are written there.
     """
     problem, classes = prepared.problem, prepared.classes
+    bad = [name for name, value in best.weights.items() if not value.isfinite().all()]
+    if bad:
+        raise TrainError(
+            f"the weights of epoch {best.epoch} are not finite: {bad[0]} and {len(bad) - 1} more; "
+            "the run has diverged. Try a lower train.rate, train.warmup_steps or train.clip_norm"
+        )
     with torch.no_grad():
         for name, tensor in name_tensors(problem.model).items():
             tensor.copy_(best.weights[name])

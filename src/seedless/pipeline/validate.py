@@ -209,6 +209,11 @@ def _check_log(opened: Opened) -> list[str]:
 def _check_checkpoints(opened: Opened) -> list[str]:
     trail, config = opened.trail, opened.config
     problems = []
+    found = {place.epoch for place, _ in list_checkpoints(opened.path) if not place.batch}
+    epochs, every = config.train.epochs, config.train.checkpoint_every
+    for epoch in sorted({*range(every, epochs + 1, every), epochs} ^ found):
+        state = "is not one of" if epoch in found else "is missing from"
+        problems.append(f"the checkpoint of epoch {epoch} {state} those the configuration asks for")
     moved = tuple(opened.claims["promise"]["generators_moved"])
     for place, path in list_checkpoints(opened.path):
         try:

@@ -19,7 +19,9 @@ from seedless.pipeline.validate import validate
 from seedless.pipeline.verdict import Verdict
 from seedless.pipeline.worker import run_worker
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
+from seedless.proof.receipt import read_receipt
 from seedless.proof.signature import SignatureError, check_signature
+from seedless.proof.source import digest_source
 
 
 def verify(
@@ -93,6 +95,10 @@ def unpack(bundle: Path, folder: Path) -> Path:
     for name in EXTRA:
         if (run / name).exists():
             (run / name).rename(folder / name)
+    source = folder / "source" / "seedless"
+    claimed = read_receipt(run)["predicate"]["source"]["digest"]
+    if source.exists() and digest_source(source) != claimed:
+        raise RunError(f"the source in {bundle} is not the source its receipt names: changed")
     return run
 
 

@@ -12,11 +12,11 @@ PACKAGE = Path(__file__).resolve().parent.parent
 KINDS = (".py", ".toml", ".html")
 
 
-def list_source() -> dict[str, Path]:
+def list_source(package: Path = PACKAGE) -> dict[str, Path]:
     """Return every file of the package that belongs to it, by its POSIX path inside it, sorted."""
     found = {
-        path.relative_to(PACKAGE).as_posix(): path
-        for path in PACKAGE.rglob("*")
+        path.relative_to(package).as_posix(): path
+        for path in package.rglob("*")
         if path.suffix in KINDS and "__pycache__" not in path.parts
     }
     return dict(sorted(found.items()))
@@ -24,12 +24,13 @@ def list_source() -> dict[str, Path]:
 
 @lru_cache(maxsize=1)
 def describe_source() -> dict[str, str]:
-    """Return name, version and digest: SHA-256 over each path, a NUL, and the file's SHA-256."""
+    """Return name, version and digest of the package that runs."""
+    return {"name": "seedless", "version": __version__, "digest": digest_source(PACKAGE)}
+
+
+def digest_source(package: Path) -> str:
+    """Return the SHA-256 over each path in sorted order, a NUL, and the file's own SHA-256."""
     hasher = hashlib.sha256()
-    for name, path in list_source().items():
+    for name, path in list_source(package).items():
         hasher.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
-    return {
-        "name": "seedless",
-        "version": __version__,
-        "digest": f"sha256:{hasher.hexdigest()}",
-    }
+    return f"sha256:{hasher.hexdigest()}"

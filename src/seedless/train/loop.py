@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seedless.core.errors import TrainError
+from seedless.core.errors import ConfigError, TrainError
 from seedless.core.registry import choose
 from seedless.numerics.generators import GeneratorGuard
 from seedless.train.control import flip_bit, read_target
@@ -193,8 +193,12 @@ def join_single(batches: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64]
 def check_settings(problem: Problem) -> None:
     """Refuse settings of the loop's own that name nothing."""
     choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
-    if problem.config.control.flip_bit is not None:
-        read_target(problem.model, problem.config.control.flip_bit)
+    control = problem.config.control
+    if control.flip_bit is not None:
+        read_target(problem.model, control.flip_bit)
+        steps = len(join_single(problem.order.schedule(0).batches)) * problem.config.train.epochs
+        if control.at_step >= steps:
+            raise ConfigError(f"control.at_step is {control.at_step}; the run has {steps} steps")
 
 
 def sabotage(problem: Problem, step: int) -> None:

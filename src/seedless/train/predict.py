@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from seedless.core.config import Config
 from seedless.train.loss import Loss
@@ -25,7 +25,13 @@ def predict(model: nn.Module, split: Split, loss: Loss, config: Config) -> NDArr
     device = split.labels.device
     try:
         with cast_as(config.execution.precision, device):
-            logits = [model(part.to(device, torch.float32)) for part in parts]
+            logits = [model(as_input(part, device)) for part in parts]
     finally:
         model.train(was_training)
     return loss.probabilities(torch.cat(logits).cpu()).numpy()
+
+
+def as_input(samples: Tensor, device: torch.device) -> Tensor:
+    """Return samples as the model receives them: on the device, float32 or whole numbers."""
+    there = samples.to(device)
+    return there.float() if there.is_floating_point() else there

@@ -11,6 +11,7 @@ from torch import Tensor
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import draws
 from seedless.train.precision import cast_as
+from seedless.train.predict import as_input
 from seedless.train.problem import Problem
 
 Phase = Callable[[str], AbstractContextManager[None]]
@@ -66,7 +67,7 @@ class Step:
         split, precision = problem.train, problem.config.execution.precision
         with self.phase("forward"):
             if samples is None:
-                samples = split.samples[rows].float()
+                samples = as_input(split.samples[rows], rows.device)
             keys, labels = problem.keys[rows], split.labels[rows]
             if augment.padding or augment.flip:
                 samples = crop_and_flip(
