@@ -109,7 +109,7 @@ def train(
             for observer in observers:
                 observer.step(moment)
             if stop():
-                return _halt(moment, observers)
+                return _halt(moment, observers, guard)
             if until == moment.position and batch + 1 < len(batches):
                 return Outcome(moment)
 
@@ -122,10 +122,18 @@ def train(
     return Outcome(moment)
 
 
-def _halt(moment: Moment, observers: Sequence[Observer]) -> Outcome:
+def _halt(moment: Moment, observers: Sequence[Observer], guard: GeneratorGuard) -> Outcome:
+    moment = replace(moment, moved=_watch(moment, guard, f"by step {moment.position.step}"))
     for observer in observers:
         observer.stop(moment)
     return Outcome(moment, stopped=True)
+
+
+def _watch(moment: Moment, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
+    """Return all generators that moved so far, or refuse to go on, as the run was told."""
+    if moment.problem.config.train.guard == "refuse":
+        guard.check(where)
+    return tuple(sorted({*moment.moved, *guard.moved()}))
 
 
 def finish_epoch(
@@ -139,9 +147,7 @@ def finish_epoch(
     for batch, part in enumerate(parts):
         position = Position(epoch - 1, batch + 1, steps - len(batches) + batch + 1)
         check_losses(problem, part, batches[batch], position)
-    moved = guard.moved()
-    if config.guard == "refuse":
-        guard.check(f"by the end of epoch {epoch}")
+    moved = _watch(moment, guard, f"by the end of epoch {epoch}")
     if problem.order.needs_losses:
         by_row = np.zeros(len(problem.train), dtype=np.float64)
         by_row[np.concatenate(batches)] = losses.double().numpy()
@@ -155,7 +161,7 @@ def finish_epoch(
         loss=math.fsum(losses.double().tolist()) / len(losses),
         score=score,
         best=select(problem, moment.best, epoch, score),
-        moved=tuple(sorted({*moment.moved, *moved})),
+        moved=moved,
     )
 
 
