@@ -149,7 +149,7 @@ def make_usual(problem: Problem, samples: Tensor, *, deterministic: bool = False
     def step(rows: Tensor) -> Tensor:
         optimizer.zero_grad()
         loss = problem.loss(model, samples[rows], labels[rows]).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         optimizer.step()
         return loss
 

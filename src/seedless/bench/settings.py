@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from seedless.numerics.environment import settle
+from seedless.numerics.environment import fill_fresh_memory, settle
 
 Settle = Callable[[], None]
 
@@ -52,7 +52,7 @@ def _set_defaults() -> None:
     matmul: Any = torch.backends.cuda.matmul
     matmul.allow_bf16_reduced_precision_reduction = True
     matmul.allow_fp16_reduced_precision_reduction = True
-    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+    fill_fresh_memory(True)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def settle(*, threads: int | None = None, tf32: bool = False) -> None:
     torch.set_deterministic_debug_mode("error")
     # Filling fresh memory costs a kernel an allocation, and nothing here reads it before writing:
     # tests/train/test_memory.py runs with several fillings and finds the same bits.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    fill_fresh_memory(False)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     # The old switch first, then the new ones: torch keeps both, and refuses to say anything of the
@@ -89,10 +89,19 @@ def settle(*, threads: int | None = None, tf32: bool = False) -> None:
     torch.set_flush_denormal(False)
 
 
+def fill_fresh_memory(wanted: bool) -> None:
+    """Have deterministic mode fill memory that no one has written to yet, or not."""
+    import torch
+
+    # A property of the module object, which its stubs do not list.
+    torch.utils.deterministic.fill_uninitialized_memory = wanted  # type: ignore[attr-defined]
+
+
 def _precision_switches() -> dict[str, Any]:
     """Every place where torch keeps a float32 precision, by name; those of CUDA first."""
     from torch import backends
 
+    # The stubs do not list what these modules make at import.
     return {
         "cuda matmul": backends.cuda.matmul,
         "cudnn": backends.cudnn,
@@ -147,8 +156,8 @@ def _capture_cpu() -> dict[str, Any]:
         "model": _cpu_model(),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "cores": usable_cores(),
-        "mkl": torch.backends.mkl.is_available(),  # type: ignore[no-untyped-call]
-        "onednn": torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
+        "mkl": torch.backends.mkl.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
+        "onednn": torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
         "blas": _blas(torch.__config__.show()),
     }
 
@@ -168,7 +177,7 @@ def _capture_devices() -> list[dict[str, Any]]:
                 "multiprocessors": properties.multi_processor_count,
                 "memory_bytes": properties.total_memory,
                 "cuda": torch.version.cuda,
-                "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+                "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]  # untyped in torch
             }
         )
     return devices

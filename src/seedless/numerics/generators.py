@@ -43,7 +43,7 @@ def _capture() -> dict[str, Any]:
         "numpy's np.random": (words, numpy_state["state"]["pos"], numpy_state["has_gauss"]),
         "torch's CPU generator": torch.get_rng_state().numpy().tobytes(),
     }
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # untyped in torch
         for index, state in enumerate(torch.cuda.get_rng_state_all()):
             states[f"torch's CUDA generator {index}"] = state.numpy().tobytes()
     return states

@@ -19,7 +19,7 @@ from seedless.core.errors import NumericsError
 
 def call(function: type[Function], *arguments: Any) -> Tensor:
     """Apply an autograd Function of one output, which torch leaves untyped."""
-    return cast(Tensor, function.apply(*arguments))  # type: ignore[no-untyped-call]
+    return cast(Tensor, function.apply(*arguments))  # type: ignore[no-untyped-call]  # untyped in torch
 
 
 def check_sequence(op: str, x: Tensor) -> None:

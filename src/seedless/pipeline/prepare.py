@@ -128,6 +128,7 @@ def assemble(
     model.to(device)
     arrange_weights(model)
     if known.X.ndim == 4 and device.type == "cuda":
+        # torch takes it alone; its stubs know it only beside a device or a dtype.
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     storage = config.execution.storage
     problem = Problem(

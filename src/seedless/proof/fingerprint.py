@@ -52,7 +52,7 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
     """
 
     def __init__(self, model: nn.Module, names: Mapping[str, Tensor] | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
         self._modules = {id(module): path for path, module in model.named_modules()}
         self._owners = {
             id(parameter): path
@@ -91,11 +91,11 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
-        super().__enter__()  # type: ignore[no-untyped-call]
+        super().__enter__()  # type: ignore[no-untyped-call]  # untyped in torch
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # untyped in torch
         for hook in self._hooks:
             hook.remove()
 
@@ -158,7 +158,7 @@ class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             if (key := _storage_key(tensor)) not in entered:
                 # A weak reference keeps the address from being given to another storage.
                 storage = tensor.untyped_storage()
-                self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+                self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
                 self._raw.discard(key)
         if signature.uninitialized:
             self._raw.update(map(_storage_key, find_tensors([*changed, *fresh])))

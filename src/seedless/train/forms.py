@@ -63,7 +63,7 @@ class GraphStep(Step):
         samples = None if samples is None else samples.clone()
         state = collect_state(self.problem.model, self.problem.optimizer)
         before = {name: tensor.clone() for name, tensor in state.items()}
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # untyped in torch
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP):

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from seedless.core.config import LossConfig
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
+from seedless.models.layers import Classifier
 
 SPARE_PENALTY = 0.01
 
@@ -35,10 +36,10 @@ class Loss:
     def __call__(self, model: nn.Module, samples: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each sample: (B, ...), (B, K) -> (B,)."""
         penalty: Tensor | None = None
-        if self.spare_penalty:
-            features = model.features(samples)  # type: ignore[operator]
-            logits = model.head(features)  # type: ignore[operator]
-            spare = features[:, -model.spare :].float()  # type: ignore[operator]
+        if self.spare_penalty and isinstance(model, Classifier):
+            features = model.features(samples)
+            logits = model.head(features)
+            spare = features[:, -model.spare :].float()
             penalty = self.spare_penalty * spare.square().mean(dim=1)
         else:
             logits = model(samples)
@@ -74,7 +75,7 @@ def make_loss(
     else:
         weights = torch.from_numpy(weighting(labels).astype(np.float32)).to(device)
         per_sample = partial(binary_cross_entropy, weights=weights)
-    spare = int(getattr(model, "spare", 0))
+    spare = model.spare if isinstance(model, Classifier) else 0
     if config.spare_penalty and not spare:
         raise ConfigError(
             "loss.spare_penalty holds features beyond the classes small, and this model has none; "

@@ -6,7 +6,7 @@ form, so that how a step is launched never changes its bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 from seedless.numerics.exact import cosines
 
-OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
@@ -44,7 +44,7 @@ def make_optimizer(
     if not trained:
         raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")
     rate = torch.tensor(config.rate, dtype=torch.float32, device=device)
-    optimizer = make(trained, lr=rate, **options)  # type: ignore[call-arg]
+    optimizer = make(trained, lr=rate, **options)
     fill_state(optimizer)
     return optimizer
 

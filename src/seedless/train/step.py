@@ -53,7 +53,7 @@ class Step:
             held = None if samples is None else samples[place * size :][: len(part)]
             losses = self.forward(held, part, epoch)
             with self.phase("backward"):
-                (losses.sum() / len(rows)).backward()  # type: ignore[no-untyped-call]
+                torch.autograd.backward(losses.sum() / len(rows))
             seen.append(losses.detach())
         with self.phase("optimizer"):
             if train.clip_norm is not None:
