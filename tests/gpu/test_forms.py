@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
@@ -90,7 +91,9 @@ def test_nothing_waits_for_the_device_within_an_epoch():
     rows = torch.arange(32, device="cuda")
     step(rows, 0)
     torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():  # torch warns that this is a prototype
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode("error")
     try:
         for epoch in range(3):
             step(rows, epoch)
@@ -136,5 +139,5 @@ def test_compiled_runs_repeat_across_processes_and_caches(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         weights.append(json.loads(done.stdout)["weights"]["digest"])
-    assert len(set(weights)) == 1
+    assert weights == 3 * weights[:1], "cold, warm, another cold cache"
     assert train_here(mode="graph") != weights[0]  # another arithmetic, and so named

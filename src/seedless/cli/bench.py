@@ -17,20 +17,25 @@ if TYPE_CHECKING:
     from seedless.bench.compare import Comparison, Row
     from seedless.bench.together import Together
 
-BATCH, STEPS, ROUNDS = 128, 20, 5
+# What a comparison takes by default: (batch, steps, rounds).
+ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
+
+
+def _explain(what: str, place: int) -> str:
+    return f"{what}; by default {ON_GPU[place]} on a GPU and {ON_CPU[place]} on a CPU."
 
 
 def bench(
     model: Annotated[str, typer.Option("--model", help="A model's name.")] = "conformer",
     batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help=f"Samples a step; by default {BATCH}.")
+        int | None, typer.Option("--batch", min=1, help=_explain("Samples a step", 0))
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help=f"Steps a turn; by default {STEPS}.")
+        int | None, typer.Option("--steps", min=1, help=_explain("Steps a turn", 1))
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", min=1, help=f"Turns of each rival; by default {ROUNDS}."),
+        typer.Option("--rounds", min=1, help=_explain("Turns of each rival", 2)),
     ] = None,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")] = "auto",
     only: Annotated[
@@ -66,12 +71,15 @@ def bench(
             _print_together(together)
         raise typer.Exit(0 if together.same else 1)
 
+    import torch
+
     from seedless.bench.compare import compare, make_config
 
+    usual = ON_GPU if device != "cpu" and torch.cuda.is_available() else ON_CPU
     found = compare(
-        make_config(model, batch or BATCH, device, settings or []),
-        steps=steps or STEPS,
-        rounds=rounds or ROUNDS,
+        make_config(model, batch or usual[0], device, settings or []),
+        steps=steps or usual[1],
+        rounds=rounds or usual[2],
         only=only or [],
         say=say,
     )

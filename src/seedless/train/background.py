@@ -26,9 +26,9 @@ class Background(Observer):
             observer.begin(moment)
 
     def epoch(self, moment: Moment) -> None:
-        """Fetch the state, and leave the rest to the thread."""
+        """Copy the state where it is, and leave the rest to the thread."""
         self.wait()
-        _ = moment.state
+        _ = moment.snapshot
         self._last = self._thread.submit(self._tell, moment)
 
     def stop(self, moment: Moment) -> None:

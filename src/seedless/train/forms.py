@@ -123,12 +123,18 @@ def compile_regions(model: nn.Module) -> list[tuple[nn.Module, Callable[..., Any
 
 
 def settle_compiler() -> None:
-    """Keep the compiler from choosing kernels by how fast they happen to be."""
+    """Keep the compiler from choosing kernels by how fast they happen to be.
+
+    Its deterministic mode fixes the shape of reductions, and still times several shapes of a
+    pointwise kernel. Those differ in bits too: how many elements a thread has decides which
+    products and sums become one rounding.
+    """
     import torch._dynamo.config
     import torch._inductor.config
 
     inductor: Any = torch._inductor.config
     inductor.deterministic = True
+    inductor.triton.autotune_pointwise = False
     inductor.max_autotune = False
     inductor.coordinate_descent_tuning = False
     # One for each shape a block has, in a full batch and in an epoch's last.

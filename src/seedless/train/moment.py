@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seedless.train.problem import Problem
-from seedless.train.state import collect_state, fetch_state
+from seedless.train.state import Snapshot, collect_state
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,15 @@ class Moment:
     moved: tuple[str, ...] = ()
 
     @cached_property
+    def snapshot(self) -> Snapshot:
+        """The whole state as it is when this is first asked for; on a GPU, nothing waits."""
+        problem = self.problem
+        return Snapshot(collect_state(problem.model, problem.optimizer, problem.order))
+
+    @cached_property
     def state(self) -> dict[str, Tensor]:
         """The whole state on the CPU, fetched once for all observers; good until the next step."""
-        problem = self.problem
-        return fetch_state(collect_state(problem.model, problem.optimizer, problem.order))
+        return self.snapshot.fetch()
 
 
 @dataclass(frozen=True, eq=False)

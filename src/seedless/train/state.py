@@ -66,26 +66,46 @@ def restore_state(
         order.restore(losses)
 
 
-def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors on the CPU: those of a GPU as copies, which travel in one piece a dtype.
+class Snapshot:
+    """The tensors of a state as they are now: those of a GPU are copied there, without waiting.
 
-    Those that are there already are not copied, and change with the next step.
+    Those on the CPU are not copied, and change with the next step.
     """
-    copies: dict[str, Tensor] = {}
-    away: dict[torch.dtype, list[str]] = {}
-    for name, tensor in state.items():
-        if tensor.device.type == "cpu":
-            copies[name] = tensor
-        else:
-            away.setdefault(tensor.dtype, []).append(name)
-    for names in away.values():
-        there = torch.cat([state[name].reshape(-1) for name in names])
-        flat = torch.empty(there.shape, dtype=there.dtype, pin_memory=True)  # several times as fast
-        flat.copy_(there)
-        pieces = torch.split(flat, [state[name].numel() for name in names])
-        for name, piece in zip(names, pieces, strict=True):
-            copies[name] = piece.view(state[name].shape)
-    return {name: copies[name] for name in state}
+
+    def __init__(self, state: Mapping[str, Tensor]) -> None:
+        self._shapes = {name: tensor.shape for name, tensor in state.items()}
+        self._here = {name: tensor for name, tensor in state.items() if tensor.device.type == "cpu"}
+        away: dict[torch.dtype, list[str]] = {}
+        for name, tensor in state.items():
+            if name not in self._here:
+                away.setdefault(tensor.dtype, []).append(name)
+        # One piece a dtype travels much faster than one a tensor.
+        self._away = [
+            (names, torch.cat([state[name].reshape(-1) for name in names]))
+            for names in away.values()
+        ]
+        self._copied = torch.cuda.current_stream().record_event() if self._away else None
+
+    def fetch(self) -> dict[str, Tensor]:
+        """Return all on the CPU; this waits for the copy, not for what was launched after it."""
+        found = dict(self._here)
+        if self._copied is not None:
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # untyped in torch
+            side.wait_event(self._copied)
+            with torch.cuda.stream(side):
+                for names, there in self._away:
+                    flat = torch.empty(there.shape, dtype=there.dtype, pin_memory=True)
+                    flat.copy_(there, non_blocking=True)
+                    pieces = torch.split(flat, [self._shapes[name].numel() for name in names])
+                    for name, piece in zip(names, pieces, strict=True):
+                        found[name] = piece.view(self._shapes[name])
+            side.synchronize()
+        return {name: found[name] for name in self._shapes}
+
+
+def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors on the CPU: those of a GPU as copies, those that are there as they are."""
+    return Snapshot(state).fetch()
 
 
 def name_tensors(model: nn.Module) -> dict[str, Tensor]:
