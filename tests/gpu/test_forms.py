@@ -124,7 +124,7 @@ def test_deterministic_mode_changes_no_bit():
 
 
 def test_compiled_runs_repeat_across_processes_and_caches(tmp_path):
-    config = parse_config(make_config(mode="compiled"))
+    config = parse_config(make_config(name="baseline", mode="compiled"))
     file = tmp_path / "run.toml"
     file.write_text(config.to_toml())
     weights = []
@@ -140,4 +140,6 @@ def test_compiled_runs_repeat_across_processes_and_caches(tmp_path):
         assert done.returncode == 0, done.stderr
         weights.append(json.loads(done.stdout)["weights"]["digest"])
     assert weights == 3 * weights[:1], "cold, warm, another cold cache"
-    assert train_here(mode="graph") != weights[0]  # another arithmetic, and so named
+    assert (
+        train_here(name="baseline", mode="graph") != weights[0]
+    )  # another arithmetic, and so named

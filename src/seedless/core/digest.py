@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ from seedless.core.errors import DataError, SeedlessError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from torch import Tensor, nn
+
+# Bytes from which on a tensor is hashed in a thread of its own: hashing lets go of the interpreter.
+LARGE = 1 << 20
+THREADS = 4
 
 
 def digest(source: nn.Module | Mapping[str, Any]) -> str:
@@ -40,13 +45,20 @@ def digest(source: nn.Module | Mapping[str, Any]) -> str:
 
 def digest_each(tensors: Mapping[str, Any]) -> dict[str, str]:
     """Return the digest of each tensor by itself, under its name: 64 hex digits."""
-    found = {}
-    for name, tensor in tensors.items():
-        dtype, shape, data = _describe(name, tensor)
-        hasher = hashlib.sha256(_head(name, dtype, shape))
-        hasher.update(data)
-        found[name] = hasher.hexdigest()
-    return found
+    described = {name: _describe(name, tensor) for name, tensor in tensors.items()}
+    large = {name: one for name, one in described.items() if one[2].nbytes >= LARGE}
+    found = {name: _hash_one(name, *one) for name, one in described.items() if name not in large}
+    if large:
+        with ThreadPoolExecutor(max_workers=THREADS) as pool:
+            digests = pool.map(_hash_one, large, *zip(*large.values(), strict=True))
+            found |= zip(large, digests, strict=True)
+    return {name: found[name] for name in tensors}
+
+
+def _hash_one(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -> str:
+    hasher = hashlib.sha256(_head(name, dtype, shape))
+    hasher.update(data)
+    return hasher.hexdigest()
 
 
 @lru_cache(maxsize=1 << 14)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from seedless.train.moment import Moment, Observer
+
+# Seconds a thread may keep the interpreter. With Python's own 5 ms the loop, which asks for it
+# several times a step, could not launch steps as fast as a GPU makes them.
+SWITCH = 1e-4
 
 
 class Background(Observer):
@@ -44,5 +49,10 @@ class Background(Observer):
             last.result()
 
     def _tell(self, moment: Moment) -> None:
-        for observer in self.observers:
-            observer.epoch(moment)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(interval, SWITCH))
+        try:
+            for observer in self.observers:
+                observer.epoch(moment)
+        finally:
+            sys.setswitchinterval(interval)
