@@ -36,6 +36,9 @@ bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.training
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.data
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.simulated
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/seedless bench --out benchmarks/results/bench-cpu.json
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.pooling
+	$(BIN)/python -m benchmarks.speed
 
 # Rewrites the committed digests. A changed digest is a broken promise: say why in CHANGELOG.md.
 golden: $(VENV)/.installed

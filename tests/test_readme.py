@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 import seedless
+from benchmarks import speed
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -61,3 +62,7 @@ def test_the_printed_commands_run(run_python, tmp_path):
 def test_the_measured_figures_are_there():
     assert README.count("| seedless mixed, cold |") == 1
     assert "@" not in README.split("## What it costs")[1].split("## The tree")[0]
+
+
+def test_the_page_on_speed_is_what_the_results_say():
+    assert (ROOT / "docs" / "speed.md").read_text() == speed.make_page()

@@ -127,7 +127,10 @@ def _deliver(
     from seedless.numerics.environment import capture
 
     content = {
-        "command": shlex.join(["seedless", *sys.argv[1:]]),
+        # Where it was written concerns no one else.
+        "command": shlex.join(
+            ["seedless", *(Path(a).name if a == str(out) else a for a in sys.argv[1:])]
+        ),
         "environment": environment or capture(),
         "results": results,
     }

@@ -1,0 +1,214 @@
+"""Write docs/speed.md from the recorded results, so that no figure there is typed by hand:
+
+    python -m benchmarks.speed
+
+A result that is not recorded leaves its section out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import RESULTS
+
+PAGE = RESULTS.parent.parent / "docs" / "speed.md"
+
+Found = Mapping[str, Any]
+
+OPENING = """\
+# How fast it is
+
+Deterministic training has a name for being slow. Most of that is how convolutions are written:
+cuDNN falls back to slow algorithms when it may not add in any order. Here a 1-D convolution is a
+matrix product over windows, pooling has an explicit gradient, the optimizer is fused, and the whole
+step, from gathering the batch to the update, is one CUDA graph. Nothing is left that would have to
+be switched off.
+
+| `execution.mode` | what it is | bits |
+|---|---|---|
+| `eager` | one kernel after another | |
+| `graph` (the default on a GPU) | the same kernels, launched as one CUDA graph | eager's |
+| `compiled` | kernels fused by torch.compile, in one CUDA graph | its own, said in the receipt |
+
+`execution.precision` is `fp32` (the default), `tf32` or `bf16`; each repeats bit for bit and none
+shares its bits with another. A compiled run repeats across processes and compile caches because no
+kernel is chosen by timing: torch's own deterministic mode still times the shapes of pointwise
+kernels, which change the rounding, so that is off too (`seedless.train.forms.settle_compiler`).
+
+`seedless bench` measures the step of any of the four models against the step most people write
+(torch's own layers and default settings, autotuned, TF32 where torch has it on; and with TF32 off:
+the faster counts) and against the same in deterministic mode. Rivals take turns in one process.
+"""
+
+
+def read_results(name: str) -> Found | None:
+    """Return a recorded result with its command and environment, or None."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def describe(found: Found) -> str:
+    """Return the machine and the command in one line."""
+    environment = found["environment"]
+    devices = environment["devices"]
+    place = devices[0]["name"] if devices else environment["cpu"]["model"]
+    threads = environment["threads"]["intraop"]
+    torch = environment["packages"]["torch"]
+    return f"{place}, {threads} threads, torch {torch}; `{found['command']}`"
+
+
+def tell_bench(found: Found) -> str:
+    """Return the table of rivals."""
+    results = found["results"]
+    lines = [
+        f"## One step of the {results['model']}, batches of {results['batch']}, on "
+        f"{'a GPU' if results['device'] == 'cuda' else 'a CPU'}",
+        "",
+        "| | ms a step | samples a second | times plain | times plain deterministic | repeats |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
+    for row in results["rows"]:
+        if row["error"]:
+            lines.append(f"| {row['name']} | does not run: {row['error']} | | | | |")
+            continue
+        lines.append(
+            f"| {row['name']} | {row['ms_per_step']:.2f} | {row['samples_per_second']:,.0f} | "
+            f"{row['to_plain']:.2f} | {row['to_deterministic']:.2f} | "
+            f"{'yes' if row['repeats'] else 'no'} |"
+        )
+    lines += [
+        "",
+        f"Medians of {results['rounds']} rounds of {results['steps']} steps. {describe(found)}.",
+    ]
+    return "\n".join(lines)
+
+
+def tell_profile(found: Found) -> str:
+    """Return what bounds a step."""
+    results = found["results"]
+    step, floor, work = results["step"], results["floor_ms"], results["work"]
+    kinds = sorted(step["kinds"].items(), key=lambda item: -item[1]["microseconds"])
+    lines = [
+        "## What bounds it",
+        "",
+        f"A compiled step of {step['ms_per_step']:.2f} ms launches {step['kernels']:,.0f} kernels, "
+        f"which are busy for {step['kernel_microseconds'] / 1e3:.2f} ms. Its products need "
+        f"{work['operations'] / 1e9:.0f} GFLOP, {floor['arithmetic']:.2f} ms at the rate this "
+        "device reaches on large matrices; the tensors it keeps for the backward "
+        f"({work['kept_bytes'] / 2**30:.2f} GiB, in eager form) and the weights need "
+        f"{floor['memory']:.2f} ms at the rate of a large copy. The rest is size: a kernel takes "
+        f"{step['kernel_microseconds'] / step['kernels']:.1f} µs on average, too short to fill the "
+        "card. Fewer, larger kernels would help; faster arithmetic would not.",
+        "",
+        "| kernels | a step | ms |",
+        "|---|--:|--:|",
+        *(
+            f"| {name} | {kind['kernels']:.0f} | {kind['microseconds'] / 1e3:.2f} |"
+            for name, kind in kinds
+        ),
+        "",
+        f"{describe(found)}.",
+    ]
+    return "\n".join(lines)
+
+
+def tell_training(found: Found) -> str:
+    """Return what proof costs."""
+    results = found["results"]["gpu"]
+    return (
+        "## What the trail costs\n\n"
+        "Trail, log and checkpoints are written by a thread while the device computes. They add "
+        f"{results['share_of_85_epochs']:.2%} to the published run of 85 epochs, and "
+        f"{results['share']:.2%} to one of {results['epochs']}, whose last hash and checkpoint "
+        f"are waited for all the same. {describe(found)}."
+    )
+
+
+def tell_full(found: Found) -> str:
+    """Return the whole run, twice."""
+    results = found["results"]
+    seconds = " and ".join(f"{value:.0f} s" for value in results["epochs_seconds"])
+    processes = " and ".join(f"{value:.0f} s" for value in results["process_seconds"])
+    same = "equal" if results["states_equal"] else "NOT EQUAL"
+    return (
+        "## A whole run\n\n"
+        f"The conformer on {results['records']['train']:,} simulated training records of 12 x "
+        f"1000, {results['config']['train']['epochs']} epochs ({results['steps']:,} steps), "
+        f"compiled, {results['config']['execution']['precision']}, validated every "
+        f"{results['config']['train']['evaluate_every']} epochs, in two processes that share no "
+        f"compile cache: {seconds} of training, {processes} from start to receipt. All "
+        f"{results['states_compared']} states are {same}; weights "
+        f"`{results['digests'][0][:23]}` and `{results['digests'][1][:23]}`. {describe(found)}."
+    )
+
+
+def tell_images(found: Found) -> str:
+    """Return the image run beside the plain loop."""
+    results = found["results"]
+    ours, plain = results["ours"], results["plain_seconds"]
+    same = "equal" if ours["states_equal"] else "NOT EQUAL"
+    return (
+        "## Images\n\n"
+        f"ResNet-18 on BreastMNIST, {ours['config']['train']['epochs']} epochs "
+        f"({ours['steps']:,} steps) of the published protocol: "
+        f"{min(ours['epochs_seconds']):.1f} s, augmentation, validation, trail and checkpoints "
+        f"included; the plain loop, without any of these, takes {min(plain.values()):.1f} s. "
+        f"That is {results['times_as_fast']:.2f} times as fast. Two processes: all "
+        f"{ours['states_compared']} states {same}. {describe(found)}."
+    )
+
+
+def tell_together(found: Found) -> str:
+    """Return runs at once."""
+    results = found["results"]
+    same = "each has the bits it has alone" if results["same"] else "THE BITS DIFFER"
+    return (
+        "## Runs at once\n\n"
+        f"{results['runs']} runs on one device: {same}. One after the other they train "
+        f"{results['alone_samples_per_second']:,.0f} samples a second, at once "
+        f"{results['together_samples_per_second']:,.0f} ({results['gain']:.2f} times as many), "
+        f"the start of the processes included. {describe(found)}."
+    )
+
+
+def tell_pooling(found: Found) -> str:
+    """Return the share of pooling."""
+    results = found["results"]
+    return (
+        "## Pooling with an explicit gradient\n\n"
+        f"The {results['pools']} adaptive averages of the conformer, forward and backward, take "
+        f"{results['share']:.2%} of a step ({results['pools_ms']:.2f} of "
+        f"{results['step_ms']:.1f} ms, batches of {results['batch']}). {describe(found)}."
+    )
+
+
+SECTIONS: tuple[tuple[str, Callable[[Found], str]], ...] = (
+    ("bench-gpu", tell_bench),
+    ("profile-tf32", tell_profile),
+    ("gpu-full", tell_full),
+    ("gpu-images", tell_images),
+    ("gpu-together", tell_together),
+    ("training-gpu", tell_training),
+    ("bench-cpu", tell_bench),
+    ("pooling-cuda", tell_pooling),
+    ("pooling-cpu", tell_pooling),
+)
+
+
+def make_page() -> str:
+    """Return the page."""
+    told = [tell(found) for name, tell in SECTIONS if (found := read_results(name)) is not None]
+    return "\n\n".join([OPENING.rstrip(), *told]) + "\n"
+
+
+def main() -> None:
+    """Write the page and print where."""
+    PAGE.write_text(make_page(), encoding="utf-8")
+    print(PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE)
+
+
+if __name__ == "__main__":
+    main()
