@@ -10,7 +10,20 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import bench, bundle, data, demo, diff, env, init, order, sign, train, verify
+from seedless.cli import (
+    bench,
+    bundle,
+    data,
+    demo,
+    diff,
+    env,
+    init,
+    order,
+    sign,
+    study,
+    train,
+    verify,
+)
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -24,6 +37,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
+app.add_typer(study.app, name="study")
 app.command("env")(env.show)
 app.command("demo")(demo.demo)
 app.command("train")(train.train)

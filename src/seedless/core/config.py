@@ -33,7 +33,8 @@ class DataConfig(Section):
 
     `path` is the folder or file of a dataset that is not computed; `name` may itself be an .npz.
     `normalize`: global, lead, pixels or none; by default global for signals, pixels for images.
-    `verify` hashes every sample of a cached copy before trusting it.
+    `verify` hashes every sample of a cached copy before trusting it. `test_fold` and `val_fold`
+    choose other folds than the tenth and the ninth of a set that has ten; the rest train.
     """
 
     name: str = "simulated"
@@ -50,6 +51,8 @@ class DataConfig(Section):
     channels: Count | None = None
     classes: Count | None = None
     normalize: str | None = None
+    test_fold: Annotated[int, Field(ge=1, le=10)] | None = None
+    val_fold: Annotated[int, Field(ge=1, le=10)] | None = None
     cache: bool = True
     verify: bool = False
 

@@ -41,3 +41,7 @@ class TrainError(SeedlessError):
 
 class RunError(SeedlessError):
     """A run folder that is missing, in the way, damaged, or not what its receipt says."""
+
+
+class StudyError(SeedlessError):
+    """A study that cannot be run or read: unequal arms, a missing run, a store in the way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,27 @@ READERS: dict[str, Reader] = {
 
 def load(config: DataConfig) -> Dataset:
     """Return the dataset a configuration names, from the cache where there is one."""
+    data = _read(config)
+    if config.test_fold is None and config.val_fold is None:
+        return data
+    return choose_folds(data, config.test_fold or 10, config.val_fold or 9)
+
+
+def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
+    """Return the dataset with two of its ten folds held out, and the others to train on."""
+    folds = sorted(fold for split in data.protocol.values() for fold in split)
+    if folds != list(range(1, 11)):
+        raise DataError(
+            f"{data.name} has no ten folds to choose from; leave data.test_fold and data.val_fold "
+            "out"
+        )
+    if test == val:
+        raise DataError(f"data.test_fold and data.val_fold are both {test}: choose two folds")
+    rest = tuple(fold for fold in folds if fold not in (test, val))
+    return replace(data, protocol={"train": rest, "val": (val,), "test": (test,)})
+
+
+def _read(config: DataConfig) -> Dataset:
     name, path = config.name, config.path
     if name.endswith(".npz"):
         if path is not None:

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
 from seedless.report.runview import RunView, find_difference, same_bits
+from seedless.report.scores import show_scores
 from seedless.report.sections import (
     FEW,
     data_uri,
@@ -112,7 +113,9 @@ def render_page(
         tensors=first.trail[-1].tensors,
         curves=list_curves(runs, controls),
         classes=list_classes(first),
+        rated=(first.metrics.get("test") or {}).get("thresholds_from"),
         few=FEW,
+        **show_scores(runs),
         scores=[
             (part, first.metrics[part]) for part in ("validation", "test") if part in first.metrics
         ],

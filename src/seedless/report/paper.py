@@ -26,6 +26,8 @@ _TITLE = 10.0
 
 _PAPER, _FINE, _BOLD, _TRACE, _INK = "#fffdfb", "#f7dcd8", "#eab4ad", "#1b1b1f", "#44444a"
 
+_TINT = (1.0, 0.66, 0.1)
+
 # The usual printout: four columns of three leads, 2.5 s each, above one lead for the whole strip.
 _COLUMNS = (("I", "II", "III"), ("aVR", "aVL", "aVF"), ("V1", "V2", "V3"), ("V4", "V5", "V6"))
 
@@ -36,12 +38,14 @@ def draw_ecg(
     fs: float,
     title: str = "",
     millivolts: bool = True,
+    emphasis: NDArray[np.float32] | None = None,
 ) -> Figure:
     """Draw (leads, time) as a figure.
 
     Twelve leads take the usual layout of 3 x 4 with a rhythm strip of lead II; any other set takes
     a row a lead. With ``millivolts=False`` the unit is the record's own: the scale is then chosen
-    so that the trace fits, and the paper says which.
+    so that the trace fits, and the paper says which. ``emphasis`` (time,) from 0 to 1 marks the
+    moments a prediction rests on: every row has the same time above the same place.
     """
     from matplotlib.figure import Figure
 
@@ -53,6 +57,8 @@ def draw_ecg(
     figure = Figure(figsize=(width / _INCH, height / _INCH), dpi=150, facecolor=_PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     _draw_grid(axes, width, height)
+    if emphasis is not None:
+        _draw_emphasis(axes, emphasis, seconds, height)
     scale = MM_PER_MILLIVOLT if millivolts else _fit_scale(signal)
     if millivolts:
         for row in range(rows):
@@ -124,6 +130,27 @@ def _draw_pulse(axes: Axes, baseline: float) -> None:
     x = _MARGIN + np.array([0.0, 1.5, 1.5, 6.5, 6.5, 8.0])
     y = baseline + MM_PER_MILLIVOLT * np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
     axes.plot(x, y, color=_TRACE, linewidth=0.8)
+
+
+def _draw_emphasis(
+    axes: Axes, emphasis: NDArray[np.float32], seconds: float, height: float
+) -> None:
+    """Tint the paper where the map is high."""
+    colour = np.zeros((1, len(emphasis), 4))
+    colour[..., :3] = _TINT
+    colour[..., 3] = 0.55 * np.clip(emphasis, 0, 1)
+    left = _MARGIN + _PULSE
+    right = left + seconds * MM_PER_SECOND
+    bottom, top = _MARGIN, height - _MARGIN - _TITLE / 2
+    axes.imshow(
+        colour,
+        extent=(left, right, bottom, top),
+        aspect="auto",
+        interpolation="nearest",
+        zorder=0.9,
+    )
+    axes.set_xlim(0, right + _MARGIN)
+    axes.set_ylim(0, height)
 
 
 def _draw_grid(axes: Axes, width: float, height: float) -> None:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from seedless.core.digest import digest_value
 from seedless.core.errors import RunError
+from seedless.evaluate.predictions import FILE as PREDICTIONS
+from seedless.evaluate.predictions import Predictions, read_predictions
 
 T = TypeVar("T")
 
@@ -55,6 +57,7 @@ class RunView:
     log: tuple[LogLine, ...]
     trail: tuple[TrailEntry, ...]
     metrics: Mapping[str, Any]
+    predictions: Predictions | None = None
 
     @property
     def predicate(self) -> Mapping[str, Any]:
@@ -103,7 +106,9 @@ def read_run(folder: Path, label: str) -> RunView:
     metrics = _read_object(folder / "metrics.json")
     if metrics is None:
         metrics = _mapping(_mapping(receipt.get("predicate")).get("metrics"))
-    return RunView(label, receipt, _read_text(folder / "config.toml") or "", log, trail, metrics)
+    config = _read_text(folder / "config.toml") or ""
+    said = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
+    return RunView(label, receipt, config, log, trail, metrics, said)
 
 
 def find_difference(a: RunView, b: RunView) -> int | None:

@@ -10,7 +10,9 @@ from typing import Any
 from seedless.core.errors import SeedlessError
 from seedless.report.curves import Series, draw_curves, draw_fingerprint
 from seedless.report.runview import RunView, TrailEntry, bare_hex, find_difference, same_bits
+from seedless.report.settings import flatten
 
+RATES = ("sensitivity", "specificity", "precision", "f1")
 FEW = 10  # with fewer positives than this, one record moves a class's AUC too far to lean on it
 
 
@@ -20,7 +22,7 @@ def show_run(run: RunView, first: RunView) -> dict[str, Any]:
     return {
         "label": run.label,
         "hashes": hashes,
-        "fingerprint": _mark_safe(draw_fingerprint(hashes[0][1])) if hashes else "",
+        "fingerprint": mark_safe(draw_fingerprint(hashes[0][1])) if hashes else "",
         "same": None if run is first else same_bits(first, run),
     }
 
@@ -114,7 +116,7 @@ def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tu
             draw_curves(metric, score, selected.get("epoch")),
         ),
     ]
-    return [(name, note, _mark_safe(drawing)) for name, note, drawing in drawings if drawing]
+    return [(name, note, mark_safe(drawing)) for name, note, drawing in drawings if drawing]
 
 
 def _value(score: float | None) -> float:
@@ -133,39 +135,41 @@ def list_classes(run: RunView) -> list[dict[str, Any]]:
             "name": name,
             "positives": score.get("positives"),
             "auc": score.get("auc"),
-            "bar": f"{100 * (score.get('auc') or 0.0):.1f}%",
+            "place": f"{100 * (score.get('auc') or 0.0):.1f}%",
+            "interval": score.get("auc_interval"),
+            "reach": _reach(score.get("auc_interval")),
+            "rates": [_percent(score.get(rate)) for rate in RATES],
             "few": (score.get("positives") or 0) < FEW,
         }
         for name, score in sorted(classes.items(), key=lambda c: order.get(c[0], len(order)))
     ]
 
 
+def _reach(interval: Sequence[float] | None) -> tuple[str, str] | None:
+    """Return where an interval begins on a bar from 0 to 1, and how wide it is."""
+    if not interval:
+        return None
+    low, high = interval
+    return f"{100 * low:.1f}%", f"{100 * (high - low):.1f}%"
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{100 * rate:.0f} %"
+
+
 def group_values(values: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return nested values by table, (dotted key, text) each; single values come first."""
     single = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
     tables = [("", single), *((k, v) for k, v in values.items() if isinstance(v, Mapping))]
-    groups = [(name, _flatten(table)) for name, table in tables]
+    groups = [(name, flatten(table)) for name, table in tables]
     return [(name, rows) for name, rows in groups if rows]
-
-
-def _flatten(value: Any, key: str = "") -> list[tuple[str, str]]:
-    """Return (dotted key, text) for each leaf that is set."""
-    if value is None:
-        return []
-    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        value = {str(place): item for place, item in enumerate(value)}
-    if isinstance(value, Mapping):
-        return [row for k, v in value.items() for row in _flatten(v, f"{key}.{k}" if key else k)]
-    if isinstance(value, list):
-        return [(key, ", ".join(str(item) for item in value) or "none")]
-    return [(key, str(value).lower() if isinstance(value, bool) else str(value))]
 
 
 def list_changes(
     runs: Sequence[RunView], part: str
 ) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """Return what differs from the first run, a run: (label, [(key, first's value, its value)])."""
-    tables = [dict(_flatten(getattr(run, part))) for run in runs]
+    tables = [dict(flatten(getattr(run, part))) for run in runs]
     changes = []
     for run, table in zip(runs[1:], tables[1:], strict=True):
         keys = sorted({*tables[0], *table})
@@ -185,7 +189,7 @@ def data_uri(picture: str) -> str:
     return f"data:image/png;base64,{picture}"
 
 
-def _mark_safe(drawing: str) -> Any:
+def mark_safe(drawing: str) -> Any:
     """Let a drawing of our own through the escaping; what it quotes is escaped already."""
     from markupsafe import Markup
 

@@ -1,0 +1,182 @@
+"""`seedless study list|run|table|report`: the published experiments."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seedless.cli.options import AsJson, print_json
+
+if TYPE_CHECKING:
+    from seedless.studies.conduct import Written
+    from seedless.studies.grid import Point
+    from seedless.studies.sizes import Setting
+    from seedless.studies.store import State
+
+app = typer.Typer(help="Run a published experiment, on one machine or many.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="A study's name: `seedless study list`.")]
+Scale = Annotated[str, typer.Option("--scale", help="smoke, small or paper.")]
+Data = Annotated[
+    str, typer.Option("--data", help="simulated, a dataset's name, or a file or folder.")
+]
+Place = Annotated[Path, typer.Option("--store", help="The folder all runs are kept in.")]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", min=1, help="Seeds an arm, instead of the scale's.")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")]
+STORE = Path("studies")
+
+
+@app.command("list")
+def list_studies(as_json: AsJson = False) -> None:
+    """List every study and what it asks."""
+    from seedless.studies.catalog import STUDIES, open_study
+
+    questions = {name: open_study(name).question for name in STUDIES}
+    if as_json:
+        print_json(questions)
+        return
+    for name, question in questions.items():
+        typer.echo(f"{name:<13} {question}")
+
+
+@app.command("plan")
+def plan(
+    name: Name,
+    scale: Scale = "smoke",
+    data: Data = "simulated",
+    seeds: Seeds = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Print the runs of a study; nothing is executed."""
+    from seedless.studies.conduct import plan_study
+
+    grid = plan_study(name, _set(scale, data, seeds, device))
+    if as_json:
+        points = [
+            {"key": p.key, "block": p.block, "arm": p.arm, "replicate": p.replicate}
+            for p in grid.points
+        ]
+        print_json({"study": name, "digest": grid.digest, "factor": grid.factor, "points": points})
+    else:
+        typer.echo(str(grid))
+
+
+@app.command("run")
+def run(
+    name: Name,
+    scale: Scale = "smoke",
+    data: Data = "simulated",
+    store: Place = STORE,
+    seeds: Seeds = None,
+    device: Device = "auto",
+    engine: Annotated[str, typer.Option("--engine", help="local or ray.")] = "local",
+    runs_per_device: Annotated[
+        int, typer.Option("--runs-per-device", min=1, help="Runs at once on a device.")
+    ] = 1,
+    again: Annotated[
+        bool, typer.Option("--again", help="Try runs again that failed before.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make every run of a study that is not in the store yet, then its table and its figure."""
+    from seedless.studies.conduct import run_study
+
+    progress = Progress(shown=not as_json)
+    try:
+        written = run_study(
+            name,
+            _set(scale, data, seeds, device),
+            store,
+            engine=engine,
+            runs_per_device=runs_per_device,
+            again=again,
+            watch=progress.show,
+        )
+    except KeyboardInterrupt:
+        typer.echo("\nstopped; the same command goes on where it was", err=True)
+        sys.exit(130)
+    finally:
+        progress.close()
+    _print(written, as_json)
+
+
+@app.command("table")
+def table(
+    name: Name,
+    scale: Scale = "smoke",
+    data: Data = "simulated",
+    store: Place = STORE,
+    seeds: Seeds = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Print the table of a study whose runs are there, and write it with its figure."""
+    from seedless.studies.conduct import write_study
+
+    _print(write_study(name, _set(scale, data, seeds, device), store), as_json)
+
+
+def _set(scale: str, data: str, seeds: int | None, device: str) -> Setting:
+    from seedless.studies.sizes import Setting
+
+    return Setting(scale=scale, data=data, seeds=seeds, device=device)
+
+
+def _print(written: Written, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "tables": [asdict(table) for table in written.tables],
+                "markdown": str(written.markdown),
+                "figure": str(written.figure),
+                "runs": written.counts,
+            }
+        )
+        return
+    for table in written.tables:
+        typer.echo(f"{table}\n")
+    typer.echo(f"table   {written.markdown}\nfigure  {written.figure}")
+
+
+class Progress:
+    """Runs by state: a line that renews itself on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self.shown = shown
+        self._began = time.monotonic()
+        self._last = ""
+        self._told = 0.0
+        self._live = sys.stderr.isatty()
+
+    def show(self, states: Sequence[tuple[Point, State]]) -> None:
+        """Say how far the runs are."""
+        if not self.shown:
+            return
+        counts = Counter(state for _, state in states)
+        now = [point.label for point, state in states if state == "begun"]
+        text = (
+            f"{counts['done']} of {len(states)} done, {counts['failed']} failed, "
+            f"{counts['begun']} at work{': ' + ', '.join(now[:2]) if now else ''}"
+        )
+        seconds = time.monotonic() - self._began
+        if self._live:
+            typer.echo(f"\r\x1b[K{seconds:5.0f} s  {text}"[:160], nl=False, err=True)
+        elif text != self._last and seconds - self._told >= 5:
+            self._told = seconds
+            typer.echo(f"{seconds:.0f} s  {text}", err=True)
+        self._last = text
+
+    def close(self) -> None:
+        """End the line."""
+        if self.shown and self._live and self._last:
+            typer.echo("", err=True)

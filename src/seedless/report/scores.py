@@ -1,0 +1,161 @@
+"""What the sections on scores show: curves of one run, and how several runs vary and disagree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seedless.evaluate.calibration import bin_reliability, calibration_error
+from seedless.evaluate.curves import draw_roc as find_roc
+from seedless.evaluate.ranking import area_under_curve
+from seedless.report.charts import (
+    choose_scale,
+    draw_axis,
+    draw_reliability,
+    draw_roc,
+    draw_strip,
+)
+from seedless.report.runview import RunView, bare_hex, same_bits
+from seedless.report.sections import FEW, mark_safe
+from seedless.report.settings import list_differing
+
+KEYS = 3  # settings that differ between runs, as columns; more are named below the table
+SEEDS = (("init", "seed"), ("order", "seed"))
+
+
+def show_scores(runs: Sequence[RunView]) -> dict[str, Any]:
+    """Return the values of the sections plots, compared, spread and churn."""
+    distinct = len(runs) > 1 and not all(same_bits(runs[0], run) for run in runs[1:])
+    plots, unplotted = show_plots(runs[0])
+    return {
+        "plots": plots,
+        "unplotted": unplotted,
+        "compared": show_compared(runs) if distinct else None,
+        "spread": show_spread(runs) if distinct else None,
+        "churn": show_churn(runs) if len(runs) > 1 else None,
+    }
+
+
+def show_plots(run: RunView) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return ROC curve and reliability of each class on the test set, and classes without them."""
+    if run.predictions is None or "test" not in run.predictions.splits:
+        return [], []
+    test = run.predictions.splits["test"]
+    plots, missing = [], []
+    for k, name in enumerate(run.predictions.classes):
+        scores, truth = test.probabilities[:, k], test.labels[:, k]
+        curve, auc = find_roc(scores, truth), area_under_curve(scores, truth)
+        error = calibration_error(scores, truth)
+        if curve is None or auc is None or error is None:
+            missing.append(name)
+            continue
+        points = list(zip(curve.x.tolist(), curve.y.tolist(), strict=True))
+        plots.append(
+            {
+                "name": name,
+                "positives": int(truth.sum()),
+                "auc": auc,
+                "ece": error,
+                "roc": mark_safe(draw_roc(name, points, auc)),
+                "reliability": mark_safe(
+                    draw_reliability(name, bin_reliability(scores, truth), error)
+                ),
+            }
+        )
+    return plots, missing
+
+
+def needs_no_seed(run: RunView) -> bool:
+    """Say whether a run's settings name no seed."""
+    return all((run.settings.get(section) or {}).get(key) is None for section, key in SEEDS)
+
+
+def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
+    """Return a row a run: what is set otherwise, its weights, the epoch kept, its score."""
+    keys, tables = list_differing([run.settings for run in runs])
+    rows, seen = [], dict[str, str]()
+    for run, table in zip(runs, tables, strict=True):
+        digest = bare_hex((run.predicate.get("weights") or {}).get("digest"))
+        selected = run.metrics.get("selected") or {}
+        rows.append(
+            {
+                "label": run.label,
+                "values": [table.get(key, "not set") for key in keys[:KEYS]],
+                "digest": digest,
+                "twin": seen.get(digest),
+                "epoch": selected.get("epoch"),
+                "auc": (run.metrics.get("test") or {}).get("macro_auc"),
+                "converged": run.metrics.get("converged", True),
+                "starred": needs_no_seed(run),
+            }
+        )
+        seen.setdefault(digest, run.label)
+    return {"keys": keys[:KEYS], "hidden": keys[KEYS:], "rows": rows}
+
+
+def show_spread(runs: Sequence[RunView]) -> dict[str, Any] | None:
+    """Return for macro AUC and each class: every run's score, mean, SD, range and a drawing."""
+    tests: list[Mapping[str, Any]] = [run.metrics.get("test") or {} for run in runs]
+    if not all(tests):
+        return None
+    stars = [needs_no_seed(run) for run in runs]
+    if all(stars):  # then a star would tell nothing apart
+        stars = [False] * len(runs)
+    first = tests[0]["classes"]
+    order = (runs[0].predicate.get("data") or {}).get("classes") or list(first)
+    lines: list[tuple[str, int | None, list[float | None]]] = [
+        ("macro AUC", None, [test.get("macro_auc") for test in tests])
+    ]
+    for name in order:
+        values = [(test["classes"].get(name) or {}).get("auc") for test in tests]
+        lines.append((name, (first.get(name) or {}).get("positives"), values))
+    drawn = [line for line in lines if any(value is not None for value in line[2])]
+    every = [value for _, _, values in drawn for value in values if value is not None]
+    if not every:
+        return None
+    scale = choose_scale(every)
+    rows = [_spread_row(*line, stars, scale) for line in drawn]
+    seeded = len(runs) - sum(stars)
+    told = f"{seeded} runs with {'other seeds or settings' if seeded > 1 else 'one setting'}"
+    starred = f", and {sum(stars)} that need{'s' if sum(stars) == 1 else ''} no seed" * any(stars)
+    return {
+        "rows": rows,
+        "axis": mark_safe(draw_axis(scale)),
+        "stars": any(stars),
+        "undefined": [
+            name
+            for name, _, values in lines
+            if (name, values) and not any(value is not None for value in values)
+        ],
+        "sentence": f"{told}{starred}: the same records, scored by each.",
+    }
+
+
+def _spread_row(
+    name: str,
+    positives: int | None,
+    values: Sequence[float | None],
+    stars: Sequence[bool],
+    scale: Any,
+) -> dict[str, Any]:
+    plain = [v for v, star in zip(values, stars, strict=True) if v is not None and not star]
+    starred = [v for v, star in zip(values, stars, strict=True) if v is not None and star]
+    mean = math.fsum(plain) / len(plain) if plain else None
+    deviation = None
+    if mean is not None and len(plain) > 1:
+        deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in plain) / (len(plain) - 1))
+    return {
+        "name": name,
+        "positives": positives,
+        "few": positives is not None and positives < FEW,
+        "mean": "" if mean is None else f"{mean:.3f}",
+        "sd": "" if deviation is None else f"{deviation:.4f}",
+        "range": f"{100 * (max(plain) - min(plain)):.1f}" if len(plain) > 1 else "",
+        "strip": mark_safe(draw_strip(name, plain, starred, scale)),
+    }
+
+
+def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
+    """Return who gets another answer from another run; None where predictions are missing."""
+    return None

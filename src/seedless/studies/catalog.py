@@ -1,0 +1,27 @@
+"""The studies by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from seedless.core.registry import choose
+from seedless.studies.study import Study
+
+# One file each, imported when it is asked for.
+STUDIES = (
+    "main",
+    "ablation",
+    "basis",
+    "golden",
+    "order",
+    "cv",
+    "perclass",
+    "convergence",
+)
+
+
+def open_study(name: str) -> Study:
+    """Return a study by its name."""
+    choose("study", name, dict.fromkeys(STUDIES))
+    study: Study = import_module(f"seedless.studies.{name}").STUDY
+    return study

@@ -1,0 +1,84 @@
+"""What the runs of a grid came to: scores by arm and replicate, with failures never left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seedless.studies.grid import Grid, Point
+from seedless.studies.sizes import Setting
+from seedless.studies.store import Outcome, Store
+
+
+@dataclass(frozen=True)
+class Results:
+    """Outcomes of every point of a grid, in the grid's order, and what the study was run on."""
+
+    grid: Grid
+    outcomes: tuple[Outcome, ...]
+    setting: Setting
+
+    def of(self, arm: str, block: str | None = None) -> tuple[Outcome, ...]:
+        """Return the outcomes of an arm."""
+        return tuple(
+            one
+            for one in self.outcomes
+            if one.point.arm == arm and block in (None, one.point.block)
+        )
+
+    def scores(
+        self, arm: str, block: str | None = None, *, of: str | None = None, converged: bool = False
+    ) -> dict[str, float]:
+        """Return the test scores of an arm by replicate: macro AUC, or the AUC of a class ``of``.
+
+        Failed runs have none, nor have classes without positives. ``converged`` leaves out runs
+        that ended at chance: count them with `count`.
+        """
+        found = {}
+        for one in self.of(arm, block):
+            if one.metrics is None or (converged and not one.converged):
+                continue
+            score = read_score(one.metrics, of)
+            if score is not None:
+                found[one.point.replicate] = score
+        return found
+
+    def count(self, arm: str, block: str | None = None) -> tuple[int, int, int]:
+        """Return how many runs an arm has, how many failed, and how many ended at chance."""
+        outcomes = self.of(arm, block)
+        failed = sum(not one.ok for one in outcomes)
+        return len(outcomes), failed, sum(one.ok and not one.converged for one in outcomes)
+
+    def classes(self, block: str | None = None) -> dict[str, int]:
+        """Return the classes of a block's test set with their number of positives."""
+        for one in self.outcomes:
+            if block not in (None, one.point.block):
+                continue
+            if one.metrics is not None and "test" in one.metrics:
+                parts = one.metrics["test"]["classes"]
+                return {name: int(part["positives"]) for name, part in parts.items()}
+        return {}
+
+
+def read_score(metrics: Mapping[str, object], of: str | None = None) -> float | None:
+    """Return a run's macro AUC on its test set, or the AUC of one class there."""
+    test = metrics.get("test")
+    if not isinstance(test, Mapping):
+        return None
+    score = test.get("macro_auc") if of is None else test["classes"].get(of, {}).get("auc")
+    return None if score is None else float(score)
+
+
+def read_results(grid: Grid, store: Store, setting: Setting) -> Results:
+    """Return the outcomes of a grid; a run that was never made is an error."""
+    return Results(grid, tuple(store.read(point) for point in grid.points), setting)
+
+
+def vary_in(points: tuple[Point, ...]) -> str:
+    """Say which seeds vary within an arm."""
+    seeds = {
+        "initialization": {point.config.init.seed for point in points},
+        "order": {point.config.order.seed for point in points},
+    }
+    varying = [name for name, found in seeds.items() if len(found) > 1]
+    return " and ".join(varying) or "nothing"

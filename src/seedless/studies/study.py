@@ -1,0 +1,163 @@
+"""What a study is: a question, a grid of runs, a table and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seedless.core.errors import StatsError
+from seedless.stats.compare import Row, compare_samples
+from seedless.stats.multiple import holm
+from seedless.studies.grid import Grid, Point
+from seedless.studies.results import Results, vary_in
+from seedless.studies.sizes import Setting
+from seedless.studies.table import Published, Table, format_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FEW = 10  # positives below which a class's AUC rests on single records
+
+
+@dataclass(frozen=True)
+class Study:
+    """A published experiment.
+
+    Attributes:
+        question: what it asks, in a sentence.
+        make: returns the runs at a scale on some data.
+        tabulate: returns the tables, from what the runs came to.
+        draw: returns the figure.
+    """
+
+    name: str
+    question: str
+    make: Callable[[Setting], Grid]
+    tabulate: Callable[[Results], Sequence[Table]]
+    draw: Callable[[Results], Figure]
+
+
+def seed_points(
+    arm: str,
+    count: int,
+    build: Callable[[int], Any],
+    block: str = "",
+) -> list[Point]:
+    """Return ``count`` replicates of an arm, "seed 0" and so on."""
+    return [Point(arm, f"seed {seed}", build(seed), block) for seed in range(count)]
+
+
+def tabulate_arms(
+    title: str,
+    results: Results,
+    published: Mapping[tuple[str, str], Published] | None = None,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Return a row an arm: how many runs, their mean and SD, the published value, the difference.
+
+    Runs that failed or ended at chance are counted beside the mean, which holds all finished ones.
+    """
+    rows, values = [], []
+    for block in results.grid.blocks:
+        for arm in dict.fromkeys(p.arm for p in results.grid.points if p.block == block):
+            scores = list(results.scores(arm, block).values())
+            runs, failed, chance = results.count(arm, block)
+            known = (published or {}).get((block, arm))
+            mean = sum(scores) / len(scores) if scores else None
+            inside = None if known is None or mean is None else known.holds(mean)
+            rows.append(
+                (
+                    " / ".join(part for part in (block, arm) if part),
+                    str(runs),
+                    str(failed),
+                    str(chance),
+                    vary_in(results.grid.of(arm, block)),
+                    format_mean(scores),
+                    "" if known is None else str(known),
+                    "" if known is None or mean is None else f"{mean - known.mean:+.4f}",
+                    "" if inside is None else ("yes" if inside else "no"),
+                )
+            )
+            values.append(
+                {
+                    "block": block,
+                    "arm": arm,
+                    "runs": runs,
+                    "failed": failed,
+                    "at_chance": chance,
+                    "scores": results.scores(arm, block),
+                    "mean": mean,
+                    "published": None if known is None else known.mean,
+                }
+            )
+    columns = ("", "runs", "failed", "at chance", "seeds vary in", "macro AUC, test")
+    more = ("published", "difference", "in its 95 % interval")
+    return Table(title, (*columns, *more), tuple(rows), tuple(notes), tuple(values))
+
+
+def compare_arms(
+    title: str,
+    results: Results,
+    pairs: Sequence[tuple[str, str, str]],
+    *,
+    margin: float | None = None,
+    of: str | None = None,
+) -> Table:
+    """Return a row a pair (block, arm, other arm): Welch, paired, d with its interval, power.
+
+    Runs at chance stay in: what is left out of a comparison is a choice for `seedless compare`.
+    Holm's correction is over the rows of this table.
+    """
+    found: list[tuple[str, str, str, Row | None, str]] = []
+    for block, one, other in pairs:
+        a, b = results.scores(one, block, of=of), results.scores(other, block, of=of)
+        if not a and not b:
+            continue
+        both = [name for name in a if name in b]
+        matched = ([a[n] for n in both], [b[n] for n in both]) if len(both) > 1 else None
+        try:
+            result = compare_samples(
+                list(a.values()),
+                list(b.values()),
+                names=(one, other),
+                pairs=matched,
+                margin=margin,
+            )
+        except StatsError as error:
+            found.append((block, one, other, None, str(error)))
+        else:
+            found.append((block, one, other, result, ""))
+    p_values = {
+        f"{block}/{one}/{other}": row.welch.p
+        for block, one, other, row, _ in found
+        if row is not None and row.welch is not None
+    }
+    adjusted = dict(holm(p_values).adjusted) if p_values else {}
+    rows = []
+    for block, one, other, row, refusal in found:
+        name = f"{block}: {one} - {other}" if block else f"{one} - {other}"
+        if row is None or row.welch is None or row.effect is None:
+            why = refusal or "; ".join(row.undefined if row is not None else ())
+            blank = [""] * (5 if margin is None else 6)
+            rows.append((name, f"not tested: {why}", *blank))
+            continue
+        rows.append(
+            (
+                name,
+                f"{row.a.n}, {row.b.n}",
+                f"{row.a.mean - row.b.mean:+.4f}",
+                f"{row.welch.p:.3g}",
+                f"{adjusted[f'{block}/{one}/{other}']:.3g}",
+                "" if row.paired is None else f"{row.paired.p:.3g}",
+                f"{row.effect.d:+.2f}",
+                *([] if row.equivalence is None else [f"{row.equivalence.p:.3g}"]),
+            )
+        )
+    last = () if margin is None else (f"TOST p, ± {margin:g}",)
+    columns = ("", "n", "difference", "Welch p", "Holm", "paired p", "d", *last)
+    values = tuple(
+        {"block": block, "arms": [one, other], "row": None if row is None else row.as_values()}
+        for block, one, other, row, _ in found
+    )
+    return Table(title, columns, tuple(rows), (), values)

@@ -1,0 +1,92 @@
+"""A table of a study: rows of text with the published value beside ours, and what to know of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published value with its SD over ``n`` runs, where they were given."""
+
+    mean: float
+    sd: float | None = None
+    n: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g}" if self.sd is None else f"{self.mean:.4g} ± {self.sd:.2g}"
+
+    def holds(self, value: float) -> bool | None:
+        """Say whether a value lies in the published mean's 95 % interval; None where none was.
+
+        The interval is t's, mean ± t(.975, n - 1) SD / sqrt(n).
+        """
+        if self.sd is None or self.n is None or self.n < 2:
+            return None
+        from scipy import stats
+
+        half = float(stats.t.ppf(0.975, self.n - 1)) * self.sd / math.sqrt(self.n)
+        return abs(value - self.mean) <= half
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, rows of cells, and notes that belong under them.
+
+    ``values`` are the numbers behind the cells, for those who compute on.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    values: tuple[dict[str, Any], ...] = ()
+
+    def to_markdown(self) -> str:
+        """Return it as Markdown."""
+        lines = [
+            f"## {self.title}",
+            "",
+            "| " + " | ".join(self.columns) + " |",
+            "|"
+            + "|".join("---" if place == 0 else "--:" for place in range(len(self.columns)))
+            + "|",
+            *("| " + " | ".join(row) + " |" for row in self.rows),
+        ]
+        if self.notes:
+            lines += ["", *(f"- {note}" for note in self.notes)]
+        return "\n".join(lines) + "\n"
+
+    def to_json(self) -> str:
+        """Return it as JSON, numbers included."""
+        return json.dumps(asdict(self), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    def __str__(self) -> str:
+        cells = [self.columns, *self.rows]
+        widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
+
+        def line(row: Sequence[str]) -> str:
+            first, *rest = (
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            return "  ".join([first, *rest]).rstrip()
+
+        rule = "  ".join("-" * width for width in widths)
+        parts = [self.title, "", line(self.columns), rule, *map(line, self.rows)]
+        return "\n".join([*parts, *(["", *self.notes] if self.notes else [])])
+
+
+def format_mean(values: Sequence[float]) -> str:
+    """Return mean ± sample SD (n), or the one value there is."""
+    if not values:
+        return "none"
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.4f}"
+    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return f"{mean:.4f} ± {spread:.4f}"
