@@ -41,3 +41,7 @@ class TrainError(SeedlessError):
 
 class RunError(SeedlessError):
     """A run folder that is missing, in the way, damaged, or not what its receipt says."""
+
+
+class StatsError(SeedlessError):
+    """Numbers that a statistic cannot be computed from, or runs that cannot be compared."""
