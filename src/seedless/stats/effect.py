@@ -19,10 +19,13 @@ Interval = tuple[float, float]
 class Effect(Answer):
     """Cohen's d, Hedges' g, and intervals: Wald's (normal and t), noncentral t, and Wald's of g.
 
+    ``pooled`` is the difference over the pooled SD instead, which weighs arms by their length and
+    equals d where they are equally long; there the noncentral interval is exact, too.
     ``noncentral_t`` is None where d is beyond what the distribution can be inverted for.
     """
 
     d: float
+    pooled: float
     g: float
     wald: Interval
     wald_t: Interval
@@ -45,11 +48,13 @@ def cohens_d(a: Values, b: Values, level: float = 0.95) -> Effect:
     n, m = one.n, two.n
     df = n + m - 2
     d = (one.mean - two.mean) / math.sqrt((one.variance + two.variance) / 2)
+    pooled = ((n - 1) * one.variance + (m - 1) * two.variance) / df
     g = d * (1 - 3 / (4 * df - 1))
     normal, student = float(-ndtri(tail)), float(-stdtrit(df, tail))
     wald = _spread(d, normal, n, m)
     return Effect(
         d=d,
+        pooled=(one.mean - two.mean) / math.sqrt(pooled),
         g=g,
         wald=wald,
         wald_t=_spread(d, student, n, m),
