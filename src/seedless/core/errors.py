@@ -45,3 +45,7 @@ class RunError(SeedlessError):
 
 class StudyError(SeedlessError):
     """A study that cannot be run or read: unequal arms, a missing run, a store in the way."""
+
+
+class StatsError(SeedlessError):
+    """Numbers that a statistic cannot be computed from, or runs that cannot be compared."""

@@ -1,0 +1,1 @@
+"""A paper's published results, computed again: ``python -m benchmarks.published``."""

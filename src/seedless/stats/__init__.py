@@ -1,0 +1,1 @@
+"""What results say: one question, one function, one row. numpy and scipy only."""

@@ -1,0 +1,127 @@
+"""Two arms in one row: means, spreads, Welch, Cohen's d, and on request pairs and equivalence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seedless.core.errors import StatsError
+from seedless.stats.answer import Answer, show
+from seedless.stats.difference import Difference, paired, welch
+from seedless.stats.effect import Effect, cohens_d
+from seedless.stats.equivalence import Equivalence, tost
+from seedless.stats.power import Power, RunsNeeded, find_power, find_runs_needed
+from seedless.stats.samples import Values, find_moments, read_sample
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One sample in numbers."""
+
+    name: str
+    n: int
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+    @property
+    def range(self) -> float:
+        """The highest less the lowest."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Answer):
+    """A comparison of two arms, first less second.
+
+    What cannot be computed is None, and ``undefined`` says why. ``power`` is that of a new
+    experiment of this size if the true effect were the d found; it is no second opinion on p.
+    """
+
+    a: Arm
+    b: Arm
+    welch: Difference | None
+    effect: Effect | None
+    paired: Difference | None
+    equivalence: Equivalence | None
+    power: Power | None
+    runs_needed: RunsNeeded | None
+    undefined: tuple[str, ...]
+
+
+def describe_arm(name: str, values: Values) -> Arm:
+    """Return a sample's number, mean, SD (ddof 1) and ends."""
+    array = read_sample(values, name)
+    found = find_moments(array)
+    return Arm(name, found.n, found.mean, found.sd, float(array.min()), float(array.max()))
+
+
+def compare_samples(
+    a: Values,
+    b: Values,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    pairs: tuple[Values, Values] | None = None,
+    margin: float | None = None,
+    degrees: str = "welch",
+    level: float = 0.95,
+) -> Row:
+    """Return the whole row.
+
+    Args:
+        a: the first arm's scores.
+        b: the second arm's.
+        names: what to call them.
+        pairs: the scores of runs matched one to one, where there are such.
+        margin: test equivalence within this difference.
+        degrees: of freedom for that test, "welch" or "published".
+        level: of the intervals.
+    """
+    first, second = read_sample(a, names[0]), read_sample(b, names[1])
+    one, two = describe_arm(names[0], first), describe_arm(names[1], second)
+    undefined = []
+    test = effect = equal = matched = power = needed = None
+    try:
+        test = welch(first, second, level)
+        effect = cohens_d(first, second, level)
+        power = find_power(effect.d, one.n, two.n)
+        needed = find_runs_needed(effect.d)
+    except StatsError as error:
+        if one.sd + two.sd > 0:
+            raise
+        undefined.append(str(error))
+    if margin is not None and test is not None:
+        equal = tost(first, second, margin, degrees=degrees)
+    if pairs is not None:
+        try:
+            matched = paired(*pairs, level)
+        except StatsError as error:
+            undefined.append(str(error))
+    return Row(
+        a=one,
+        b=two,
+        welch=test,
+        effect=effect,
+        paired=matched,
+        equivalence=equal,
+        power=power,
+        runs_needed=needed,
+        undefined=tuple(undefined),
+        n=(one.n, two.n),
+        assumption="independent runs that differ in the factor compared and in nothing else",
+        sentence=_say(one, two, test, effect, equal),
+    )
+
+
+def _say(
+    one: Arm, two: Arm, test: Difference | None, effect: Effect | None, equal: Equivalence | None
+) -> str:
+    means = f"{one.name} {show(one.mean)} (n = {one.n}), {two.name} {show(two.mean)} (n = {two.n})"
+    if test is None or effect is None:
+        return f"{means}: neither arm varies, so nothing can be tested."
+    found = "differ" if test.p < 1 - test.level else "are not shown to differ"
+    text = f"{means}: the means {found}, p = {show(test.p)}, d = {show(effect.d)}"
+    if equal is not None:
+        text += f"; {'' if equal.equivalent else 'not shown to be '}equivalent within "
+        text += f"{show(equal.margin)}, p = {show(equal.p)}"
+    return text + "."
