@@ -14,9 +14,9 @@ from torch import nn
 
 import seedless
 from seedless.core.digest import digest
-from seedless.evaluate.ranking import score_classes
+from seedless.evaluate.predictions import digest_predictions, parse_predictions
+from seedless.evaluate.scores import score_predictions
 from seedless.pipeline.folder import read_config
-from seedless.pipeline.score import digest_predictions
 from tests.forgery import (
     alter,
     forge,
@@ -279,6 +279,12 @@ def change_predictions(run, change):
     return arrays
 
 
+def score_again(run):
+    """Give a run the scores that its predictions have."""
+    found = score_predictions(parse_predictions((run / "predictions.npz").read_bytes()))
+    change_metrics(run, lambda metrics: metrics.update(found))
+
+
 def improve(arrays):
     """Predict every label of the test split."""
     arrays["test_probabilities"] = arrays["test_labels"] * 0.5 + 0.25
@@ -295,16 +301,9 @@ def test_better_predictions_with_their_scores_are_found(run, split):
         improve(arrays)
         arrays[f"{split}_probabilities"] = arrays[f"{split}_labels"] * 0.5 + 0.25
 
-    arrays = change_predictions(run, change)
-    statement = read_statement(run)
-    metrics = statement["predicate"]["metrics"]
-    for name in {split, "test"}:
-        metrics[name] = score_classes(
-            arrays[f"{name}_probabilities"], arrays[f"{name}_labels"], arrays["classes"].tolist()
-        )
-    assert metrics["test"]["macro_auc"] == 1.0
-    (run / "metrics.json").write_text(json.dumps(metrics, indent=2, sort_keys=True) + "\n")
-    seal(run, statement)
+    change_predictions(run, change)
+    score_again(run)
+    assert read_statement(run)["predicate"]["metrics"]["test"]["macro_auc"] == 1.0
     if split == "validation":
         assert "the validation score is not that of the selected epoch" in find_problems(run)
         return
@@ -319,21 +318,69 @@ QUIET = {
         test_probabilities=a["test_probabilities"] * 0.5
     ),
     "other names of the samples": lambda a: a.update(test_ids=a["test_ids"][::-1]),
-    "one more array": lambda a: a.update(note=np.array([1.0])),
 }
 
 
 @pytest.mark.parametrize("what", QUIET)
-def test_predictions_with_the_same_scores_are_found_by_executing(run, what):
+def test_quiet_changes_with_their_scores_are_found_by_executing(run, what):
     change_predictions(run, QUIET[what])
+    score_again(run)
     verdict = execute(run)
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("predictions: sha256:")
+    assert any(detail.startswith("predictions: sha256:") for detail in verdict.details)
 
 
-def test_other_classes_are_found(run):
-    change_predictions(run, lambda arrays: arrays.update(classes=np.array(["x", "y", "z"])))
-    assert "scores are not those of predictions.npz" in find_problems(run)
+def test_halved_probabilities_keep_their_order_and_not_their_calibration(run):
+    change_predictions(run, QUIET["probabilities in the same order"])
+    assert "the test scores are not those of predictions.npz" in find_problems(run)
+
+
+ODD = {
+    "predictions of other weights": (
+        lambda a: a.update(weights=np.array("sha256:" + 64 * "0")),
+        "predictions.npz holds predictions of other weights than the receipt's",
+    ),
+    "no weights": (lambda a: a.pop("weights"), "predictions.npz lacks 'weights'"),
+    "another task": (
+        lambda a: a.update(task=np.array("multi-label")),
+        "predictions.npz is about another task than the receipt",
+    ),
+    "other classes": (
+        lambda a: a.update(classes=np.array(["x", "y", "z"])),
+        "predictions.npz is about other classes than the receipt",
+    ),
+    "one more array": (lambda a: a.update(note=np.array([1.0])), "'note', which predictions"),
+    "a name twice": (
+        lambda a: a.update(test_ids=a["test_ids"][[0, *range(15)]]),
+        "occurs more than once",
+    ),
+    "no probability": (
+        lambda a: a.update(test_probabilities=a["test_probabilities"] * np.nan),
+        "expected probabilities from 0 to 1, found NaN",
+    ),
+    "features": (
+        lambda a: a.update(test_features=np.eye(16, dtype="f4")),
+        "the test scores are not those of predictions.npz",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_predictions_must_be_whole_and_of_these_weights(run, what):
+    change, complaint = ODD[what]
+    change_predictions(run, change)
+    assert complaint in find_problems(run)
+
+
+def test_predictions_of_other_weights_are_refused_with_their_scores_too(run):
+    """A forger who has another model's predictions must name its weights, or lie about them."""
+    change_predictions(run, ODD["predictions of other weights"][0])
+    score_again(run)
+    assert "predictions of other weights" in find_problems(run)
+    statement = read_statement(run)
+    claims = {**statement["predicate"]["weights"], "digest": "sha256:" + 64 * "0"}
+    seal(run, replace(statement, ("predicate", "weights"), claims))
+    assert "weights.safetensors does not hold the weights" in find_problems(run)
 
 
 def test_predictions_without_a_split_are_found(run):

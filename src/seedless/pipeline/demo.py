@@ -18,8 +18,8 @@ import numpy as np
 
 from seedless.core.errors import RunError
 from seedless.data.load import load
+from seedless.evaluate.predictions import read_predictions
 from seedless.pipeline.folder import read_config
-from seedless.pipeline.score import PREDICTIONS
 from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, write_page
 from seedless.report.paper import draw_ecg
@@ -165,9 +165,9 @@ def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
     data = load(config.data)
     if data.leads is None or data.fs is None:
         return []
-    with np.load(run / PREDICTIONS, allow_pickle=False) as file:
-        ids, labels = file["test_ids"], file["test_labels"]
-        probabilities, classes = file["test_probabilities"], file["classes"].tolist()
+    predictions = read_predictions(run)
+    classes, test = predictions.classes, predictions.splits["test"]
+    ids, labels, probabilities = test.ids, test.labels, test.probabilities
     rows = {name: row for row, name in enumerate(data.ids.tolist())}
     order = np.argsort(labels.sum(axis=0), kind="stable")
     rare = [k for k in order if labels[:, k].any()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -145,8 +146,18 @@ def _read(split: str, pair: Pair, width: int, task: str) -> Arrays:
     digests = digest_samples(samples)
     keys = [row.tobytes() + label.tobytes() for row, label in zip(digests, hot, strict=True)]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
-    ids = np.array([digests[row].tobytes().hex()[:16] for row in order])
+    ids = _name([digests[row].tobytes().hex()[:16] for row in order])
     return Arrays(samples[order], hot[order], ids, order)
+
+
+def _name(names: list[str]) -> NDArray[np.str_]:
+    """Number the names that occur more than once: equal samples are still several records."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return np.array(found)
 
 
 def _identify(arrays: Arrays) -> str:

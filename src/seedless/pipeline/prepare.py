@@ -74,6 +74,9 @@ def prepare(config: Config, data: Dataset | None = None) -> Prepared:
         "digest": data.digest,
         "records": {split: len(part) for split, part in parts.items()},
         "task": data.task,
+        "shape": list(data.X.shape[1:]),
+        "leads": None if data.leads is None else list(data.leads),
+        "fs": data.fs,
         "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
     }
     arrays = {split: Arrays(scale.apply(part.X), part.Y, part.ids) for split, part in parts.items()}

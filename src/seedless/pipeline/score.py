@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import save
+from torch import nn
 
-from seedless.core.digest import digest, digest_value, md5
+from seedless.core.config import Config
+from seedless.core.digest import digest, md5
 from seedless.core.errors import TrainError
 from seedless.core.files import write_atomic
-from seedless.evaluate.ranking import score_classes
+from seedless.evaluate.predictions import FILE as PREDICTIONS
+from seedless.evaluate.predictions import Predictions, Scored, serialize
+from seedless.evaluate.scores import score_predictions
 from seedless.pipeline.prepare import Prepared
 from seedless.proof.receipt import WEIGHTS
+from seedless.train.loss import Loss
 from seedless.train.moment import Best
-from seedless.train.predict import predict
+from seedless.train.predict import infer
+from seedless.train.problem import Split
 from seedless.train.state import name_tensors
 
 METRICS = "metrics.json"
-PREDICTIONS = "predictions.npz"
 
 
 def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
@@ -42,45 +44,46 @@ def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
     with torch.no_grad():
         for name, tensor in name_tensors(problem.model).items():
             tensor.copy_(best.weights[name])
-    arrays: dict[str, NDArray[Any]] = {"classes": np.array(classes)}
-    metrics: dict[str, Any] = {}
     splits = {"validation": problem.val, "test": prepared.test}
     if problem.val is None:
         splits["train"] = problem.train  # something must show whether the run learned
-    for name, split in splits.items():
-        if split is not None:
-            probabilities = predict(problem.model, split, problem.loss, problem.config)
-            labels = split.labels.cpu().numpy().astype(np.uint8)
-            metrics[name] = score_classes(probabilities, labels, classes)
-            arrays |= {
-                f"{name}_ids": split.ids,
-                f"{name}_probabilities": probabilities,
-                f"{name}_labels": labels,
-            }
+    predictions = Predictions(
+        classes=classes,
+        weights=digest(problem.model),
+        splits={
+            name: predict_split(problem.model, split, problem.loss, problem.config)
+            for name, split in splits.items()
+            if split is not None
+        },
+        task=prepared.facts["data"]["task"],
+    )
+    metrics: dict[str, Any] = dict(score_predictions(predictions))
     judged = metrics["train" if problem.val is None else "validation"]["macro_auc"]
     metrics["selected"] = {"epoch": best.epoch, "metric": "macro_auc", "score": best.score}
     metrics["converged"] = judged is not None and judged > problem.config.train.converged_above
     if run is not None:
         tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
         write_atomic(run / WEIGHTS, save(tensors, metadata={"format": "pt"}))
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        write_atomic(run / PREDICTIONS, buffer.getvalue())
+        write_atomic(run / PREDICTIONS, serialize(predictions))
         text = json.dumps(metrics, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
         write_atomic(run / METRICS, text.encode() + b"\n")
     return {
         "weights": {
-            "digest": digest(problem.model),
+            "digest": predictions.weights,
             "md5": md5(problem.model),
             "epoch": best.epoch,
         },
         "metrics": metrics,
-        "predictions": digest_predictions(arrays),
+        "predictions": predictions.digest,
     }
 
 
-def digest_predictions(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the digest of a prediction file's content: names as text, numbers as bytes."""
-    numbers = {name: array for name, array in arrays.items() if array.dtype.kind not in "US"}
-    texts = {name: array.tolist() for name, array in arrays.items() if name not in numbers}
-    return digest_value({"numbers": digest(numbers), "texts": digest_value(texts)})
+def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> Scored:
+    """Return what a model says of a split, with the features it says it from."""
+    outputs = infer(model, split, config, with_features=True)
+    return Scored(
+        ids=split.ids,
+        probabilities=loss.probabilities(outputs.logits).numpy(),
+        labels=split.labels.cpu().numpy().astype(np.uint8),
+        features=None if outputs.features is None else outputs.features.numpy(),
+    )

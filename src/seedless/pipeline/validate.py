@@ -5,18 +5,13 @@ Nothing is executed here but the scores: what a receipt claims is compared with 
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
@@ -25,11 +20,13 @@ from seedless.core.canonical import canonical_json
 from seedless.core.config import Config
 from seedless.core.digest import digest, digest_value
 from seedless.core.errors import RunError, SeedlessError
-from seedless.evaluate.ranking import score_classes
+from seedless.evaluate.predictions import FILE as PREDICTIONS
+from seedless.evaluate.predictions import parse_predictions
+from seedless.evaluate.scores import score_predictions
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
 from seedless.pipeline.run import PROMISE
-from seedless.pipeline.score import METRICS, PREDICTIONS, digest_predictions
+from seedless.pipeline.score import METRICS
 from seedless.proof.receipt import WEIGHTS, check_receipt, read_receipt
 from seedless.proof.trail import Entry, digest_tensors, read_trail
 from seedless.train.checkpoint import list_checkpoints, read_checkpoint
@@ -42,11 +39,8 @@ FACTS = ("settings", "source", "environment", "data", "initialization", "model")
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
 _START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
 
-# What numpy and json raise on a damaged file.
-_DAMAGE = (
-    *(OSError, ValueError, EOFError, LookupError, RuntimeError, MemoryError, OverflowError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+# What a damaged file raises.
+_DAMAGE = (OSError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,24 +155,27 @@ def _check_weights(opened: Opened) -> list[str]:
 def _check_scores(opened: Opened) -> list[str]:
     run, config, claims = opened.path, opened.config, opened.claims
     try:
-        with np.load(io.BytesIO((run / PREDICTIONS).read_bytes()), allow_pickle=False) as file:
-            arrays: dict[str, NDArray[Any]] = dict(file)
+        predictions = parse_predictions((run / PREDICTIONS).read_bytes(), PREDICTIONS)
         metrics = json.loads((run / METRICS).read_bytes())
+    except SeedlessError as error:
+        return [str(error)]
     except _DAMAGE as error:
         return [f"{PREDICTIONS} or {METRICS} cannot be read: {error}"]
     problems = []
     if not _same(metrics, claims["metrics"]):
         problems.append(f"{METRICS} is not what the receipt holds")
-    if digest_predictions(arrays) != claims["predictions"]:
+    if predictions.digest != claims["predictions"]:
         problems.append(f"{PREDICTIONS} does not hold the predictions whose digest the receipt has")
-    splits = sorted(name.removesuffix("_labels") for name in arrays if name.endswith("_labels"))
-    if splits != sorted(set(metrics) - {"selected", "converged"}):
+    if predictions.weights != claims["weights"]["digest"]:
+        problems.append(f"{PREDICTIONS} holds predictions of other weights than the receipt's")
+    if not _same([*predictions.classes], claims["data"]["classes"]):
+        problems.append(f"{PREDICTIONS} is about other classes than the receipt")
+    if predictions.task != claims["data"]["task"]:
+        problems.append(f"{PREDICTIONS} is about another task than the receipt")
+    if {*predictions.splits} != {*metrics} - {"selected", "converged"}:
         problems.append(f"{PREDICTIONS} and {METRICS} are not about the same splits")
         return problems
-    for split in splits:
-        scored = score_classes(
-            arrays[f"{split}_probabilities"], arrays[f"{split}_labels"], arrays["classes"].tolist()
-        )
+    for split, scored in score_predictions(predictions).items():
         if not _same(scored, metrics[split]):
             problems.append(f"the {split} scores are not those of {PREDICTIONS}")
     judged = metrics["validation" if "validation" in metrics else "train"]["macro_auc"]

@@ -1,0 +1,215 @@
+"""How sure a number is: intervals for shares, for areas under the ROC curve, and for differences.
+
+Ends are rounded to nine decimals: the digits beyond are those of a math library, not of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.errors import DataError
+
+LEVEL = 0.95
+DIGITS = 9
+_BLOCK = 1024  # components squared and added at a time: their sum stays within 64 bits
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From ``low`` to ``high``; ``method`` says how it was found."""
+
+    low: float
+    high: float
+    method: str
+
+    def as_list(self) -> list[float]:
+        """Return both ends, for JSON."""
+        return [self.low, self.high]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two areas on the same records: ``difference`` is the first less the second.
+
+    ``z`` and ``p`` (two-sided) are None where the variance of the difference is zero and the
+    difference is not: then nothing is known of how sure it is.
+    """
+
+    first: float
+    second: float
+    difference: float
+    interval: Interval | None
+    z: float | None
+    p: float | None
+
+
+def quantile(level: float) -> float:
+    """Return z with ``level`` of a normal distribution between -z and z."""
+    if not 0 < level < 1:
+        raise DataError(f"expected a level between 0 and 1, such as 0.95, got {level}")
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def wilson_interval(successes: int, trials: int, level: float = LEVEL) -> Interval | None:
+    """Return Wilson's score interval of a share (1927); None where nothing was tried."""
+    if trials == 0:
+        return None
+    z = quantile(level)
+    share = successes / trials
+    centre = share + z * z / (2 * trials)
+    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    low = 0.0 if successes == 0 else (centre - half) / scale
+    high = 1.0 if successes == trials else (centre + half) / scale
+    return _round(low, high, "wilson")
+
+
+def pair_interval(area: float, positives: int, negatives: int, level: float = LEVEL) -> Interval:
+    """Return Clopper and Pearson's interval of an area, from disjoint pairs alone.
+
+    min(P, N) pairs of a positive and a negative can be formed that share no record; each is won
+    with a chance of the area, independently. The interval treats the area as the share of these
+    pairs won. For areas of 0 and 1 it is exact, if wide: (alpha / 2)^(1 / pairs) to 1.
+    """
+    pairs = min(positives, negatives)
+    tail = (1 - level) / 2
+    won = area * pairs
+    if won >= pairs:
+        return _round(math.exp(math.log(tail) / pairs), 1.0, "pairs")
+    if won <= 0:
+        return _round(0.0, 1 - math.exp(math.log(tail) / pairs), "pairs")
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(won, pairs - won + 1, tail))
+    high = float(betaincinv(won + 1, pairs - won, 1 - tail))
+    return _round(low, high, "pairs")
+
+
+def delong_variance(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
+    """Return DeLong's variance of the area (1988); None with fewer than two of either kind.
+
+    S10 / P + S01 / N, with S10 the sample variance of each positive's share of negatives below it
+    and S01 that of each negative's share of positives above. All sums are of integers, so exact.
+    """
+    return _covary(scores, scores, truth)
+
+
+def delong_interval(
+    scores: NDArray[np.float64], truth: NDArray[np.uint8], level: float = LEVEL
+) -> Interval | None:
+    """Return an interval of the area: DeLong's variance on the logit scale.
+
+    logit(A) -+ z sd / (A (1 - A)), turned back: it stays within 0 and 1 and is not symmetric. Where
+    the variance is zero or unknown (an area of 0 or 1, all scores equal, one positive) it would
+    claim certainty or nothing; `pair_interval` takes its place. None without both kinds.
+    """
+    wins, positives, negatives = count_wins(scores, truth)
+    if positives == 0 or negatives == 0:
+        return None
+    area = wins / (2 * positives * negatives)
+    variance = delong_variance(scores, truth)
+    if not variance or not 0 < area < 1:
+        return pair_interval(area, positives, negatives, level)
+    centre = math.log(area / (1 - area))
+    half = quantile(level) * math.sqrt(variance) / (area * (1 - area))
+    return _round(_expit(centre - half), _expit(centre + half), "delong")
+
+
+def compare_areas(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    truth: NDArray[np.uint8],
+    level: float = LEVEL,
+) -> Comparison | None:
+    """Compare two scores of the same records by DeLong's test for correlated areas.
+
+    The interval of the difference is plain: difference -+ z sd, within -1 and 1. None without both
+    kinds.
+    """
+    wins, positives, negatives = count_wins(first, truth)
+    if positives == 0 or negatives == 0:
+        return None
+    pairs = 2 * positives * negatives
+    others = count_wins(second, truth)[0]
+    a, b, difference = wins / pairs, others / pairs, (wins - others) / pairs
+    parts = [_covary(x, y, truth) for x, y in ((first, first), (second, second), (first, second))]
+    if None in parts:
+        return Comparison(a, b, difference, None, None, None)
+    variance = parts[0] + parts[1] - 2 * parts[2]  # type: ignore[operator]  # None is ruled out
+    if variance <= 1e-15:  # what is left of it by rounding: the two rank every pair alike
+        certain = difference == 0
+        return Comparison(
+            a, b, difference, None, 0.0 if certain else None, 1.0 if certain else None
+        )
+    deviation = math.sqrt(variance)
+    half = quantile(level) * deviation
+    interval = _round(max(-1.0, difference - half), min(1.0, difference + half), "delong")
+    z = difference / deviation
+    return Comparison(a, b, difference, interval, z, math.erfc(abs(z) / math.sqrt(2)))
+
+
+def difference_interval(
+    first: float, around: Interval, second: float, around_second: Interval
+) -> Interval:
+    """Return an interval of ``first - second`` from the intervals of two independent numbers.
+
+    The method of variance estimates recovery (Zou and Donner, 2008); with Wilson's intervals it is
+    Newcombe's tenth method.
+    """
+    difference = first - second
+    below = math.hypot(first - around.low, around_second.high - second)
+    above = math.hypot(around.high - first, second - around_second.low)
+    return _round(difference - below, difference + above, "recovered")
+
+
+def count_wins(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> tuple[int, int, int]:
+    """Return twice the pairs in order (a tie is half a pair), positives, and negatives."""
+    wins, _ = _place(scores, truth)
+    positives = len(wins)
+    return int(wins.sum()), positives, len(truth) - positives
+
+
+def _place(
+    scores: NDArray[np.float64], truth: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return twice the negatives below each positive, and twice the positives above each negative.
+
+    A tie counts once.
+    """
+    above, below = scores[truth == 1], scores[truth == 0]
+    pos, neg = np.sort(above), np.sort(below)
+    wins = np.searchsorted(neg, above, "left") + np.searchsorted(neg, above, "right")
+    losses = np.searchsorted(pos, below, "left") + np.searchsorted(pos, below, "right")
+    return wins, 2 * len(pos) - losses
+
+
+def _covary(
+    first: NDArray[np.float64], second: NDArray[np.float64], truth: NDArray[np.uint8]
+) -> float | None:
+    """Return DeLong's covariance of the areas of two scores of the same records."""
+    one, other = _place(first, truth), _place(second, truth)
+    positives, negatives = len(one[0]), len(one[1])
+    if positives < 2 or negatives < 2:
+        return None
+    across = _sample_covariance(one[0], other[0]) / (2 * negatives) ** 2 / positives
+    return across + _sample_covariance(one[1], other[1]) / (2 * positives) ** 2 / negatives
+
+
+def _sample_covariance(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
+    n = len(a)
+    starts = range(0, n, _BLOCK)
+    products = sum(int((a[s : s + _BLOCK] * b[s : s + _BLOCK]).sum()) for s in starts)
+    return (n * products - int(a.sum()) * int(b.sum())) / (n * (n - 1))
+
+
+def _expit(value: float) -> float:
+    return 1 / (1 + math.exp(-value)) if value > -700 else 0.0
+
+
+def _round(low: float, high: float, method: str) -> Interval:
+    return Interval(round(low, DIGITS), round(high, DIGITS), method)

@@ -1,0 +1,227 @@
+"""What a model said of each record, bound to the weights that said it: `predictions.npz`.
+
+docs/receipt.md specifies the file. It is read without unpickling anything, and checked as a whole:
+whoever holds a `Predictions` need not look at shapes, types or NaN again.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.dataset import TASKS
+from seedless.core.digest import digest, digest_value
+from seedless.core.errors import DataError, RunError, SeedlessError
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import explain_missing, read_receipt
+
+FILE = "predictions.npz"
+HEAD = ("classes", "task", "weights")
+PARTS = ("ids", "probabilities", "labels", "features")
+
+# What numpy raises on a damaged file.
+_DAMAGE = (
+    *(OSError, ValueError, EOFError, LookupError, RuntimeError, MemoryError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The records of one split.
+
+    Attributes:
+        ids: (n,) names, no two alike.
+        probabilities: (n, K) float64 in [0, 1].
+        labels: (n, K) uint8 of 0 and 1.
+        features: (n, D) float32, what the model's head received; None where it declares no head.
+    """
+
+    ids: NDArray[np.str_]
+    probabilities: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    features: NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        _check_scored(self)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What one model said, by split.
+
+    Attributes:
+        classes: K names.
+        weights: "sha256:..." of the model that said it.
+        splits: "validation", "test", or "train" where there is nothing else.
+        task: "multi-label" or "multi-class".
+    """
+
+    classes: tuple[str, ...]
+    weights: str
+    splits: Mapping[str, Scored]
+    task: str = "multi-label"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the file, by name."""
+        found: dict[str, NDArray[Any]] = {
+            "classes": np.array(self.classes),
+            "task": np.array(self.task),
+            "weights": np.array(self.weights),
+        }
+        for name, scored in self.splits.items():
+            parts = {part: getattr(scored, part) for part in PARTS}
+            found |= {f"{name}_{part}": v for part, v in parts.items() if v is not None}
+        return found
+
+    @property
+    def digest(self) -> str:
+        """The digest of the content, which a receipt holds."""
+        return digest_predictions(self.arrays)
+
+
+def digest_predictions(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the digest of a prediction file's content: names as text, numbers as bytes."""
+    numbers = {name: array for name, array in arrays.items() if array.dtype.kind not in "US"}
+    texts = {name: array.tolist() for name, array in arrays.items() if name not in numbers}
+    return digest_value({"numbers": digest(numbers), "texts": digest_value(texts)})
+
+
+def serialize(predictions: Predictions) -> bytes:
+    """Return the bytes of the file: not compressed and without a time, so that they repeat."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **predictions.arrays)
+    return buffer.getvalue()
+
+
+def read_predictions(place: str | Path) -> Predictions:
+    """Read the predictions of a run folder, or a file of them.
+
+    Where a receipt lies beside them they must be those it holds, of the weights it holds.
+    """
+    path = Path(place)
+    file = path / FILE if path.is_dir() else path
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise RunError(explain_missing(path) if file != path else f"there is no {path}") from None
+    except OSError as error:
+        raise RunError(f"cannot read {file}: {error.strerror}") from None
+    predictions = parse_predictions(content, str(file))
+    if (file.parent / RECEIPT).exists():
+        _check_bond(predictions, file)
+    return predictions
+
+
+def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
+    """Return predictions from the bytes of a file; ``where`` is its name in messages."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays: dict[str, NDArray[Any]] = dict(file)
+    except _DAMAGE as error:
+        raise RunError(f"{where} cannot be read as predictions: {error}") from None
+    splits: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        split, _, part = name.rpartition("_")
+        if name not in HEAD and (not split or part not in PARTS):
+            raise RunError(f"{where} holds {name!r}, which predictions do not have: it was added")
+        if name not in HEAD:
+            splits.setdefault(split, {})[part] = array
+    for name in (*HEAD, *(f"{split}_{part}" for split in splits for part in PARTS[:3])):
+        if name not in arrays:
+            raise RunError(f"{where} lacks {name!r}: it is not a whole file of predictions")
+    head = {name: arrays[name] for name in HEAD}
+    for name, shape in (("classes", 1), ("task", 0), ("weights", 0)):
+        if head[name].dtype.kind != "U" or head[name].ndim != shape:
+            raise RunError(f"{where}: expected {name} as text, got {head[name].dtype}")
+    try:
+        return Predictions(
+            classes=tuple(head["classes"].tolist()),
+            weights=str(head["weights"]),
+            splits={name: Scored(**parts) for name, parts in splits.items()},
+            task=str(head["task"]),
+        )
+    except SeedlessError as error:
+        raise RunError(f"{where}: {error}") from None
+
+
+def _check_bond(predictions: Predictions, file: Path) -> None:
+    """Refuse predictions that the receipt beside them is not about."""
+    claims = read_receipt(file.parent)["predicate"]
+    try:
+        weights, content = claims["weights"]["digest"], claims["predictions"]
+    except (KeyError, TypeError):
+        raise RunError(f"{file.parent / RECEIPT} names no weights or no predictions") from None
+    if predictions.weights != weights:
+        raise RunError(
+            f"{file} holds predictions of other weights than its receipt's: expected "
+            f"{str(weights)[:23]}..., found {predictions.weights[:23]}..."
+        )
+    if predictions.digest != content:
+        raise RunError(f"{file} was changed: its receipt holds the digest of other predictions")
+
+
+def _check(predictions: Predictions) -> None:
+    classes, task = predictions.classes, predictions.task
+    if not classes or len(set(classes)) < len(classes):
+        raise DataError(f"expected names of classes, no two alike, got {list(classes)}")
+    if not re.fullmatch("sha256:[0-9a-f]{64}", predictions.weights):
+        raise DataError(f"expected the weights' digest, sha256:..., got {predictions.weights!r}")
+    if task not in TASKS:
+        raise DataError(f"expected a task of {', '.join(TASKS)}, got {task!r}")
+    if not predictions.splits:
+        raise DataError("expected the predictions of at least one split, got none")
+    for name, scored in predictions.splits.items():
+        if scored.labels.shape[1] != len(classes):
+            raise DataError(
+                f"{name}: {scored.labels.shape[1]} columns of labels for {len(classes)} classes"
+            )
+
+
+def _check_scored(scored: Scored) -> None:
+    ids, probabilities = scored.ids, scored.probabilities
+    labels, features = scored.labels, scored.features
+    if ids.dtype.kind != "U" or ids.ndim != 1 or len(ids) == 0:
+        raise DataError(f"expected ids as text (n,), got {ids.dtype} of shape {ids.shape}")
+    unique, counts = np.unique(ids, return_counts=True)
+    if len(unique) < len(ids):
+        raise DataError(f"the id {str(unique[counts.argmax()])!r} occurs more than once")
+    if probabilities.dtype != np.float64 or probabilities.ndim != 2:
+        raise DataError(
+            f"expected probabilities as float64 (n, K), got {probabilities.dtype} of shape "
+            f"{probabilities.shape}"
+        )
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():  # false for NaN too
+        raise DataError("expected probabilities from 0 to 1, found NaN or others")
+    if labels.dtype != np.uint8 or labels.max(initial=0) > 1:
+        raise DataError(f"expected labels of 0 and 1 as uint8, got {labels.dtype}")
+    if not len(ids) == len(probabilities) or labels.shape != probabilities.shape:
+        raise DataError(
+            f"expected as many ids, probabilities and labels, got shapes {ids.shape}, "
+            f"{probabilities.shape} and {labels.shape}"
+        )
+    if features is None:
+        return
+    if features.dtype != np.float32 or features.ndim != 2 or len(features) != len(ids):
+        raise DataError(
+            f"expected features as float32 ({len(ids)}, D), got {features.dtype} of shape "
+            f"{features.shape}"
+        )
+    if not np.isfinite(features).all():
+        raise DataError("expected finite features, found NaN or infinity")
