@@ -7,7 +7,7 @@ Nothing is drawn from a generator: which stretch of noise a sample gets is a fun
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,32 +89,60 @@ def add_noise(
     the sample's key (``keys``, int64; left out, of its content).
     """
     wave = choose("noise", kind, noise.kinds)
-    names = _names(samples, leads)
+    names = name_leads(samples, leads)
     length = samples.shape[2]
     if wave.shape[1] < length:
         raise DataError(
             f"noise {kind} has {wave.shape[1]} samples at {noise.fs:g} Hz, fewer than the "
             f"{length} of a record"
         )
-    if not math.isfinite(snr_db):
-        raise DataError(f"expected a signal-to-noise ratio in dB, got {snr_db}")
     if keys is None:
         keys = sample_keys(digest_samples(samples))
-    if keys.shape != (len(samples),) or keys.dtype != np.int64:
-        raise DataError(
-            f"expected one int64 key a sample, {len(samples)}; got {keys.dtype} of {keys.shape}"
-        )
-    spread = _spread(wave, names)
+    check_keys(keys, len(samples))
     out = np.empty_like(samples)
-    for row, start in enumerate(draw_starts(keys, kind, wave.shape[1] - length + 1)):
-        stretch = _centre(spread[:, start : start + length])
-        power = float(np.mean(stretch**2))
-        if power == 0:
-            raise DataError(f"noise {kind} is flat from sample {start} on, for {length} samples")
-        signal = float(np.mean(_centre(samples[row]) ** 2))
-        factor = math.sqrt(signal / power / 10 ** (snr_db / 10))
-        out[row] = samples[row] + factor * stretch
+    for row, stretch in enumerate(cut_stretches(noise, kind, keys, names, length)):
+        out[row] = samples[row] + scale_noise(samples[row], stretch, snr_db)
     return out
+
+
+def cut_stretches(
+    noise: Noise, kind: str, keys: NDArray[np.int64], names: tuple[str, ...], length: int
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the stretch of noise each key gets, spread over the leads: (leads, time) float64.
+
+    Noise shorter than ``length`` is repeated end to end, and a stretch may begin anywhere in it.
+    """
+    spread = _spread(choose("noise", kind, noise.kinds), names)
+    found = spread.shape[1]
+    span = found - length + 1 if found >= length else found
+    for start in draw_starts(keys, kind, span).tolist():
+        stretch = spread.take(range(start, start + length), axis=1, mode="wrap")
+        if not np.ptp(stretch, axis=1).any():
+            raise DataError(f"noise {kind} is flat from sample {start} on, for {length} samples")
+        yield stretch
+
+
+def scale_noise(
+    signal: NDArray[Any], stretch: NDArray[np.float64], snr_db: float
+) -> NDArray[np.float64]:
+    """Return the noise (leads, time) to add to a record for a signal-to-noise ratio in dB.
+
+    Powers are mean squares about each lead's mean, over all leads of the whole record; the noise
+    has its mean taken off, so that no offset is added. None is added to a flat record.
+    """
+    if not math.isfinite(snr_db):
+        raise DataError(f"expected a signal-to-noise ratio in dB, got {snr_db}")
+    centred = _centre(stretch)
+    power = float(np.mean(_centre(signal) ** 2)) / float(np.mean(centred**2))
+    return math.sqrt(power / 10 ** (snr_db / 10)) * centred
+
+
+def check_keys(keys: NDArray[np.int64], count: int) -> None:
+    """Refuse anything but one int64 key a sample."""
+    if keys.shape != (count,) or keys.dtype != np.int64:
+        raise DataError(
+            f"expected one int64 key a sample, {count}; got {keys.dtype} of {keys.shape}"
+        )
 
 
 def draw_starts(keys: NDArray[np.int64], kind: str, span: int) -> NDArray[np.int64]:
@@ -126,8 +154,8 @@ def draw_starts(keys: NDArray[np.int64], kind: str, span: int) -> NDArray[np.int
     return starts
 
 
-def _names(samples: NDArray[np.float32], leads: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names along the second axis."""
+def name_leads(samples: NDArray[np.float32], leads: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names along the second axis of (n, leads, time) float32."""
     if samples.ndim != 3 or samples.dtype != np.float32:
         raise DataError(
             f"expected samples of (n, leads, time), float32; got {samples.dtype} of {samples.shape}"

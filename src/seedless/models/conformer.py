@@ -39,6 +39,7 @@ class Conformer(Classifier):
 
     spare = SPARE
     regions = ("stem", "Bottleneck", "transition", "ConformerBlock")
+    attribution_layer = "encoder"
 
     def __init__(
         self,

@@ -37,11 +37,15 @@ class Classifier(nn.Module, ABC):
 
     The last ``spare`` of the features belong to no class; the loss may hold them small.
     ``regions`` are what a compiler takes one at a time: names of block types and of modules.
+    ``attribution_layer`` is the module whose output still has time or place in it and feeds the
+    pooling: what a prediction is traced back to; ``channel_axis`` is that output's channel axis.
     """
 
     head: nn.Linear
     spare = 0
     regions: tuple[str, ...] = ()
+    attribution_layer = "stages"
+    channel_axis = -1
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ class ResNet18(Classifier):
     """
 
     regions = ("stem", "BasicBlock")
+    channel_axis = 1
 
     def __init__(
         self,
