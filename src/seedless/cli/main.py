@@ -19,6 +19,7 @@ from seedless.cli import (
     env,
     init,
     order,
+    report,
     sign,
     study,
     train,
@@ -46,6 +47,7 @@ app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
+app.command("report")(report.report)
 app.command("bench")(bench.bench)
 
 

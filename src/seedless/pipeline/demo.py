@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import subprocess
 import sys
@@ -14,15 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from seedless.core.errors import RunError
-from seedless.data.load import load
-from seedless.evaluate.predictions import read_predictions
+from seedless.pipeline.examples import draw_examples
 from seedless.pipeline.folder import read_config
 from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, write_page
-from seedless.report.paper import draw_ecg
 from seedless.report.runview import read_run
 from seedless.train.log import FILE as LOG
 from seedless.train.log import read_log
@@ -157,29 +151,3 @@ def _count_epochs(runs: Sequence[Path]) -> tuple[int, int]:
             wanted += read_config(run).train.epochs
             done += len(read_log(run / LOG))
     return done, wanted
-
-
-def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
-    """Draw test records of the rarest classes with what the model says: (caption, base64 PNG)."""
-    config = read_config(run)
-    data = load(config.data)
-    if data.leads is None or data.fs is None:
-        return []
-    predictions = read_predictions(run)
-    classes, test = predictions.classes, predictions.splits["test"]
-    ids, labels, probabilities = test.ids, test.labels, test.probabilities
-    rows = {name: row for row, name in enumerate(data.ids.tolist())}
-    order = np.argsort(labels.sum(axis=0), kind="stable")
-    rare = [k for k in order if labels[:, k].any()]
-    pictures = []
-    for k in rare[:count]:
-        place = int(np.flatnonzero(labels[:, k])[0])
-        truth = [name for name, hot in zip(classes, labels[place], strict=True) if hot]
-        top = np.argsort(-probabilities[place], kind="stable")[:3]
-        said = ", ".join(f"{classes[t]} {probabilities[place, t]:.2f}" for t in top)
-        figure = draw_ecg(np.asarray(data.X[rows[str(ids[place])]]), data.leads, data.fs)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-        caption = f"{ids[place]}: labelled {', '.join(truth)}; the model says {said}"
-        pictures.append((caption, base64.b64encode(buffer.getvalue()).decode()))
-    return pictures

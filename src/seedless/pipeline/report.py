@@ -1,0 +1,75 @@
+"""The page of one or more finished runs, wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seedless.core.errors import RunError
+from seedless.pipeline.examples import draw_examples
+from seedless.pipeline.validate import validate
+from seedless.pipeline.verify import verify
+from seedless.report.page import Verdict, write_page
+from seedless.report.runview import RunView, read_run
+
+PAGE = "report.html"
+
+
+def write_report(
+    runs: Sequence[Path], out: Path | None = None, *, examples: int = 2, again: bool = False
+) -> Path:
+    """Write the page of these runs; by default into the folder of the one run there is.
+
+    Args:
+        runs: folders of finished runs, scored on the same records for the same task.
+        out: the file to write; several runs need one.
+        examples: how many records of the first run's test set are drawn.
+        again: execute the first run again, and put the verdict on the page.
+    """
+    if not runs:
+        raise RunError("a report needs at least one run folder")
+    if out is None:
+        if len(runs) > 1:
+            raise RunError("a report of several runs belongs to none of them: name a file, --out")
+        out = runs[0] / PAGE
+    views = [read_run(run, label) for run, label in zip(runs, name_runs(runs), strict=True)]
+    check_alike(views)
+    verdict = _judge(runs[0], again)
+    title = f"seedless report: {views[0].label if len(views) == 1 else f'{len(views)} runs'}"
+    pictures = draw_examples(runs[0], examples) if views[0].predictions is not None else []
+    return write_page(out, views, title=title, verdict=verdict, examples=pictures)
+
+
+def name_runs(runs: Sequence[Path]) -> list[str]:
+    """Return as much of each path's end as tells the runs apart."""
+    paths = [run.absolute() for run in runs]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise RunError(f"{path} is given twice; a run is compared with others, not with itself")
+    for parts in range(1, 6):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in paths]
+
+
+def check_alike(views: Sequence[RunView]) -> None:
+    """Refuse runs whose scores say nothing about each other."""
+    first = views[0]
+    for other in views[1:]:
+        for what in ("task", "classes"):
+            one, two = ((view.predicate.get("data") or {}).get(what) for view in (first, other))
+            if one != two:
+                raise RunError(
+                    f"{first.label} and {other.label} differ in their {what}: {one} and {two}. A "
+                    "page compares runs of one task"
+                )
+
+
+def _judge(run: Path, again: bool) -> Verdict | None:
+    """Return the verdict on the first run: of a repeat where asked, else only where it is bad."""
+    if again:
+        found = verify(run)
+        return Verdict(found.outcome, found.sentence, found.seconds)
+    problems = validate(run).problems
+    return Verdict("invalid", problems[0]) if problems else None
