@@ -275,7 +275,7 @@ def test_few_positives_are_flagged_and_an_undefined_auc_is_no_number(tmp_path, t
     assert list(found) == ["SR", "PVC", "LBBB", "AF"]  # the dataset's order
     assert [name for name, row in found.items() if ">few<" in row] == ["PVC", "LBBB"]
     assert "0.951" in found["SR"]
-    assert "width:95.1%" in found["SR"]
+    assert "left:95.1%" in found["SR"]
     assert "not defined" in found["PVC"]
 
 

@@ -11,6 +11,7 @@ from seedless.pipeline.validate import validate
 from seedless.pipeline.verify import verify
 from seedless.report.page import Verdict, write_page
 from seedless.report.runview import RunView, read_run
+from seedless.report.scores import differ_in_settings
 
 PAGE = "report.html"
 
@@ -37,7 +38,14 @@ def write_report(
     verdict = _judge(runs[0], again)
     title = f"seedless report: {views[0].label if len(views) == 1 else f'{len(views)} runs'}"
     pictures = draw_examples(runs[0], examples) if views[0].predictions is not None else []
-    return write_page(out, views, title=title, verdict=verdict, examples=pictures)
+    return write_page(
+        out,
+        views,
+        title=title,
+        verdict=verdict,
+        examples=pictures,
+        varied=differ_in_settings(views),
+    )
 
 
 def name_runs(runs: Sequence[Path]) -> list[str]:
@@ -69,7 +77,7 @@ def check_alike(views: Sequence[RunView]) -> None:
 def _judge(run: Path, again: bool) -> Verdict | None:
     """Return the verdict on the first run: of a repeat where asked, else only where it is bad."""
     if again:
-        found = verify(run)
-        return Verdict(found.outcome, found.sentence, found.seconds)
+        found = verify(run).as_dict()
+        return Verdict(found["outcome"], found["sentence"], found["seconds"])
     problems = validate(run).problems
     return Verdict("invalid", problems[0]) if problems else None

@@ -64,12 +64,16 @@ def write_page(
     verdict: Verdict | None = None,
     controls: Sequence[RunView] = (),
     examples: Sequence[tuple[str, str]] = (),
+    varied: bool = False,
 ) -> Path:
     """Write the page of one or more runs that should be equal, and of controls that should not.
 
-    ``examples`` are pairs of a caption and a picture: a PNG in base64, or the text of an SVG.
+    ``varied`` runs were asked for different things: the page shows how they vary. ``examples`` are
+    pairs of a caption and a picture: a PNG in base64, or the text of an SVG.
     """
-    text = render_page(runs, title=title, verdict=verdict, controls=controls, examples=examples)
+    text = render_page(
+        runs, title=title, verdict=verdict, controls=controls, examples=examples, varied=varied
+    )
     try:
         write_atomic(out, text.encode())
     except OSError as error:
@@ -84,6 +88,7 @@ def render_page(
     verdict: Verdict | None = None,
     controls: Sequence[RunView] = (),
     examples: Sequence[tuple[str, str]] = (),
+    varied: bool = False,
 ) -> str:
     """Return the page as text."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -99,10 +104,10 @@ def render_page(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    first, everyone = runs[0], [*runs, *controls]
+    first, everyone, scores = runs[0], [*runs, *controls], show_scores(runs, varied)
     return environment.get_template("run.html").render(
         title=title,
-        headline=choose_headline(runs, verdict, controls),
+        headline=choose_headline(runs, verdict, controls, varied),
         verdict=verdict,
         runs=[show_run(run, first) for run in runs],
         controls=[show_control(control, first) for control in controls],
@@ -111,11 +116,11 @@ def render_page(
         converged=first.metrics.get("converged", True),
         digests=tabulate_digests(runs, controls),
         tensors=first.trail[-1].tensors,
-        curves=list_curves(runs, controls),
+        curves=list_curves(runs, controls, crowd=scores["compared"] is not None),
         classes=list_classes(first),
         rated=(first.metrics.get("test") or {}).get("thresholds_from"),
         few=FEW,
-        **show_scores(runs),
+        **scores,
         scores=[
             (part, first.metrics[part]) for part in ("validation", "test") if part in first.metrics
         ],
@@ -132,7 +137,10 @@ def render_page(
 
 
 def choose_headline(
-    runs: Sequence[RunView], verdict: Verdict | None, controls: Sequence[RunView] = ()
+    runs: Sequence[RunView],
+    verdict: Verdict | None,
+    controls: Sequence[RunView] = (),
+    varied: bool = False,
 ) -> Headline:
     """Say what the page may claim. A page never says more than the digests it shows."""
     first, others = runs[0], runs[1:]
@@ -146,6 +154,9 @@ def choose_headline(
         return Headline("bad", "!", "The control did not differ: nothing here is proven")
     if verdict and verdict.outcome == "invalid":
         return Headline("bad", "!", "Not a valid run")
+    if not equal and verdict is None and varied:
+        models = len({run.hashes for run in runs})
+        return Headline("plain", "", f"{len(runs)} runs, {models} models")
     if not equal:
         return Headline("bad", "≠", f"Not the same model: the runs differ {_tell_difference(runs)}")
     if verdict is None:

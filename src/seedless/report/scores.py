@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedless.evaluate.calibration import bin_reliability, calibration_error
+from seedless.evaluate.churn import compare_calls
 from seedless.evaluate.curves import draw_roc as find_roc
 from seedless.evaluate.ranking import area_under_curve
 from seedless.report.charts import (
@@ -20,13 +21,14 @@ from seedless.report.runview import RunView, bare_hex, same_bits
 from seedless.report.sections import FEW, mark_safe
 from seedless.report.settings import list_differing
 
+LISTED = 40  # records of a class that are listed
 KEYS = 3  # settings that differ between runs, as columns; more are named below the table
 SEEDS = (("init", "seed"), ("order", "seed"))
 
 
-def show_scores(runs: Sequence[RunView]) -> dict[str, Any]:
+def show_scores(runs: Sequence[RunView], varied: bool = False) -> dict[str, Any]:
     """Return the values of the sections plots, compared, spread and churn."""
-    distinct = len(runs) > 1 and not all(same_bits(runs[0], run) for run in runs[1:])
+    distinct = varied and not all(same_bits(runs[0], run) for run in runs[1:])
     plots, unplotted = show_plots(runs[0])
     return {
         "plots": plots,
@@ -35,6 +37,11 @@ def show_scores(runs: Sequence[RunView]) -> dict[str, Any]:
         "spread": show_spread(runs) if distinct else None,
         "churn": show_churn(runs) if len(runs) > 1 else None,
     }
+
+
+def differ_in_settings(runs: Sequence[RunView]) -> bool:
+    """Say whether runs were asked for different things, so that other bits are no surprise."""
+    return len(runs) > 1 and bool(list_differing([run.settings for run in runs])[0])
 
 
 def show_plots(run: RunView) -> tuple[list[dict[str, Any]], list[str]]:
@@ -91,7 +98,18 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
             }
         )
         seen.setdefault(digest, run.label)
-    return {"keys": keys[:KEYS], "hidden": keys[KEYS:], "rows": rows}
+    scores = [row["auc"] for row in rows if row["auc"] is not None]
+    sentence = "These runs were asked for different things, and are compared by what they came to."
+    if scores:
+        sentence += f" Macro AUC on the test set goes from {min(scores):.3f} to {max(scores):.3f}."
+    if astray := sum(not row["converged"] for row in rows):
+        sentence += f" {astray} of {len(rows)} did not converge, and are shown all the same."
+    return {
+        "columns": keys[:KEYS],
+        "hidden": keys[KEYS:],
+        "rows": rows,
+        "sentence": sentence,
+    }
 
 
 def show_spread(runs: Sequence[RunView]) -> dict[str, Any] | None:
@@ -158,4 +176,43 @@ def _spread_row(
 
 def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
     """Return who gets another answer from another run; None where predictions are missing."""
-    return None
+    said = {run.label: run.predictions for run in runs if run.predictions is not None}
+    if len(said) < len(runs) or not all("test" in one.splits for one in said.values()):
+        return None
+    found = compare_calls(said)
+    exact = found.exact
+    if not exact.count:
+        return {
+            "sentence": f"No one: all {exact.n:,} test records get the same answer from every run.",
+            "rows": [],
+            "lists": [],
+        }
+    rows, lists = [], []
+    for name, part in found.classes.items():
+        flips = part.flips
+        low, high = 100 * flips.interval.low, 100 * flips.interval.high
+        rows.append(
+            {
+                "name": name,
+                "flips": flips.count,
+                "n": flips.n,
+                "rate": f"{100 * flips.rate:.1f} %",
+                "interval": f"[{low:.1f}, {high:.1f}] %",
+            }
+        )
+        if part.records:
+            shown = [
+                (flip.id, ", ".join(f"{value:.2f}" for value in flip.probabilities))
+                for flip in part.records[:LISTED]
+            ]
+            lists.append((name, shown, len(part.records) - len(shown)))
+    low, high = 100 * exact.interval.low, 100 * exact.interval.high
+    return {
+        "sentence": (
+            f"{exact.count:,} of {exact.n:,} test records ({100 * exact.rate:.1f} %, 95 % interval "
+            f"{low:.1f} to {high:.1f}) get another answer from at least one of these runs, each at "
+            "the thresholds it chose on validation. Below, their ids with every run's probability."
+        ),
+        "rows": rows,
+        "lists": lists,
+    }

@@ -94,13 +94,19 @@ def _stand(entries: Sequence[TrailEntry | None]) -> list[str]:
     return standings
 
 
-def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tuple[str, str, Any]]:
-    """Return (name, note, drawing) for what was logged."""
-    roles = [
-        "first" if len(runs) > 1 else "alone",
-        *["repeat"] * (len(runs) - 1),
-        *["control"] * len(controls),
-    ]
+def list_curves(
+    runs: Sequence[RunView], controls: Sequence[RunView], crowd: bool = False
+) -> list[tuple[str, str, Any]]:
+    """Return (name, note, drawing) for what was logged; of a ``crowd`` no run stands out."""
+    roles = (
+        ["crowd"] * len(runs)
+        if crowd
+        else [
+            "first" if len(runs) > 1 else "alone",
+            *["repeat"] * (len(runs) - 1),
+            *["control"] * len(controls),
+        ]
+    )
     lines = list(zip([*runs, *controls], roles, strict=True))
     loss = [Series(r.label, tuple((x.epoch, x.loss) for x in r.log), role) for r, role in lines]
     score = [
@@ -113,7 +119,7 @@ def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tu
         (
             f"Validation {metric}",
             "the best epoch is kept",
-            draw_curves(metric, score, selected.get("epoch")),
+            draw_curves(metric, score, None if crowd else selected.get("epoch")),
         ),
     ]
     return [(name, note, mark_safe(drawing)) for name, note, drawing in drawings if drawing]
