@@ -83,8 +83,15 @@ def like_for_like(folder: Path) -> Found:
     test, effect = welch(mixed, kept), cohens_d(mixed, kept)
     value = {"diff": test.difference, "welch_t": test.t, "p": test.p, "d": effect.pooled}
     remark = f"{len(runs) - len(kept)} of {len(runs)} runs of Kaiming collapsed and are set aside; "
-    remark += f"d over the root mean of the two variances is {effect.d:.6g}"
+    remark += f"d over the root mean of the two variances is {effect.d:.6g}; paired by seed "
+    remark += f"p = {pair_like_for_like(folder):.4f}"
     return Found(value, test.n, remark)
+
+
+def pair_like_for_like(folder: Path) -> float:
+    """Return the p value of the paired test of the same runs, by seed."""
+    kept = drop_collapsed(read_seeds(folder, WEIGHTED))
+    return paired(*pair_up(read_seeds(folder, MIXED), kept)).p
 
 
 def kaiming_alone(folder: Path) -> Found:

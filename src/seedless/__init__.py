@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seedless.numerics.dropout import Dropout, draws
     from seedless.numerics.environment import settle
     from seedless.ordering import make_order as order
+    from seedless.pipeline.compare import compare
     from seedless.pipeline.diff import diff
     from seedless.pipeline.fit import fit, load
     from seedless.pipeline.verify import verify
@@ -30,6 +31,7 @@ _HOMES = {
     "basis": ("seedless.init", "basis"),
     "Trail": ("seedless.proof.trail", "Trail"),
     "build": ("seedless.models", "build"),
+    "compare": ("seedless.pipeline.compare", "compare"),
     "diff": ("seedless.pipeline.diff", "diff"),
     "digest": ("seedless.core.digest", "digest"),
     "draws": ("seedless.numerics.dropout", "draws"),
@@ -51,6 +53,7 @@ __all__ = [
     "__version__",
     "basis",
     "build",
+    "compare",
     "diff",
     "digest",
     "draws",

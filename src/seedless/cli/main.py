@@ -13,6 +13,7 @@ from seedless import __version__
 from seedless.cli import (
     bench,
     bundle,
+    compare,
     data,
     demo,
     diff,
@@ -45,6 +46,7 @@ app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
+app.command("compare")(compare.compare)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
 app.command("report")(report.report)

@@ -23,11 +23,7 @@ class Arm:
     sd: float
     low: float
     high: float
-
-    @property
-    def range(self) -> float:
-        """The highest less the lowest."""
-        return self.high - self.low
+    range: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +49,8 @@ def describe_arm(name: str, values: Values) -> Arm:
     """Return a sample's number, mean, SD (ddof 1) and ends."""
     array = read_sample(values, name)
     found = find_moments(array)
-    return Arm(name, found.n, found.mean, found.sd, float(array.min()), float(array.max()))
+    low, high = float(array.min()), float(array.max())
+    return Arm(name, found.n, found.mean, found.sd, low, high, high - low)
 
 
 def compare_samples(
