@@ -10,7 +10,21 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import bench, bundle, data, demo, diff, env, init, order, sign, train, verify
+from seedless.cli import (
+    bench,
+    bundle,
+    churn,
+    data,
+    demo,
+    diff,
+    env,
+    evaluate,
+    init,
+    order,
+    sign,
+    train,
+    verify,
+)
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -30,6 +44,8 @@ app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
+app.command("evaluate")(evaluate.evaluate)
+app.command("churn")(churn.churn)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
 app.command("bench")(bench.bench)
