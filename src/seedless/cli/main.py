@@ -13,11 +13,13 @@ from seedless import __version__
 from seedless.cli import (
     bench,
     bundle,
+    churn,
     compare,
     data,
     demo,
     diff,
     env,
+    evaluate,
     init,
     order,
     report,
@@ -47,6 +49,8 @@ app.command("resume")(train.resume)
 app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
 app.command("compare")(compare.compare)
+app.command("evaluate")(evaluate.evaluate)
+app.command("churn")(churn.churn)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
 app.command("report")(report.report)

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
-from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, delong_interval
+from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, pair_interval
 from seedless.evaluate.ranking import area_under_curve
-from seedless.numerics.counter import MASK, philox, split64
+from seedless.numerics.counter import MASK, draw, philox, split64
 
 UNIT = 64  # one, in the weights' steps
 _KEY = int.from_bytes(hashlib.blake2b(b"seedless.bootstrap", digest_size=8).digest(), "little")
@@ -49,31 +49,38 @@ def bootstrap_areas(
 ) -> Bootstrap:
     """Return percentile intervals of the macro and per-class areas of (n, K) scores and labels.
 
-    Where all resamples of a class agree (an area of 0 or 1) the interval would claim certainty:
-    `delong_interval`'s exact one takes its place; for the macro mean the mean of the classes' ends.
-    While only some classes are so, their part in the macro interval is understated.
+    With m the fewer of positives and negatives, weights alone understate the variance by
+    (m - 1) / (m + 1): deviations are stretched by the root of its inverse. Where that says nothing
+    (one positive) or all resamples agree (an area of 0 or 1), certainty would be claimed. There a
+    class has the interval of `pair_interval`, and its part in the macro mean varies as widely as
+    the posterior of m disjoint pairs: Beta(m A + 1/2, m (1 - A) + 1/2), moved to the mean A.
     """
     if resamples < 40:
         raise DataError(f"expected at least 40 resamples for an interval, got {resamples}")
     areas = resample_areas(probabilities, labels, resamples)
-    defined = [k for k in range(labels.shape[1]) if not math.isnan(areas[0, k])]
+    sums, centres = np.zeros(resamples), []
     classes: list[Interval | None] = [None] * labels.shape[1]
-    for k in defined:
-        found = _take_percentiles(areas[:, k], level)
-        exact = found.low == found.high
-        classes[k] = delong_interval(probabilities[:, k], labels[:, k], level) if exact else found
-    if not defined:
+    for k in range(labels.shape[1]):
+        scores, truth = probabilities[:, k], labels[:, k]
+        centre = area_under_curve(scores, truth)
+        if centre is None:
+            continue
+        centres.append(centre)
+        few = min(int(truth.sum()), int(len(truth) - truth.sum()))
+        alike = few < 2 or areas[:, k].min() == areas[:, k].max()
+        found = (
+            _draw_pairs(centre, few, k, resamples) if alike else _widen(areas[:, k], centre, few)
+        )
+        sums += found  # one after the other: no sum whose order a library chooses
+        classes[k] = (
+            pair_interval(centre, few, few, level)
+            if alike
+            else _take_percentiles(found, centre, level)
+        )
+    if not centres:
         return Bootstrap(None, tuple(classes), resamples)
-    sums = np.zeros(resamples)
-    for k in defined:  # one after the other: no sum whose order a library chooses
-        sums += areas[:, k]
-    macro = _take_percentiles(sums / len(defined), level)
-    if macro.low == macro.high:
-        ends = [interval for interval in classes if interval is not None]
-        low = math.fsum(end.low for end in ends) / len(ends)
-        high = math.fsum(end.high for end in ends) / len(ends)
-        macro = Interval(round(low, DIGITS), round(high, DIGITS), "mean of the classes")
-    return Bootstrap(macro, tuple(classes), resamples)
+    mean = math.fsum(centres) / len(centres)
+    return Bootstrap(_take_percentiles(sums / len(centres), mean, level), tuple(classes), resamples)
 
 
 def resample_areas(
@@ -155,9 +162,32 @@ class _Plan:
         return total
 
 
-def _take_percentiles(values: NDArray[np.float64], level: float) -> Interval:
-    """Return the interval that leaves out the same number of resamples at either end."""
+def _widen(areas: NDArray[np.float64], centre: float, few: int) -> NDArray[np.float64]:
+    """Stretch deviations from the area, so that their variance is right for so few records.
+
+    Weights of m records spread (m - 1) / (m + 1) as far as the sample variance says they should.
+    """
+    stretch = math.sqrt((few + 1) / (few - 1))
+    return np.clip(centre + stretch * (areas - centre), 0.0, 1.0)
+
+
+def _draw_pairs(centre: float, pairs: int, column: int, count: int) -> NDArray[np.float64]:
+    """Draw areas as widely spread about theirs as Jeffreys' posterior of a share of pairs won."""
+    from scipy.special import betaincinv
+
+    won = centre * pairs
+    uniform = draw(column, "seedless.bootstrap.pairs", count)
+    spread = betaincinv(won + 0.5, pairs - won + 0.5, uniform) - (won + 0.5) / (pairs + 1)
+    found: NDArray[np.float64] = np.clip(centre + spread, 0.0, 1.0)
+    return found
+
+
+def _take_percentiles(values: NDArray[np.float64], centre: float, level: float) -> Interval:
+    """Return the interval that leaves out the same number of resamples at either end.
+
+    It is extended to the number it is about, should that lie outside.
+    """
     ranked = np.sort(values)
     out = int((1 - level) / 2 * len(ranked))
-    low, high = float(ranked[out]), float(ranked[-1 - out])
+    low, high = min(float(ranked[out]), centre), max(float(ranked[-1 - out]), centre)
     return Interval(round(low, DIGITS), round(high, DIGITS), "bootstrap")

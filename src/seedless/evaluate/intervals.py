@@ -96,7 +96,8 @@ def delong_variance(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> fl
     S10 / P + S01 / N, with S10 the sample variance of each positive's share of negatives below it
     and S01 that of each negative's share of positives above. All sums are of integers, so exact.
     """
-    return _covary(scores, scores, truth)
+    parts = _covary(scores, scores, truth)
+    return None if parts is None else sum(parts)
 
 
 def delong_interval(
@@ -104,19 +105,23 @@ def delong_interval(
 ) -> Interval | None:
     """Return an interval of the area: DeLong's variance on the logit scale.
 
-    logit(A) -+ z sd / (A (1 - A)), turned back: it stays within 0 and 1 and is not symmetric. Where
-    the variance is zero or unknown (an area of 0 or 1, all scores equal, one positive) it would
-    claim certainty or nothing; `pair_interval` takes its place. None without both kinds.
+    logit(A) -+ t sd / (A (1 - A)), turned back: it stays within 0 and 1 and is not symmetric. t is
+    Student's, with the degrees of freedom Satterthwaite gives a sum of two variances: the variance
+    is itself an estimate, from a handful of positives where a class is rare. Where it is zero or
+    unknown (an area of 0 or 1, all scores equal, one positive) the interval would claim certainty
+    or nothing; `pair_interval` takes its place. None without both kinds.
     """
     wins, positives, negatives = count_wins(scores, truth)
     if positives == 0 or negatives == 0:
         return None
     area = wins / (2 * positives * negatives)
-    variance = delong_variance(scores, truth)
-    if not variance or not 0 < area < 1:
+    parts = _covary(scores, scores, truth)
+    variance = 0.0 if parts is None else sum(parts)
+    if parts is None or variance == 0 or not 0 < area < 1:
         return pair_interval(area, positives, negatives, level)
+    freedom = variance**2 / (parts[0] ** 2 / (positives - 1) + parts[1] ** 2 / (negatives - 1))
     centre = math.log(area / (1 - area))
-    half = quantile(level) * math.sqrt(variance) / (area * (1 - area))
+    half = _student(level, freedom) * math.sqrt(variance) / (area * (1 - area))
     return _round(_expit(centre - half), _expit(centre + half), "delong")
 
 
@@ -137,10 +142,12 @@ def compare_areas(
     pairs = 2 * positives * negatives
     others = count_wins(second, truth)[0]
     a, b, difference = wins / pairs, others / pairs, (wins - others) / pairs
-    parts = [_covary(x, y, truth) for x, y in ((first, first), (second, second), (first, second))]
-    if None in parts:
+    own, others_own, shared = (
+        _covary(x, y, truth) for x, y in ((first, first), (second, second), (first, second))
+    )
+    if own is None or others_own is None or shared is None:
         return Comparison(a, b, difference, None, None, None)
-    variance = parts[0] + parts[1] - 2 * parts[2]  # type: ignore[operator]  # None is ruled out
+    variance = sum(own) + sum(others_own) - 2 * sum(shared)
     if variance <= 1e-15:  # what is left of it by rounding: the two rank every pair alike
         certain = difference == 0
         return Comparison(
@@ -190,14 +197,16 @@ def _place(
 
 def _covary(
     first: NDArray[np.float64], second: NDArray[np.float64], truth: NDArray[np.uint8]
-) -> float | None:
-    """Return DeLong's covariance of the areas of two scores of the same records."""
+) -> tuple[float, float] | None:
+    """Return the positives' and the negatives' part of DeLong's covariance of two areas."""
     one, other = _place(first, truth), _place(second, truth)
     positives, negatives = len(one[0]), len(one[1])
     if positives < 2 or negatives < 2:
         return None
-    across = _sample_covariance(one[0], other[0]) / (2 * negatives) ** 2 / positives
-    return across + _sample_covariance(one[1], other[1]) / (2 * positives) ** 2 / negatives
+    return (
+        _sample_covariance(one[0], other[0]) / (2 * negatives) ** 2 / positives,
+        _sample_covariance(one[1], other[1]) / (2 * positives) ** 2 / negatives,
+    )
 
 
 def _sample_covariance(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
@@ -205,6 +214,13 @@ def _sample_covariance(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
     starts = range(0, n, _BLOCK)
     products = sum(int((a[s : s + _BLOCK] * b[s : s + _BLOCK]).sum()) for s in starts)
     return (n * products - int(a.sum()) * int(b.sum())) / (n * (n - 1))
+
+
+def _student(level: float, freedom: float) -> float:
+    """Return t with ``level`` of Student's distribution between -t and t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _expit(value: float) -> float:

@@ -1,0 +1,76 @@
+"""`seedless churn RUN RUN...`: which records runs that should agree call differently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seedless.cli.options import AsJson, print_json
+
+if TYPE_CHECKING:
+    from seedless.evaluate.churn import Churn, Share
+
+
+def churn(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two finished runs or more.")],
+    split: Annotated[str, typer.Option(help="test, validation or train.")] = "test",
+    half: Annotated[
+        bool, typer.Option("--half", help="Call at 0.5, not at each run's own thresholds.")
+    ] = False,
+    ids: Annotated[
+        str | None, typer.Option("--ids", metavar="CLASS", help="List the records of this class.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which records change their label from run to run: by class, and as a whole."""
+    from seedless.core.errors import DataError
+    from seedless.core.registry import choose
+    from seedless.evaluate.churn import compare_calls
+    from seedless.evaluate.predictions import read_predictions
+
+    names = [str(run) for run in runs]
+    if len(set(names)) < len(names):
+        raise DataError("expected different runs, got one of them twice")
+    predictions = {name: read_predictions(name) for name in names}
+    found = compare_calls(predictions, split, "half" if half else "own")
+    if ids is not None:
+        choose("class", ids, found.classes)
+    if as_json:
+        print_json(found.as_dict())
+    elif ids is not None:
+        _print_records(found, ids)
+    else:
+        _print(found)
+
+
+def _print(found: Churn) -> None:
+    typer.echo(f"{len(found.runs)} runs, {found.split}: n = {found.exact.n}")
+    wide = max(len("any class"), *(len(name) for name in found.classes))
+    typer.echo(f"{'class':<{wide}} {'flips':>6} {'rate':>7}  95 % interval")
+    for name, row in found.classes.items():
+        typer.echo(f"{name:<{wide}} {_row(row.flips)}")
+    typer.echo(f"{'any class':<{wide}} {_row(found.exact)}")
+
+
+def _row(share: Share) -> str:
+    low, high = share.interval.as_list()
+    return f"{share.count:>6} {share.rate:>7.2%}  {low:.2%} to {high:.2%}"
+
+
+def _print_records(found: Churn, name: str) -> None:
+    row = found.classes[name]
+    typer.echo(f"{name}: {row.flips.count} of {row.flips.n} records flip")
+    for number, run in enumerate(found.runs, start=1):
+        limit = row.thresholds[number - 1]
+        if found.task == "multi-class":
+            typer.echo(f"  {number}: {run}")
+        else:
+            typer.echo(f"  {number}: {run}, called from {0.5 if limit is None else limit:.4f} on")
+    for flip in row.records:
+        said = "  ".join(
+            f"{probability:.4f} {'yes' if called else 'no':<3}"
+            for probability, called in zip(flip.probabilities, flip.calls, strict=True)
+        )
+        typer.echo(f"{flip.id}  {said}")

@@ -1,0 +1,106 @@
+"""`seedless evaluate RUN`: the scores of a finished run, or of its weights on other data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seedless.cli.options import AsJson, Settings, print_json
+
+if TYPE_CHECKING:
+    from seedless.evaluate.subgroup import Rate, Subgroups
+    from seedless.pipeline.evaluate import Evaluation
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Predict on this dataset; the run's own predictions if none."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="test, validation or train; of other data also all.")
+    ] = "test",
+    by: Annotated[
+        str | None, typer.Option("--by", help="Score groups by themselves: sex or age.")
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(help="Resamples of the macro AUC's bootstrap interval.")
+    ] = 400,
+    as_json: AsJson = False,
+    settings: Settings = None,
+) -> None:
+    """Print the scores of RUN: by class with positives and intervals, calibration, macro AUC.
+
+    With --data, or --set data.path=..., its weights predict on those records, with the scale and
+    the thresholds the run has.
+    """
+    from seedless.pipeline.evaluate import evaluate as evaluate_run
+
+    found = evaluate_run(
+        run, data=data, settings=settings or [], split=split, by=by, resamples=resamples
+    )
+    if as_json:
+        print_json(found.as_dict())
+        return
+    _print(found)
+    if found.subgroups is not None:
+        _print_groups(found.subgroups)
+
+
+def _print(found: Evaluation) -> None:
+    scores = found.scores
+    typer.echo(f"{found.run} on {found.data}, {found.split}: n = {scores['n']}")
+    wide = max(len("class"), *(len(name) for name in scores["classes"]))
+    heads = f"{'sens.':>6} {'spec.':>6} {'F1':>6} {'ECE':>6} {'thresh.':>7}"
+    typer.echo(f"{'class':<{wide}} {'pos.':>6} {'AUC':>6} {'95 % interval':<14} {heads}")
+    for name, row in scores["classes"].items():
+        rates = " ".join(
+            f"{_show(row[key]):>6}" for key in ("sensitivity", "specificity", "f1", "ece")
+        )
+        typer.echo(
+            f"{name:<{wide}} {row['positives']:>6} {_show(row['auc']):>6} "
+            f"{_span(row['auc_interval']):<14} {rates} {_show(row['threshold']):>7}"
+        )
+    macro = f"{_show(scores['macro_auc'])} {_span(scores['macro_auc_interval'])}"
+    typer.echo(f"{'macro AUC':<22} {macro}")
+    typer.echo(f"{'calibration error':<22} {_show(scores['ece'])}")
+    for key, name in (
+        ("exact_match", "exact match"),
+        ("hamming", "Hamming loss"),
+        ("accuracy", "accuracy"),
+    ):
+        if key in scores:
+            typer.echo(f"{name:<22} {_show(scores[key])}")
+    rank = scores["effective_rank"]
+    typer.echo(f"{'effective rank':<22} {'no features' if rank is None else f'{rank:.1f}'}")
+    typer.echo(f"{'thresholds chosen on':<22} {scores['thresholds_from'] or 'nothing: 0.5'}")
+    for side, names in found.left_out.items():
+        if names:
+            typer.echo(f"left out, only in the {side}: {', '.join(names)}")
+
+
+def _print_groups(found: Subgroups) -> None:
+    typer.echo(f"\nby {found.attribute}, against {found.reference} ({found.unknown} unknown)")
+    for name, group in found.groups.items():
+        typer.echo(f"{name}: n = {group.n}, macro AUC {_rate(group.macro_auc)}")
+        if group.macro_auc_difference.value is not None:
+            typer.echo(f"  difference {_rate(group.macro_auc_difference)}")
+        for label, row in group.classes.items():
+            difference = row.auc_difference
+            against = "" if difference.value is None else f", difference {_rate(difference)}"
+            typer.echo(f"  {label}: {row.positives} positives, AUC {_rate(row.auc)}{against}")
+
+
+def _rate(rate: Rate) -> str:
+    return f"{_show(rate.value)} {_span(rate.interval and rate.interval.as_list())}".rstrip()
+
+
+def _show(value: float | None) -> str:
+    return "undef." if value is None else f"{value:.3f}"
+
+
+def _span(interval: Any) -> str:
+    return "" if interval is None else f"{interval[0]:.3f}-{interval[1]:.3f}"

@@ -1,0 +1,185 @@
+"""Which records are called differently by runs that should agree.
+
+Two models of equal AUC may still disagree about a patient. A record *flips* for a class where the
+runs' calls are not all the same. Calls are made at each run's own thresholds (chosen on its own
+validation split) or all at 0.5; for a multi-class task the call is the most probable class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.errors import DataError
+from seedless.evaluate.decisions import DEFAULT, Threshold, call, call_one
+from seedless.evaluate.intervals import LEVEL, Interval, wilson_interval
+from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.scores import find_thresholds
+
+THRESHOLDS = ("own", "half")
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A record whose call is not the same in all runs: what each run said, in their order."""
+
+    id: str
+    probabilities: tuple[float, ...]
+    calls: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """``count`` of ``n`` records, and Wilson's interval of the rate."""
+
+    count: int
+    n: int
+    rate: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class ClassChurn:
+    """The flips of one class; ``thresholds`` are those of each run, None where 0.5 stood in."""
+
+    flips: Share
+    thresholds: tuple[Threshold, ...]
+    records: tuple[Flip, ...]
+
+
+@dataclass(frozen=True)
+class Churn:
+    """What runs disagree about.
+
+    Attributes:
+        runs: their names.
+        records: the records that any class is called differently for.
+        exact: their share: the chance that a record's whole answer depends on the run.
+    """
+
+    runs: tuple[str, ...]
+    split: str
+    task: str
+    exact: Share
+    classes: Mapping[str, ClassChurn]
+    records: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+
+def compare_calls(
+    runs: Mapping[str, Predictions],
+    split: str = "test",
+    thresholds: str = "own",
+    level: float = LEVEL,
+) -> Churn:
+    """Return which records two or more runs call differently; records are matched by id."""
+    if len(runs) < 2:
+        raise DataError(f"expected two runs or more to compare, got {len(runs)}")
+    if thresholds not in THRESHOLDS:
+        raise DataError(f"expected thresholds own or half, got {thresholds!r}")
+    names, several = tuple(runs), tuple(runs.values())
+    _check_alike(names, several, split)
+    first = several[0]
+    limits = [_find_limits(one, thresholds) for one in several]
+    order = np.argsort(first.splits[split].ids)
+    ids = first.splits[split].ids[order]
+    sorted_rows = [np.argsort(one.splits[split].ids) for one in several]
+    said = np.stack(
+        [
+            one.splits[split].probabilities[rows]
+            for one, rows in zip(several, sorted_rows, strict=True)
+        ]
+    )
+    calls = np.stack([_call(p, own, first.task) for p, own in zip(said, limits, strict=True)])
+    flipped = (calls != calls[0]).any(axis=0)
+    classes = {
+        name: ClassChurn(
+            flips=_share(flipped[:, k], level),
+            thresholds=tuple(own[k] for own in limits),
+            records=_list_flips(ids, said[:, :, k], calls[:, :, k], flipped[:, k]),
+        )
+        for k, name in enumerate(first.classes)
+    }
+    whole = flipped.any(axis=1)
+    return Churn(
+        runs=names,
+        split=split,
+        task=first.task,
+        exact=_share(whole, level),
+        classes=classes,
+        records=tuple(ids[whole].tolist()),
+    )
+
+
+def _find_limits(predictions: Predictions, thresholds: str) -> tuple[Threshold, ...]:
+    if thresholds == "half":
+        return (DEFAULT,) * len(predictions.classes)
+    return find_thresholds(predictions)[1]
+
+
+def _call(
+    probabilities: NDArray[np.float64], limits: Sequence[Threshold], task: str
+) -> NDArray[np.uint8]:
+    return call_one(probabilities) if task == "multi-class" else call(probabilities, limits)
+
+
+def _share(hits: NDArray[np.bool_], level: float) -> Share:
+    count, n = int(hits.sum()), len(hits)
+    interval = wilson_interval(count, n, level)
+    if interval is None:
+        raise DataError("expected records to compare, found none")
+    return Share(count, n, count / n, interval)
+
+
+def _list_flips(
+    ids: NDArray[np.str_],
+    said: NDArray[np.float64],
+    calls: NDArray[np.uint8],
+    flipped: NDArray[np.bool_],
+) -> tuple[Flip, ...]:
+    return tuple(
+        Flip(str(ids[row]), tuple(said[:, row].tolist()), tuple(calls[:, row].tolist()))
+        for row in np.flatnonzero(flipped)
+    )
+
+
+def _check_alike(names: Sequence[str], several: Sequence[Predictions], split: str) -> None:
+    """Refuse runs that are not about the same classes, task, records and labels."""
+    first = several[0]
+    for name, one in zip(names, several, strict=True):
+        if split not in one.splits:
+            raise DataError(f"{name} has splits {', '.join(one.splits)}; got {split!r}")
+        if one.task != first.task:
+            raise DataError(f"{names[0]} is {first.task}, {name} is {one.task}: nothing to compare")
+        if one.classes != first.classes:
+            odd = sorted({*one.classes} ^ {*first.classes})
+            what = f"{odd[0]!r} is in one of them" if odd else "they stand in another order"
+            raise DataError(f"{names[0]} and {name} are about different classes: {what}")
+        _check_records(names[0], first.splits[split], name, one.splits[split])
+
+
+def _check_records(name: str, first: Scored, other: str, second: Scored) -> None:
+    for holder, lacking, ids in (
+        (name, other, np.setdiff1d(first.ids, second.ids)),
+        (other, name, np.setdiff1d(second.ids, first.ids)),
+    ):
+        if len(ids):
+            more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+            listed = ", ".join(ids[:3].tolist())
+            raise DataError(
+                f"{lacking} lacks records that {holder} has: {listed}{more}; compare runs over the "
+                "same records"
+            )
+    labels = [one.labels[np.argsort(one.ids)] for one in (first, second)]
+    if (labels[0] != labels[1]).any():
+        row = int(np.flatnonzero((labels[0] != labels[1]).any(axis=1))[0])
+        raise DataError(
+            f"{name} and {other} label {np.sort(first.ids)[row]} differently: not the same data"
+        )
