@@ -14,7 +14,6 @@ from seedless.evaluate.ranking import macro_auc
 from seedless.evaluate.robustness import measure_robustness, perturb
 from seedless.numerics.generators import GeneratorGuard
 
-
 # Leads II and V3 of the noise of key -5, at sample 77 of 200.
 EXPECTED = {
     "bw": [0.4630541205406189, 1.1447405815124512],

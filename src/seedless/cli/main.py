@@ -10,7 +10,23 @@ import sys
 import typer
 
 from seedless import __version__
-from seedless.cli import bench, bundle, data, demo, diff, env, init, order, sign, train, verify
+from seedless.cli import (
+    attribute,
+    bench,
+    bundle,
+    card,
+    data,
+    demo,
+    diff,
+    env,
+    export,
+    init,
+    order,
+    robustness,
+    sign,
+    train,
+    verify,
+)
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
@@ -32,6 +48,10 @@ app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
+app.command("robustness")(robustness.robustness)
+app.command("attribute")(attribute.attribute)
+app.command("export")(export.export)
+app.command("card")(card.card)
 app.command("bench")(bench.bench)
 
 

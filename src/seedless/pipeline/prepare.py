@@ -125,11 +125,7 @@ def assemble(
     order = order_samples(known.X, known.Y, config.order)
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_of(order.samples.digests)
-    model.to(device)
-    arrange_weights(model)
-    if known.X.ndim == 4 and device.type == "cuda":
-        # torch takes it alone; its stubs know it only beside a device or a dtype.
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    place_model(model, device, known.X.ndim)
     storage = config.execution.storage
     problem = Problem(
         config=config,
@@ -138,15 +134,15 @@ def assemble(
         order=order,
         loss=make_loss(config.loss, known.Y, task, model, device),
         score=macro_auc,
-        train=_place(known, device, storage),
+        train=place(known, device, storage),
         keys=torch.from_numpy(keys).to(device),
-        val=_place(arrays["val"], device, storage) if "val" in arrays else None,
+        val=place(arrays["val"], device, storage) if "val" in arrays else None,
     )
     if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
         raise ConfigError("augment moves images; these samples are signals: leave it out")
     check_settings(problem)
     check_model(problem, len(classes))
-    test = _place(arrays["test"], device, storage) if "test" in arrays else None
+    test = place(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
 
 
@@ -249,7 +245,17 @@ STORAGE = {
 }
 
 
-def _place(arrays: Arrays, device: torch.device, storage: str) -> Split:
+def place_model(model: nn.Module, device: torch.device, axes: int) -> None:
+    """Put a model on the device, its weights laid out as samples of so many axes want them."""
+    model.to(device)
+    arrange_weights(model)
+    if axes == 4 and device.type == "cuda":
+        # torch takes it alone; its stubs know it only beside a device or a dtype.
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def place(arrays: Arrays, device: torch.device, storage: str) -> Split:
+    """Put samples where, and in the precision, a configuration's storage says."""
     dtype, resident = STORAGE[storage]
     samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
     samples = samples.to(device if resident else "cpu")
