@@ -11,8 +11,10 @@ import typer
 
 from seedless import __version__
 from seedless.cli import (
+    attribute,
     bench,
     bundle,
+    card,
     churn,
     compare,
     data,
@@ -20,9 +22,11 @@ from seedless.cli import (
     diff,
     env,
     evaluate,
+    export,
     init,
     order,
     report,
+    robustness,
     sign,
     study,
     train,
@@ -54,6 +58,10 @@ app.command("churn")(churn.churn)
 app.command("sign")(sign.sign)
 app.command("bundle")(bundle.bundle)
 app.command("report")(report.report)
+app.command("robustness")(robustness.robustness)
+app.command("attribute")(attribute.attribute)
+app.command("export")(export.export)
+app.command("card")(card.card)
 app.command("bench")(bench.bench)
 
 

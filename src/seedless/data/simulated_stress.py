@@ -45,7 +45,7 @@ def _muscle(key: NDArray[np.int64], length: int, fs: float) -> Float64:
     u = draw_rows(key, "stress tension", 2)[0]
     time = np.arange(length) / fs
     seconds = length / fs
-    swell = bump(time - seconds * u[0], np.float64((0.15 + 0.35 * u[1]) * seconds))
+    swell = bump(time - seconds * u[0], (0.15 + 0.35 * u[1:2]) * seconds)
     rough: Float64 = white[:, 1:] - 0.5 * white[:, :-1]
     return rough * (0.5 + swell)
 

@@ -57,12 +57,13 @@ def find_logits(probabilities: ArrayLike, task: str = "multi-label") -> Float64:
     if p.min(initial=0.0) < 0 or p.max(initial=1.0) > 1:
         raise DataError(f"expected probabilities from 0 to 1, got {p.min()} to {p.max()}")
     if task == "multi-label":
-        p = np.clip(p, _LEAST, _MOST)
-        logits: Float64 = np.log(p) - np.log1p(-p)
-        return logits
+        inside = np.clip(p, _LEAST, _MOST)
+        odds: Float64 = np.log(inside) - np.log1p(-inside)
+        return odds
     if not np.allclose(p.sum(axis=1), 1.0, atol=1e-6):
         raise DataError("expected multi-class probabilities to sum to 1 for each sample")
-    return np.log(np.maximum(p, _LEAST))
+    logits: Float64 = np.log(np.maximum(p, _LEAST))
+    return logits
 
 
 def entropy(logits: ArrayLike, task: str = "multi-label") -> Float64:
@@ -72,8 +73,8 @@ def entropy(logits: ArrayLike, task: str = "multi-label") -> Float64:
         # H(s(z)) = log(1 + e^-|z|) + |z| s(-|z|): no difference of close numbers, no log of 0.
         size = np.abs(z)
         small = np.exp(-size)
-        each: Float64 = np.log1p(small) + size * small / (1.0 + small)
-        return each.sum(axis=1)
+        summed: Float64 = (np.log1p(small) + size * small / (1.0 + small)).sum(axis=1)
+        return summed
     shifted = z - z.max(axis=1, keepdims=True)
     odds = np.exp(shifted)
     total = odds.sum(axis=1)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.core.config import Config
+from seedless.core.dataset import Dataset
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.load import load
 from seedless.data.packed import is_packed, read_packed
@@ -128,9 +129,14 @@ def choose_maker(config: Config, entry: str | None, data: str | None) -> Make:
 
 def prepare_moved(config: Config, data: str | None) -> Prepared:
     """Prepare a run whose data may lie elsewhere now, or were packed with it."""
+    return prepare(config) if data is None else prepare(config, load_moved(config, data))
+
+
+def load_moved(config: Config, data: str | None) -> Dataset:
+    """Return the data of a run, which may lie elsewhere now, or were packed with it."""
     if data is None:
-        return prepare(config)
+        return load(config.data)
     if is_packed(Path(data)):
-        return prepare(config, read_packed(Path(data)))
+        return read_packed(Path(data))
     place = {"name" if config.data.name.endswith(".npz") else "path": data}
-    return prepare(config, load(config.change(data=place).data))
+    return load(config.change(data=place).data)

@@ -1,0 +1,89 @@
+"""`seedless attribute`: what a run's predictions rest on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seedless.cli.options import AsJson, DataPlace, Entry, print_json
+
+if TYPE_CHECKING:
+    from seedless.pipeline.attribute import Explained
+
+
+def attribute(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    label: Annotated[
+        str | None,
+        typer.Option("--class", help="Explain records of this class; else the likeliest class."),
+    ] = None,
+    records: Annotated[int, typer.Option("--records", min=1, help="How many, at most.")] = 16,
+    method: Annotated[str, typer.Option("--method", help="gradcam or attention.")] = "gradcam",
+    layer: Annotated[
+        str | None, typer.Option("--layer", help="Where Grad-CAM looks, if not where declared.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.npz", help="Write the maps here.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file if it is there.")
+    ] = False,
+    entry: Entry = None,
+    data: DataPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where in RUN's test records the evidence for a class lies; the digest repeats."""
+    from seedless.pipeline.attribute import attribute_run, write_maps
+    from seedless.pipeline.finished import check_out, describe
+
+    if out is not None:
+        check_out(run, out, force)
+    found = attribute_run(
+        run, label=label, records=records, method=method, layer=layer, entry=entry, data=data
+    )
+    digest = None if out is None else write_maps(found, out)
+    rows, layers = _list_rows(found), [[one.layer, one.digest] for one in found.attributions]
+    if as_json:
+        file = None if out is None else {"path": str(out), "digest": digest}
+        said = {"method": method, "layers": layers, "records": rows, "file": file}
+        print_json({**describe(found.finished), **said})
+        return
+    for row in rows:
+        typer.echo(
+            f"{row['id']:<16} {row['class']:<8} p {row['probability']:.4f}  "
+            f"{'labelled' if row['labelled'] else 'not labelled':<12}  {row['strongest']}"
+        )
+    for name, one in layers:
+        typer.echo(f"{method} {name}  {one}")
+    if out is not None:
+        typer.echo(f"{out}  {digest}")
+
+
+def _list_rows(found: Explained) -> list[dict[str, Any]]:
+    import numpy as np
+
+    last = found.attributions[-1]
+    rows = []
+    for number, (name, label) in enumerate(zip(last.ids, found.classes, strict=True)):
+        shown = last.maps[number]
+        place = [int(axis) for axis in np.unravel_index(int(shown.argmax()), shown.shape)]
+        rows.append(
+            {
+                "id": name,
+                "class": label,
+                "probability": float(found.probabilities[number]),
+                "labelled": bool(found.labelled[number]),
+                "strongest": _describe_place(place, found.finished.fs, bool(shown.any())),
+            }
+        )
+    return rows
+
+
+def _describe_place(place: list[int], fs: float | None, any_evidence: bool) -> str:
+    if not any_evidence:
+        return "nothing speaks for it"
+    if len(place) == 2:
+        return f"strongest at row {place[0]}, column {place[1]}"
+    return f"strongest at {place[0] / fs:.2f} s" if fs else f"strongest at sample {place[0]}"
