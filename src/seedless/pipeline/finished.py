@@ -124,7 +124,7 @@ def _open_named(path: Path, config: Config, place_of_data: str | None) -> Finish
         )
     split = _choose_split(path, {name for name in data.protocol if len(data.rows(name))})
     part = data.take(data.rows(split))
-    place_model(run.model, torch.device(config.execution.device), data.X.ndim)
+    place_model(run.model, torch.device(config.execution.device), data.X.ndim == 4)
     scale = claims["data"]["scale"]
     return Finished(
         run=_check_weights(run),

@@ -128,11 +128,7 @@ def assemble(
     order = order_samples(known.X, known.Y, config.order)
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_of(order.samples.digests)
-<<<<<<< HEAD
     place_model(model, device, known.X.ndim == 4)
-=======
-    place_model(model, device, known.X.ndim)
->>>>>>> explain
     storage = config.execution.storage
     problem = Problem(
         config=config,
@@ -252,29 +248,17 @@ STORAGE = {
 }
 
 
-<<<<<<< HEAD
 def place_model(model: nn.Module, device: torch.device, images: bool) -> None:
     """Put a model on the device, its weights laid out as its operations read them."""
     model.to(device)
     arrange_weights(model)
     if images and device.type == "cuda":
-=======
-def place_model(model: nn.Module, device: torch.device, axes: int) -> None:
-    """Put a model on the device, its weights laid out as samples of so many axes want them."""
-    model.to(device)
-    arrange_weights(model)
-    if axes == 4 and device.type == "cuda":
->>>>>>> explain
         # torch takes it alone; its stubs know it only beside a device or a dtype.
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def place(arrays: Arrays, device: torch.device, storage: str) -> Split:
-<<<<<<< HEAD
     """Return samples where and how they wait for their batch."""
-=======
-    """Put samples where, and in the precision, a configuration's storage says."""
->>>>>>> explain
     dtype, resident = STORAGE[storage]
     samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
     samples = samples.to(device if resident else "cpu")
