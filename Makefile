@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types layers unit bench golden clean
+.PHONY: demo test lint types layers browser unit bench golden clean
 
-test: lint types layers unit
+test: lint types layers browser unit
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,12 @@ types: $(VENV)/.installed
 
 layers: $(VENV)/.installed
 	$(BIN)/lint-imports
+
+# Tests look at pages in a browser where there is one: installed if this user may, else they skip.
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1 \
+	  || echo "no chromium here and none could be installed: tests that need it are skipped"; }
 
 unit: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist worksteal
