@@ -92,7 +92,7 @@ def resample_areas(
     plans = {
         column: _Plan.of(probabilities[:, column], labels[:, column])
         for column in range(k)
-        if area_under_curve(probabilities[:, column], labels[:, column]) is not None
+        if 0 < int(labels[:, column].sum()) < n
     }
     step = max(1, _CHUNK // n)
     for start in range(0, resamples, step):
