@@ -133,6 +133,16 @@ def test_marks_against_a_run_are_told(changes, told):
         assert told not in make_card(make_view())
 
 
+def test_seeds_and_broken_promises_are_not_called_seed_free():
+    assert "Trained without a seed: whoever repeats" in make_card(make_view())
+    settings = {"values": {"init": {"seed": 0}, "order": {"seed": 7}}}
+    seeded = make_card(make_view(predicate={"config": settings}))
+    assert "A random control, initialized with seed 0 and ordered with seed 7: whoever" in seeded
+    moved = make_card(make_view(predicate={"promise": {"same_bits": False}}))
+    assert "Trained without a seed.\n" in moved
+    assert "gets the same bits" not in moved
+
+
 def test_what_others_add_to_metrics_does_not_matter_and_what_lacks_is_left_out():
     metrics = dict(make_view().metrics)
     richer = json.loads(json.dumps(metrics))
@@ -156,6 +166,10 @@ def test_images_are_images():
     assert matter["model-index"][0]["results"][0]["task"]["type"] == "image-classification"
     assert "ecg" not in matter["tags"]
     assert "(batch, channels, height, width)" in body
+    own = make_view(predicate={"config": {"values": {"model": {"name": "given"}}}, "kind": "fit"})
+    matter, body = split_card(make_card(own))
+    assert not {"ecg", "image-classification"} & set(matter["tags"])
+    assert "`Conformer`, 26,322 parameters" in body
 
 
 AWKWARD = [

@@ -1,0 +1,82 @@
+"""Facts about a run, read so that a missing or an odd one is left out, never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from seedless.report.runview import RunView
+
+SPLITS = ("test", "validation", "train")  # the one that says most about a model first
+
+
+def find_scores(run: RunView) -> tuple[str, Mapping[str, Any]]:
+    """Return the split that says most about the model, and its scores."""
+    for split in SPLITS:
+        if scores := as_mapping(run.metrics.get(split)):
+            return split, scores
+    return "", {}
+
+
+def list_classes(
+    run: RunView, scores: Mapping[str, Any]
+) -> list[tuple[str, float | None, int | None]]:
+    """Return (class, AUC, positives) in the order of the data's classes."""
+    found = as_mapping(scores.get("classes"))
+    order = [name for name in name_classes(run) if name in found]
+    order += [name for name in found if name not in order]
+    rows = []
+    for name in order:
+        one = as_mapping(found[name])
+        positives = one.get("positives")
+        count = positives if isinstance(positives, int) else None
+        rows.append((name, as_number(one.get("auc")), count))
+    return rows
+
+
+def name_classes(run: RunView) -> list[str]:
+    """Return the names of the classes, in the order of the logits."""
+    return [str(name) for name in look_up(run, "data").get("classes") or ()]
+
+
+def name_data(run: RunView) -> str:
+    """Return the dataset's name."""
+    name = str(look_up(run, "data").get("name") or "unknown")
+    return "arrays of its author" if name == "given" else name.removesuffix(".npz")
+
+
+def name_task(run: RunView) -> str:
+    """Return what kind of classification it is."""
+    return f"{look_up(run, 'data').get('task') or ''} classification".strip()
+
+
+def is_given(run: RunView) -> bool:
+    """Whether the run is one of `fit`, with a model and arrays of its author."""
+    return run.predicate.get("kind") == "fit"
+
+
+def takes_images(run: RunView) -> bool:
+    """Whether the model takes images."""
+    return bool(as_mapping(run.settings.get("model")).get("channels"))
+
+
+def look_up(run: RunView, name: str) -> Mapping[str, Any]:
+    """Return a section of what the receipt says; an empty one where it is missing."""
+    return as_mapping(run.predicate.get(name))
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_number(value: Any) -> float | None:
+    """Return a number, or None for anything else."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if plain else None
+
+
+def escape(text: str) -> str:
+    """Return text that Markdown shows as it is, in one line."""
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in text)
+    return " ".join(escaped.split())
