@@ -44,6 +44,8 @@ bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.simulated
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/seedless bench --out benchmarks/results/bench-cpu.json
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.pooling
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.evaluate
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.speed
 
 # Rewrites the committed digests. A changed digest is a broken promise: say why in CHANGELOG.md.
