@@ -81,6 +81,12 @@ def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
 def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> Scored:
     """Return what a model says of a split, with the features it says it from."""
     outputs = infer(model, split, config, with_features=True)
+    seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
+    if not all(values.isfinite().all() for values in seen):
+        raise TrainError(
+            "the model gives NaN or infinity for some records although its weights are finite; "
+            "the run has diverged. Try a lower train.rate, train.warmup_steps or train.clip_norm"
+        )
     return Scored(
         ids=split.ids,
         probabilities=loss.probabilities(outputs.logits).numpy(),
