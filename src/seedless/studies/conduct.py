@@ -16,6 +16,7 @@ from seedless.studies.cluster import run_ray
 from seedless.studies.figures import save_figure
 from seedless.studies.grid import Grid, Point
 from seedless.studies.local import run_local
+from seedless.studies.pooled import explain_pooling
 from seedless.studies.results import read_results
 from seedless.studies.sizes import Setting
 from seedless.studies.store import State, Store
@@ -38,7 +39,7 @@ class Written:
 
 def plan_study(name: str, setting: Setting) -> Grid:
     """Return the grid of a study: nothing is executed."""
-    return open_study(name).make(setting)
+    return open_study(name).plan(setting)
 
 
 def run_study(
@@ -68,16 +69,19 @@ def run_study(
 def write_study(name: str, setting: Setting, folder: Path) -> Written:
     """Write the tables and the figure from the runs that are there; a missing one is an error."""
     study = open_study(name)
-    grid, store = study.make(setting), Store(folder)
+    grid, store = study.plan(setting), Store(folder)
     results = read_results(grid, store, setting)
     tables = tuple(study.tabulate(results))
     data = Path(setting.data).stem
-    place = folder / "tables" / f"{name}-{setting.scale}-{data}"
+    pooled = f"-{setting.folds}-folds" if setting.folds else ""
+    place = folder / "tables" / f"{name}-{setting.scale}-{data}{pooled}"
     place.parent.mkdir(exist_ok=True)
     head = (
         f"# {name}\n\n{study.question}\n\nScale {setting.scale}, data {data}, "
         f"{len({p.key for p in grid.points})} runs, grid `{grid.digest}`.\n\n"
     )
+    if setting.folds:
+        head += f"{explain_pooling(setting.folds)}\n\n"
     text = head + "\n".join(table.to_markdown() for table in tables)
     try:
         write_atomic(place.with_suffix(".md"), text.encode())
