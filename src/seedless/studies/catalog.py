@@ -17,6 +17,7 @@ STUDIES = (
     "cv",
     "perclass",
     "convergence",
+    "theory",
 )
 
 

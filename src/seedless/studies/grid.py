@@ -90,7 +90,7 @@ class Grid:
     def __str__(self) -> str:
         if not self.points:
             return f"{self.study}: no runs, {self.digest}"
-        width = max((len(point.label) for point in self.points))
+        width = max(len(point.label) for point in self.points)
         lines = [f"{point.key}  {point.label:<{width}}" for point in self.points]
         runs = len({point.key for point in self.points})
         head = f"{self.study}: {len(self.points)} points, {runs} runs, {self.digest}"

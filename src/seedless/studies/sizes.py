@@ -72,7 +72,7 @@ SIMULATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 class Setting:
     """What a study is asked to run on: a scale, and data: simulated, a dataset's name, or a path.
 
-    ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is that many
+    ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
     runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
     model is tried on after training, as "NAME=PATH".
     """
