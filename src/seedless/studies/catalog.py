@@ -18,6 +18,8 @@ STUDIES = (
     "perclass",
     "convergence",
     "theory",
+    "power",
+    "variance",
 )
 
 
