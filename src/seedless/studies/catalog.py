@@ -20,6 +20,7 @@ STUDIES = (
     "theory",
     "power",
     "variance",
+    "crossdataset",
 )
 
 

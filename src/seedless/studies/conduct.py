@@ -73,8 +73,9 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
     results = read_results(grid, store, setting)
     tables = tuple(study.tabulate(results))
     data = Path(setting.data).stem
-    pooled = f"-{setting.folds}-folds" if setting.folds else ""
-    place = folder / "tables" / f"{name}-{setting.scale}-{data}{pooled}"
+    more = [f"{setting.folds}-folds"] if setting.folds else []
+    more += [other.partition("=")[0] for other in setting.other]
+    place = folder / "tables" / "-".join([name, setting.scale, data, *more])
     place.parent.mkdir(exist_ok=True)
     head = (
         f"# {name}\n\n{study.question}\n\nScale {setting.scale}, data {data}, "

@@ -135,7 +135,7 @@ def draw(results: Results) -> Figure:
     axes.set_xlim(2, 200)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("power, two-sided test at .05", fontsize=9)
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
+    axes.legend(fontsize=8, loc="upper left", framealpha=1, edgecolor="none")
     finish(figure, axes, "runs an arm")
     axes.grid(axis="y", color="#dfddd4", linewidth=0.6)
     return figure
