@@ -21,7 +21,7 @@ from seedless.studies.sizes import Setting
 CLASS = "AFIB"
 SIX = 'data.leads="6"'
 SIMULATED = "simulated, other records"
-FIRST = 30_000  # beyond every record of a preset
+FIRST = 1_000_000  # beyond every record of a preset
 RESAMPLES = 40  # as few as may be: the macro interval is not looked at
 COUNTS = {"smoke": 400, "small": 1500, "paper": 6000}
 
