@@ -12,7 +12,13 @@ from seedless.studies import golden, perclass
 from seedless.studies.conduct import plan_study
 from seedless.studies.cv import FOLDS
 from seedless.studies.grid import Grid, Point
-from seedless.studies.pooled import hold_out, list_folds, pool_predictions, split_folds
+from seedless.studies.pooled import (
+    explain_pooling,
+    hold_out,
+    list_folds,
+    pool_predictions,
+    split_folds,
+)
 from seedless.studies.results import Results, read_results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.store import Outcome, Store
@@ -102,6 +108,9 @@ def test_images_have_no_folds_to_pool_over():
     assert parts["ecg"]
     assert parts["ecg, seed-free"]
     assert not parts["images"]
+    assert "Not pooled, for want of folds: images; images, seed-free." in explain_pooling(grid, 2)
+    with pytest.raises(StudyError, match="no folds to pool over"):
+        perclass.make(Setting(seeds=1, device="cpu", folds=2, data="bloodmnist"))
 
 
 def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):

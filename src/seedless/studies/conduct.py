@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from seedless.core.errors import StudyError
@@ -71,7 +71,10 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
     study = open_study(name)
     grid, store = study.plan(setting), Store(folder)
     results = read_results(grid, store, setting)
-    tables = tuple(study.tabulate(results))
+    first, *rest = study.tabulate(results)
+    if setting.folds:
+        first = replace(first, notes=(*first.notes, explain_pooling(grid, setting.folds)))
+    tables = (first, *rest)
     data = Path(setting.data).stem
     more = [f"{setting.folds}-folds"] if setting.folds else []
     more += [other.partition("=")[0] for other in setting.other]
@@ -81,8 +84,6 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
         f"# {name}\n\n{study.question}\n\nScale {setting.scale}, data {data}, "
         f"{len({p.key for p in grid.points})} runs, grid `{grid.digest}`.\n\n"
     )
-    if setting.folds:
-        head += f"{explain_pooling(setting.folds)}\n\n"
     text = head + "\n".join(table.to_markdown() for table in tables)
     try:
         write_atomic(place.with_suffix(".md"), text.encode())

@@ -47,6 +47,8 @@ def split_folds(grid: Grid, count: int | None, blocks: Collection[str] | None = 
             points += [hold_out(point, test, val) for test, val in list_folds(count)]
         else:
             points.append(point)
+    if not any(point.part for point in points):
+        raise StudyError(f"--folds: {grid.study} has no folds to pool over on these data")
     return replace(grid, points=tuple(points))
 
 
@@ -103,12 +105,14 @@ def pool_predictions(runs: Sequence[Path], least: int = LEAST) -> dict[str, Any]
     return {"n": len(ids), "macro_auc": macro, "classes": scores}
 
 
-def explain_pooling(count: int) -> str:
+def explain_pooling(grid: Grid, count: int) -> str:
     """Say what the scores of a study are where they are pooled."""
+    alone = dict.fromkeys(point.block for point in grid.points if not point.part)
+    rest = f" Not pooled, for want of folds: {'; '.join(alone)}." if alone else ""
     tests = ", ".join(str(test) for test, _ in list_folds(count))
     return (
         f"Scores are over the test predictions of {count} runs together, each with another fold "
         f"held out ({tests}), for classes with at least {LEAST} positives among them. "
         "Probabilities of different models are ranked as they are, so a model that says more than "
-        "another lowers the AUC: published values come from one fold and are not pooled."
+        f"another lowers the AUC: published values come from one fold and are not pooled.{rest}"
     )
