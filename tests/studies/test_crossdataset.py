@@ -121,3 +121,10 @@ def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
     np.savez(tmp_path / "c.npz", **{**arrays, "X": data.X[:, 6:]}, leads=np.array(data.leads[6:]))
     with pytest.raises(DataError, match="lacks I, II"):
         load(DataConfig(name=str(tmp_path / "c.npz"), leads="6"))
+
+
+def test_a_split_that_says_nothing_of_the_class_is_refused():
+    with pytest.raises(StudyError, match="a run: nothing is said of AFIB"):
+        others.read_verdict({"n": 3, "classes": {"SR": {}}}, "a run")
+    with pytest.raises(StudyError, match="nothing is said"):
+        others.read_verdict(None, "a run")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.fft import dct as scipy_dct
 
+from seedless.core.config import DataConfig
 from seedless.core.errors import StudyError
 from seedless.init.bases import BASES, basis
 from seedless.studies import spectra, theory
@@ -105,11 +106,11 @@ def test_off_diagonal_energy_is_that_of_a_sum_over_pairs():
 
 def test_energy_of_samples_is_that_of_their_coefficients():
     draw = np.random.default_rng(0)
-    samples = draw.normal(size=(5, 2, 40)).cumsum(axis=-1).astype("f4") + 3
-    lines = samples.reshape(10, 40).astype("f8")
+    samples = draw.normal(size=(spectra.BLOCK + 5, 2, 40)).cumsum(axis=-1).astype("f4") + 3
+    lines = samples.reshape(-1, 40).astype("f8")
     lines -= lines.mean(axis=1, keepdims=True)
     energy = (scipy_dct(lines, norm="ortho") ** 2).sum(axis=0)
-    found = spectra.keep_sample_energy(basis("dct", 40), samples)
+    found = spectra.keep_energy(basis("dct", 40), spectra.find_moment(samples))
     np.testing.assert_allclose(found, np.cumsum(energy) / energy.sum(), atol=1e-9)
 
 
@@ -144,3 +145,8 @@ def test_a_study_without_runs_ends_in_tables_and_a_figure(tmp_path):
     shares = {value["basis"]: value["share"] for value in kept}
     assert shares["dct"] > 0.99
     assert shares["hartley"] < 0.7
+
+
+def test_images_have_no_signal_to_look_at():
+    with pytest.raises(StudyError, match="holds images"):
+        theory.find_sample_energy(DataConfig(name="simulated-images", records=20))

@@ -13,7 +13,7 @@ from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
 from seedless.studies.figures import DOT, INK, MARK, finish
 from seedless.studies.grid import Grid, Point, make_grid
-from seedless.studies.others import CLASS, Verdict, judge_runs, list_others
+from seedless.studies.others import CLASS, Verdict, judge_runs, list_others, read_verdict
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, seed_points, tabulate_arms
@@ -62,21 +62,13 @@ def judge(results: Results) -> Rows:
     found: Rows = {}
     for model in MODELS:
         done = [one for one in results.of(model) if one.metrics is not None]
-        found[OWN, model] = tuple(_read_own(one.metrics["test"]) for one in done if one.metrics)
+        own = [(one.run, one.metrics.get("test")) for one in done if one.metrics is not None]
+        found[OWN, model] = tuple(read_verdict(test, f"{run}'s test set") for run, test in own)
         runs = tuple((one.run, one.weights or "") for one in done)
         for other in list_others(results.setting):
             found[other.name, model] = judge_runs(runs, other)
     names = dict.fromkeys(name for name, _ in found)
     return {(name, model): found[name, model] for name in names for model in MODELS}
-
-
-def _read_own(test: dict[str, object]) -> Verdict:
-    classes, n = test["classes"], test["n"]
-    assert isinstance(classes, dict)
-    assert isinstance(n, int)
-    part = classes[CLASS]
-    calls = None if part["tp"] is None else (part["tp"] + part["fp"]) / n
-    return Verdict(n, part["positives"], part["auc"], calls)
 
 
 def tabulate(results: Results) -> list[Table]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -105,8 +106,13 @@ def judge_runs(runs: tuple[tuple[Path, str], ...], other: Other) -> tuple[Verdic
 
 def _judge(run: Path, data: str, settings: Sequence[str]) -> Verdict:
     scores = evaluate(run, data=data, settings=settings, split=WHOLE, resamples=RESAMPLES).scores
-    if CLASS not in scores["classes"]:
-        raise StudyError(f"{run} and {data} have no class {CLASS} in common")
+    return read_verdict(scores, f"{run} on {data}")
+
+
+def read_verdict(scores: Mapping[str, Any] | None, where: str) -> Verdict:
+    """Return what the scores of a split say of the one class that is asked about."""
+    if scores is None or CLASS not in scores["classes"]:
+        raise StudyError(f"{where}: nothing is said of {CLASS}; choose data that have this class")
     part = scores["classes"][CLASS]
     calls = None if part["tp"] is None else (part["tp"] + part["fp"]) / scores["n"]
     return Verdict(scores["n"], part["positives"], part["auc"], calls)

@@ -14,6 +14,7 @@ from seedless.core.errors import StudyError
 from seedless.init.fill import draw_normal
 
 Float64 = NDArray[np.float64]
+BLOCK = 256  # records at a time
 
 
 def covariance(size: int, rho: float) -> Float64:
@@ -54,13 +55,19 @@ def keep_energy(basis: Float64, signal: Float64) -> Float64:
     return found
 
 
-def keep_sample_energy(basis: Float64, samples: NDArray[np.float32]) -> Float64:
-    """Return the same for real samples (n, leads, N), each lead's mean taken off."""
+def find_moment(samples: NDArray[np.float32]) -> Float64:
+    """Return the second moment (N, N) of samples (n, leads, N), each lead's mean taken off.
+
+    It stands for S where a signal is measured: the energy of the samples depends on nothing else.
+    Records are taken a block at a time, for they may lie in a file larger than memory.
+    """
     size = samples.shape[-1]
-    lines = samples.reshape(-1, size).astype(np.float64)
-    lines -= lines.mean(axis=1, keepdims=True)
-    # All that matters of the samples is their second moment, which is far smaller.
-    return keep_energy(basis, lines.T @ lines)
+    found = np.zeros((size, size))
+    for start in range(0, len(samples), BLOCK):
+        lines = samples[start : start + BLOCK].reshape(-1, size).astype(np.float64)
+        lines -= lines.mean(axis=1, keepdims=True)
+        found += lines.T @ lines
+    return found
 
 
 def condition(weights: Float64) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 from torch import nn
 
 from seedless.core.config import DataConfig
+from seedless.core.errors import StudyError
 from seedless.data.load import load
 from seedless.init.bases import BASES, basis
 from seedless.models import baseline, build, conformer, resnet18, xresnet1d
@@ -103,8 +104,10 @@ def find_sample_energy(data: DataConfig) -> tuple[str, int, dict[str, Float64]]:
 @lru_cache(maxsize=2)
 def _read_energy(text: str) -> tuple[str, int, dict[str, Float64]]:
     data = load(DataConfig.model_validate_json(text))
-    size = data.X.shape[-1]
-    curves = {name: spectra.keep_sample_energy(basis(name, size), data.X) for name in BASES}
+    if data.X.ndim != 3:
+        raise StudyError(f"theory looks at recordings (leads, time); {data.name} holds images")
+    size, moment = data.X.shape[-1], spectra.find_moment(data.X)
+    curves = {name: spectra.keep_energy(basis(name, size), moment) for name in BASES}
     return data.name, len(data), curves
 
 
