@@ -31,12 +31,14 @@ OURS, PLAIN, PUBLISHED, LOOSE = "ours", "plain", "plain deterministic", "mode of
 class Runner:
     """A model at the common start, and what makes a step of it on training rows (B,).
 
-    ``captured``: the first step holds its memory for all that follow.
+    ``captured``: the first step holds its memory for all that follow. ``groups``: the optimizer's
+    parameter groups, for whoever changes the rate on the way.
     """
 
     model: nn.Module
     step: Callable[[Tensor], object]
     captured: bool = False
+    groups: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,4 +155,4 @@ def make_usual(problem: Problem, samples: Tensor, *, deterministic: bool = False
         optimizer.step()
         return loss
 
-    return Runner(model, step)
+    return Runner(model, step, groups=optimizer.param_groups)

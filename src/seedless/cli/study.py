@@ -32,6 +32,19 @@ Seeds = Annotated[
     int | None, typer.Option("--seeds", min=1, help="Seeds an arm, instead of the scale's.")
 ]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        "--folds",
+        min=2,
+        max=10,
+        help="Hold out this many folds in turn and pool what is said of them.",
+    ),
+]
+Other = Annotated[
+    list[str] | None,
+    typer.Option("--other", help="NAME=PATH of a set to try models on; may be repeated."),
+]
 STORE = Path("studies")
 
 
@@ -55,15 +68,17 @@ def plan(
     data: Data = "simulated",
     seeds: Seeds = None,
     device: Device = "auto",
+    folds: Folds = None,
+    other: Other = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the runs of a study; nothing is executed."""
     from seedless.studies.conduct import plan_study
 
-    grid = plan_study(name, _set(scale, data, seeds, device))
+    grid = plan_study(name, _set(scale, data, seeds, device, folds, other))
     if as_json:
         points = [
-            {"key": p.key, "block": p.block, "arm": p.arm, "replicate": p.replicate}
+            {name: getattr(p, name) for name in ("key", "block", "arm", "replicate", "part")}
             for p in grid.points
         ]
         print_json({"study": name, "digest": grid.digest, "factor": grid.factor, "points": points})
@@ -79,6 +94,8 @@ def run(
     store: Place = STORE,
     seeds: Seeds = None,
     device: Device = "auto",
+    folds: Folds = None,
+    other: Other = None,
     engine: Annotated[str, typer.Option("--engine", help="local or ray.")] = "local",
     runs_per_device: Annotated[
         int, typer.Option("--runs-per-device", min=1, help="Runs at once on a device.")
@@ -95,7 +112,7 @@ def run(
     try:
         written = run_study(
             name,
-            _set(scale, data, seeds, device),
+            _set(scale, data, seeds, device, folds, other),
             store,
             engine=engine,
             runs_per_device=runs_per_device,
@@ -118,18 +135,27 @@ def table(
     store: Place = STORE,
     seeds: Seeds = None,
     device: Device = "auto",
+    folds: Folds = None,
+    other: Other = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the table of a study whose runs are there, and write it with its figure."""
     from seedless.studies.conduct import write_study
 
-    _print(write_study(name, _set(scale, data, seeds, device), store), as_json)
+    _print(write_study(name, _set(scale, data, seeds, device, folds, other), store), as_json)
 
 
-def _set(scale: str, data: str, seeds: int | None, device: str) -> Setting:
+def _set(
+    scale: str,
+    data: str,
+    seeds: int | None,
+    device: str,
+    folds: int | None,
+    other: list[str] | None,
+) -> Setting:
     from seedless.studies.sizes import Setting
 
-    return Setting(scale=scale, data=data, seeds=seeds, device=device)
+    return Setting(scale, data, seeds, device, folds=folds, other=tuple(other or ()))
 
 
 def _print(written: Written, as_json: bool) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from seedless.core.config import DataConfig
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
@@ -19,6 +21,7 @@ from seedless.data.catalog import CATALOG
 from seedless.data.challenge import read_challenge
 from seedless.data.cifar100 import read_cifar100
 from seedless.data.cpsc2018 import read_cpsc2018
+from seedless.data.leads import lead_set
 from seedless.data.medmnist import read_medmnist
 from seedless.data.ptbxl import list_sources, read_ptbxl
 from seedless.data.rhythms import read_rhythms
@@ -119,13 +122,26 @@ def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
     return replace(data, protocol={"train": rest, "val": (val,), "test": (test,)})
 
 
+def keep_leads(data: Dataset, wanted: tuple[str, ...]) -> Dataset:
+    """Return the dataset with these leads alone, found by name and in this order."""
+    missing = [name for name in wanted if name not in (data.leads or ())]
+    if data.leads is None or missing:
+        found = "names no leads" if data.leads is None else f"lacks {', '.join(missing)}"
+        raise DataError(f"{data.name} {found}: leave data.leads out, or name them in its `leads`")
+    if data.leads == wanted:
+        return data
+    samples = np.ascontiguousarray(data.X[:, [data.leads.index(name) for name in wanted]])
+    return replace(data, X=samples, leads=wanted, content=None)
+
+
 def _read(config: DataConfig) -> Dataset:
     name, path = config.name, config.path
     if name.endswith(".npz"):
         if path is not None:
             raise DataError(f"data.name is the file {name}; leave data.path out")
-        _refuse_settings(config, name, ())
-        return read_arrays(Path(name))
+        given = _refuse_settings(config, name, ("leads",))
+        data = read_arrays(Path(name))
+        return keep_leads(data, lead_set(given["leads"])) if given else data
     if name in CATALOG and CATALOG[name].kind == "noise":
         raise DataError(f"{name} is noise, without records or classes: seedless data check {name}")
     reader = choose("dataset", name, READERS)

@@ -10,6 +10,7 @@ from seedless.stats.ranks import friedman, levene
 from seedless.studies.figures import draw_arms
 from seedless.studies.grid import Grid, Point, make_grid
 from seedless.studies.perclass import tabulate_ranges
+from seedless.studies.pooled import split_folds
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, compare_arms, seed_points, tabulate_arms
@@ -40,7 +41,7 @@ def make(setting: Setting) -> Grid:
             return setting.ecg(init=start_from(basis, seed), order=order)
 
         points += seed_points(basis, setting.count, build)
-    return make_grid("basis", ("init",), points)
+    return split_folds(make_grid("basis", ("init",), points), setting.folds)
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -86,4 +87,6 @@ def draw(results: Results) -> Figure:
     return draw_arms(results, "Test macro AUC", PUBLISHED)
 
 
-STUDY = Study("basis", "Does it matter which orthogonal basis is used?", make, tabulate, draw)
+STUDY = Study(
+    "basis", "Does it matter which orthogonal basis is used?", make, tabulate, draw, ("folds",)
+)

@@ -17,6 +17,10 @@ STUDIES = (
     "cv",
     "perclass",
     "convergence",
+    "theory",
+    "power",
+    "variance",
+    "crossdataset",
 )
 
 

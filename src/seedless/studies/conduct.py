@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from seedless.core.errors import StudyError
@@ -16,6 +16,7 @@ from seedless.studies.cluster import run_ray
 from seedless.studies.figures import save_figure
 from seedless.studies.grid import Grid, Point
 from seedless.studies.local import run_local
+from seedless.studies.pooled import explain_pooling
 from seedless.studies.results import read_results
 from seedless.studies.sizes import Setting
 from seedless.studies.store import State, Store
@@ -38,7 +39,7 @@ class Written:
 
 def plan_study(name: str, setting: Setting) -> Grid:
     """Return the grid of a study: nothing is executed."""
-    return open_study(name).make(setting)
+    return open_study(name).plan(setting)
 
 
 def run_study(
@@ -68,11 +69,16 @@ def run_study(
 def write_study(name: str, setting: Setting, folder: Path) -> Written:
     """Write the tables and the figure from the runs that are there; a missing one is an error."""
     study = open_study(name)
-    grid, store = study.make(setting), Store(folder)
+    grid, store = study.plan(setting), Store(folder)
     results = read_results(grid, store, setting)
-    tables = tuple(study.tabulate(results))
+    first, *rest = study.tabulate(results)
+    if setting.folds:
+        first = replace(first, notes=(*first.notes, explain_pooling(grid, setting.folds)))
+    tables = (first, *rest)
     data = Path(setting.data).stem
-    place = folder / "tables" / f"{name}-{setting.scale}-{data}"
+    more = [f"{setting.folds}-folds"] if setting.folds else []
+    more += [other.partition("=")[0] for other in setting.other]
+    place = folder / "tables" / "-".join([name, setting.scale, data, *more])
     place.parent.mkdir(exist_ok=True)
     head = (
         f"# {name}\n\n{study.question}\n\nScale {setting.scale}, data {data}, "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from seedless.core.config import Config
 from seedless.studies.figures import draw_arms
 from seedless.studies.grid import Grid, Point, make_grid
+from seedless.studies.pooled import split_folds
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, seed_points, tabulate_arms
@@ -44,7 +45,7 @@ def make(setting: Setting) -> Grid:
             return setting.ecg(model={"name": model}, init=start, order={"name": "golden"})
 
         points += seed_points("kaiming", setting.count, build, model)
-    return make_grid("golden", ("init",), points)
+    return split_folds(make_grid("golden", ("init",), points), setting.folds)
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -75,4 +76,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    ("folds",),
 )

@@ -25,12 +25,14 @@ class Point:
         arm: what it is compared as, such as "mixed".
         replicate: which repetition, such as "seed 3" or "seed-free"; equal ones are paired.
         block: arms of one block are compared with each other; a dataset or a model, say.
+        part: which fold of a replicate whose test predictions are pooled; "" where it is one run.
     """
 
     arm: str
     replicate: str
     config: Config
     block: str = ""
+    part: str = ""
 
     @property
     def key(self) -> str:
@@ -40,7 +42,8 @@ class Point:
     @property
     def label(self) -> str:
         """How a person calls it."""
-        return " / ".join(part for part in (self.block, self.arm, self.replicate) if part)
+        names = (self.block, self.arm, self.replicate, self.part)
+        return " / ".join(name for name in names if name)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ class Grid:
         return tuple(dict.fromkeys(point.block for point in self.points))
 
     def __str__(self) -> str:
-        width = max((len(point.label) for point in self.points), default=0)
+        if not self.points:
+            return f"{self.study}: no runs, {self.digest}"
+        width = max(len(point.label) for point in self.points)
         lines = [f"{point.key}  {point.label:<{width}}" for point in self.points]
         runs = len({point.key for point in self.points})
         head = f"{self.study}: {len(self.points)} points, {runs} runs, {self.digest}"

@@ -8,6 +8,7 @@ from seedless.core.config import Config
 from seedless.ordering import STRATEGIES
 from seedless.studies.figures import draw_arms
 from seedless.studies.grid import Grid, Point, make_grid
+from seedless.studies.pooled import split_folds
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, compare_arms, seed_points, tabulate_arms
@@ -47,7 +48,7 @@ def make(setting: Setting) -> Grid:
             return setting.ecg(init=start_from("kaiming", seed), order=order)
 
         points += seed_points(name, setting.count, build)
-    return make_grid("order", ("order.name",), points)
+    return split_folds(make_grid("order", ("order.name",), points), setting.folds)
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -73,4 +74,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    ("folds",),
 )

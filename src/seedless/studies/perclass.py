@@ -13,6 +13,7 @@ from seedless.core.errors import StatsError
 from seedless.stats.spread import Range, find_range
 from seedless.studies.figures import draw_classes
 from seedless.studies.grid import Grid, Point, make_grid
+from seedless.studies.pooled import split_folds
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import FEW, Study, seed_points
@@ -30,7 +31,7 @@ PAIRS = {"ecg": ("kaiming", "mixed"), "images": ("kaiming", "dct")}
 def make(setting: Setting) -> Grid:
     """Random and structured arms on ECGs and on a multi-label image set, and seed-free runs.
 
-    On data of one's own only the kind they are of is run.
+    On data of one's own only the kind they are of is run. Image sets have no folds to pool over.
     """
     points: list[Point] = []
     for block in choose_blocks(setting):
@@ -42,7 +43,9 @@ def make(setting: Setting) -> Grid:
             points += seed_points(basis, setting.count, build, block)
         free = build_run(setting, block, PAIRS[block][1], None)
         points.append(Point(PAIRS[block][1], "seed-free", free, f"{block}{FREE}"))
-    return make_grid("perclass", ("init",), points)
+    return split_folds(
+        make_grid("perclass", ("init",), points), setting.folds, ("ecg", f"ecg{FREE}")
+    )
 
 
 def choose_blocks(setting: Setting) -> tuple[str, ...]:
@@ -134,4 +137,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    ("folds",),
 )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from seedless.studies.grid import Grid, Point
+from seedless.studies.pooled import pool_outcomes
 from seedless.studies.sizes import Setting
 from seedless.studies.store import Outcome, Store
 
@@ -35,13 +38,31 @@ class Results:
         that ended at chance: count them with `count`.
         """
         found = {}
-        for one in self.of(arm, block):
-            if one.metrics is None or (converged and not one.converged):
+        for (place, name, replicate), metrics in self.replicates.items():
+            if name != arm or block not in (None, place) or metrics is None:
                 continue
-            score = read_score(one.metrics, of)
+            if converged and not metrics["converged"]:
+                continue
+            score = read_score(metrics, of)
             if score is not None:
-                found[one.point.replicate] = score
+                found[replicate] = score
         return found
+
+    @cached_property
+    def replicates(self) -> dict[tuple[str, str, str], dict[str, Any] | None]:
+        """The metrics of each (block, arm, replicate), None where a run of it failed.
+
+        Where a replicate is a run for each of several folds, they are those of all its test
+        predictions together.
+        """
+        groups: dict[tuple[str, str, str], list[Outcome]] = {}
+        for one in self.outcomes:
+            key = (one.point.block, one.point.arm, one.point.replicate)
+            groups.setdefault(key, []).append(one)
+        return {
+            key: pool_outcomes(runs) if runs[0].point.part else runs[0].metrics
+            for key, runs in groups.items()
+        }
 
     def count(self, arm: str, block: str | None = None) -> tuple[int, int, int]:
         """Return how many runs an arm has, how many failed, and how many ended at chance."""
@@ -51,11 +72,9 @@ class Results:
 
     def classes(self, block: str | None = None) -> dict[str, int]:
         """Return the classes of a block's test set with their number of positives."""
-        for one in self.outcomes:
-            if block not in (None, one.point.block):
-                continue
-            if one.metrics is not None and "test" in one.metrics:
-                parts = one.metrics["test"]["classes"]
+        for (place, _, _), metrics in self.replicates.items():
+            if block in (None, place) and metrics is not None and "test" in metrics:
+                parts = metrics["test"]["classes"]
                 return {name: int(part["positives"]) for name, part in parts.items()}
         return {}
 

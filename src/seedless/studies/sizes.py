@@ -72,7 +72,9 @@ SIMULATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 class Setting:
     """What a study is asked to run on: a scale, and data: simulated, a dataset's name, or a path.
 
-    ``seeds`` and ``device`` replace the scale's own where given.
+    ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
+    runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
+    model is tried on after training, as "NAME=PATH".
     """
 
     scale: str = "smoke"
@@ -80,6 +82,8 @@ class Setting:
     seeds: int | None = None
     device: str = "auto"
     threads: int = 1
+    folds: int | None = None
+    other: tuple[str, ...] = ()
 
     @property
     def size(self) -> Size:

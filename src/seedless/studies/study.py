@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seedless.core.errors import StatsError
+from seedless.core.errors import StatsError, StudyError
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.multiple import holm
 from seedless.studies.grid import Grid, Point
@@ -29,6 +29,7 @@ class Study:
         make: returns the runs at a scale on some data.
         tabulate: returns the tables, from what the runs came to.
         draw: returns the figure.
+        takes: which of the settings "folds" and "other" it has a use for; the rest are refused.
     """
 
     name: str
@@ -36,6 +37,14 @@ class Study:
     make: Callable[[Setting], Grid]
     tabulate: Callable[[Results], Sequence[Table]]
     draw: Callable[[Results], Figure]
+    takes: tuple[str, ...] = ()
+
+    def plan(self, setting: Setting) -> Grid:
+        """Return its runs, or refuse a setting that would change nothing."""
+        for name in ("folds", "other"):
+            if getattr(setting, name) and name not in self.takes:
+                raise StudyError(f"--{name} has no meaning for the study {self.name}: leave it out")
+        return self.make(setting)
 
 
 def seed_points(

@@ -80,14 +80,14 @@ def work_through(store: Store, points: Sequence[Point], *, again: bool = False) 
 
 def write_points(points: Sequence[Point], file: Path) -> None:
     """Write points for other processes to read."""
-    rows = [[p.arm, p.replicate, p.config.model_dump(), p.block] for p in points]
+    rows = [[p.arm, p.replicate, p.config.model_dump(), p.block, p.part] for p in points]
     file.write_text(json.dumps(rows), encoding="utf-8")
 
 
 def read_points(file: Path) -> list[Point]:
     """Return points as they were written."""
     rows = json.loads(file.read_text(encoding="utf-8"))
-    return [Point(arm, name, parse_config(values), block) for arm, name, values, block in rows]
+    return [Point(arm, name, parse_config(values), *rest) for arm, name, values, *rest in rows]
 
 
 def main() -> None:

@@ -1,0 +1,130 @@
+"""Six-lead models on sets they were never trained on, as they are."""
+
+import json
+
+import numpy as np
+import pytest
+
+from seedless.core.config import DataConfig
+from seedless.core.errors import DataError, SeedlessError, StudyError
+from seedless.data.leads import SIX
+from seedless.data.load import load
+from seedless.data.simulated import simulate_ecg
+from seedless.data.simulated_population import PRESETS, preset_records
+from seedless.pipeline.evaluate import evaluate
+from seedless.studies import crossdataset, others
+from seedless.studies.conduct import plan_study, write_study
+from seedless.studies.sizes import Setting
+from seedless.studies.store import Store
+from seedless.studies.work import Worker
+from tests.tiny import flags_restored
+
+SETTING = Setting(seeds=1, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Two trained models in a store."""
+    folder = tmp_path_factory.mktemp("store")
+    worker = Worker(Store(folder))
+    with flags_restored():
+        for point in crossdataset.make(SETTING).points:
+            assert worker.make(point)
+    return folder
+
+
+def test_models_differ_in_name_alone_and_have_six_leads():
+    grid = crossdataset.make(SETTING)
+    assert grid.factor == ("model.name",)
+    assert grid.arms == ("baseline", "conformer")
+    assert all(point.config.data.leads == "6" for point in grid.points)
+
+
+def test_no_model_has_seen_a_record_that_stands_in():
+    assert all(preset_records(name).max() < others.FIRST for name in PRESETS)
+    strangers = set(simulate_ecg(50, start=others.FIRST, leads="6").patients)
+    assert not strangers & set(simulate_ecg(preset="tiny", leads="6").patients)
+
+
+def test_tables_and_figure_from_simulated_records(store, tmp_path):
+    with flags_restored():
+        written = write_study("crossdataset", SETTING, store)
+    assert written.figure.read_bytes()[:4] == b"\x89PNG"
+    rows = {row[0]: row for row in written.tables[0].rows}
+    assert rows["simulated, other records / conformer"][-1].startswith("approximate: simulated")
+    assert rows["its own test set / baseline"][-1] == ""
+    values = {(v["set"], v["model"]): v for v in written.tables[0].values}
+    assert len(values) == 4
+
+    # The same, by hand: write the records, and ask for the scores of one run.
+    data = simulate_ecg(400, start=others.FIRST, leads="6")
+    names = np.array(data.classes), np.array(data.leads)
+    np.savez(tmp_path / "a.npz", X=data.X, Y=data.Y, folds=data.folds, classes=names[0])
+    run = Store(store).place(crossdataset.make(SETTING).of("conformer")[0])
+    with flags_restored():
+        found = evaluate(run, data=str(tmp_path / "a.npz"), split="all")
+    part = found.scores["classes"]["AFIB"]
+    mine = values["simulated, other records", "conformer"]
+    assert mine["auc"] == [pytest.approx(part["auc"])]
+    assert mine["calls"] == [pytest.approx((part["tp"] + part["fp"]) / 400)]
+
+
+def test_real_sets_are_called_what_they_are(store, real_data):
+    other = (f"mitdb={real_data / 'mitdb'}", f"cpsc2018-original={real_data / 'cpsc2018'}")
+    with flags_restored():
+        written = write_study("crossdataset", Setting(seeds=1, device="cpu", other=other), store)
+    rows = {row[0]: row for row in written.tables[0].rows}
+    assert "MIT-BIH Arrhythmia for AFDB" in rows["mitdb / baseline"][-1]
+    assert rows["mitdb / baseline"][5] == ""  # it is not AFDB: nothing is published of it
+    few = rows["cpsc2018-original / conformer"]
+    assert few[1:3] == ("5", "0")
+    assert few[4] == "none"  # no positive, no AUC
+    assert few[-1] == "approximate: 5 of 6,877 records"
+    assert written.markdown.name == "crossdataset-smoke-simulated-mitdb-cpsc2018-original.md"
+    json.loads(written.markdown.with_suffix(".json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("afdb", "expected NAME=PATH"),
+        ("afdb=", "expected NAME=PATH"),
+        ("afdb=nowhere", "there is no folder nowhere"),
+        ("afbd=.", "did you mean 'afdb'"),
+    ],
+)
+def test_a_set_that_cannot_be_read_is_refused_before_training(text, message):
+    with pytest.raises(SeedlessError, match=message):
+        plan_study("crossdataset", Setting(other=(text,)))
+
+
+def test_a_name_given_twice_and_a_study_without_other_sets_are_refused():
+    with pytest.raises(StudyError, match="each name once"):
+        plan_study("crossdataset", Setting(other=("mitdb=.", "mitdb=.")))
+    with pytest.raises(StudyError, match="--other has no meaning for the study basis"):
+        plan_study("basis", Setting(other=("mitdb=.",)))
+
+
+def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
+    data = simulate_ecg(4)
+    turned = [*reversed(range(12))]
+    names = np.array(data.leads)[turned]
+    arrays = {"X": data.X[:, turned], "Y": data.Y, "folds": data.folds}
+    np.savez(tmp_path / "a.npz", **arrays, leads=names)
+    found = load(DataConfig(name=str(tmp_path / "a.npz"), leads="6"))
+    assert found.leads == SIX
+    order = {content.tobytes(): row for row, content in enumerate(simulate_ecg(4, leads="6").X)}
+    assert all(sample.tobytes() in order for sample in found.X)
+    np.savez(tmp_path / "b.npz", **arrays)
+    with pytest.raises(DataError, match="names no leads"):
+        load(DataConfig(name=str(tmp_path / "b.npz"), leads="6"))
+    np.savez(tmp_path / "c.npz", **{**arrays, "X": data.X[:, 6:]}, leads=np.array(data.leads[6:]))
+    with pytest.raises(DataError, match="lacks I, II"):
+        load(DataConfig(name=str(tmp_path / "c.npz"), leads="6"))
+
+
+def test_a_split_that_says_nothing_of_the_class_is_refused():
+    with pytest.raises(StudyError, match="a run: nothing is said of AFIB"):
+        others.read_verdict({"n": 3, "classes": {"SR": {}}}, "a run")
+    with pytest.raises(StudyError, match="nothing is said"):
+        others.read_verdict(None, "a run")

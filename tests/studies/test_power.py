@@ -1,0 +1,63 @@
+"""Power and runs needed, from runs that `main` shares, against statsmodels."""
+
+import numpy as np
+import pytest
+from statsmodels.stats.power import TTestIndPower
+
+from seedless.studies import main, power
+from seedless.studies.figures import save_figure
+from seedless.studies.sizes import Setting
+from tests.studies.made import make_results
+
+SETTING = Setting(seeds=6, device="cpu")
+SHIFT = {"mixed + weights": 0.03, "mixed": 0.01, "kaiming": 0.0, "kaiming + weights": 0.0}
+
+
+def score(point):
+    seed = int(point.replicate.removeprefix("seed "))
+    return 0.9 + SHIFT[point.arm] + 0.01 * ((seed * 7) % 5)
+
+
+def test_every_run_is_one_of_mains():
+    grid = power.make(SETTING)
+    assert grid.arms == ("mixed", "mixed + weights", "kaiming", "kaiming + weights")
+    assert {p.key for p in grid.points} < {p.key for p in main.make(SETTING).points}
+    assert len(grid.points) == 24
+
+
+def test_power_and_runs_needed_are_those_of_statsmodels():
+    results = make_results(power.make(SETTING), SETTING, score)
+    found, _ = power.tabulate(results)
+    one, other = (list(results.scores(arm).values()) for arm in power.AS_PUBLISHED)
+    d = (np.mean(one) - np.mean(other)) / np.sqrt((np.var(one, ddof=1) + np.var(other, ddof=1)) / 2)
+    value = found.values[0]
+    assert value["d"] == pytest.approx(d)
+    assert value["power"] == pytest.approx(TTestIndPower().power(d, 6, 0.05), abs=1e-6)
+    needed = TTestIndPower().solve_power(d, power=0.8, alpha=0.05)
+    assert value["needed"] == int(np.ceil(needed))
+    assert found.rows[0][-1] == "0.71, 25"
+    assert [row[-1] for row in found.rows[1:]] == ["", ""]
+
+
+def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
+    results = make_results(power.make(SETTING), SETTING, score)
+    by_count = power.tabulate(results)[1]
+    curves = np.array([value["power"] for value in by_count.values])
+    assert (np.diff(curves, axis=1) >= 0).all()
+    assert (np.diff(curves[:3], axis=0) > 0).all()
+    assert [row[-1] for row in by_count.rows[:3]] == ["394", "64", "26"]
+    assert by_count.rows[3][0].startswith("found, ")
+
+
+def test_arms_that_do_not_vary_have_no_effect_size_and_still_a_table_and_a_figure(tmp_path):
+    results = make_results(power.make(SETTING), SETTING, lambda point: 0.9)
+    found, by_count = power.tabulate(results)
+    assert all(row[2] == "not defined" for row in found.rows)
+    assert len(by_count.rows) == 3
+    assert save_figure(power.draw(results), tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_an_interval_that_holds_zero_allows_any_number_of_runs():
+    assert power._show_needed(-0.1, 0.8) == "26 or more, without end"
+    assert power._show_needed(0.5, 0.8) == "26 to 64"
+    assert power._show_needed(-0.8, -0.5) == "26 to 64"

@@ -1,0 +1,104 @@
+"""Sources of spread: each varied alone, none by accident; a CPU adds none of its own."""
+
+import numpy as np
+import pytest
+
+from seedless.studies import repeats, variance
+from seedless.studies.figures import save_figure
+from seedless.studies.grid import flatten
+from seedless.studies.sizes import Setting, start_from
+from tests.studies.made import make_results
+from tests.tiny import flags_restored
+
+SETTING = Setting(seeds=3, device="cpu")
+
+
+def settings_that_vary(block):
+    points = [p for p in variance.make(SETTING).points if p.block == block]
+    settings = [flatten(point.config.identity()) for point in points]
+    return {key for key in settings[0] if len({one[key] for one in settings}) > 1}
+
+
+@pytest.mark.parametrize(
+    ("block", "known"),
+    [
+        (variance.INITIALIZATION, {"init.seed"}),
+        (variance.ORDER, {"order.seed"}),
+        (variance.FOLD, {"data.test_fold", "data.val_fold"}),
+        (variance.CROSSED, {"init.seed", "order.seed"}),
+    ],
+)
+def test_a_source_varies_alone(block, known):
+    assert settings_that_vary(block) == known
+
+
+def score(point):
+    """Return a score made of two effects that add up, and of the fold."""
+    if point.block == variance.FOLD:
+        return {"10": 0.9, "9": 0.91, "8": 0.95}[point.replicate.split()[-1]]
+    return 0.8 + 0.02 * (point.config.init.seed or 0) + 0.001 * (point.config.order.seed or 0)
+
+
+def test_sd_and_share_are_those_of_numpy():
+    results = make_results(variance.make(SETTING), SETTING, score)
+    found, crossed = variance.tabulate(results)
+    known = {
+        "initialization": np.var([0, 0.02, 0.04], ddof=1),
+        "order": np.var([0, 0.001, 0.002], ddof=1),
+        "fold": np.var([0.9, 0.91, 0.95], ddof=1),
+    }
+    for value in found.values:
+        assert value["sd"] == pytest.approx(np.sqrt(known[value["source"]]))
+        assert value["share"] == pytest.approx(known[value["source"]] / sum(known.values()))
+    parts = {value["source"]: value["variance"] for value in crossed.values}
+    assert parts["initialization"] == pytest.approx(known["initialization"])
+    assert parts["order"] == pytest.approx(known["order"])
+    assert parts["initializationxorder and repeats"] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_device_is_not_measured_on_a_cpu_and_that_is_said(tmp_path):
+    results = make_results(variance.make(SETTING), SETTING, score)
+    row = variance.tabulate(results)[0].rows[-1]
+    assert row[:3] == ("device operations", "0", "not measured: a CPU repeats")
+    figure = save_figure(variance.draw(results), tmp_path / "a.png")
+    assert figure.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_failed_run_leaves_the_rest_and_an_unbalanced_design_undecomposed():
+    def fail_one(point):
+        return None if point.replicate == "start 0, order 0" else score(point)
+
+    found, crossed = variance.tabulate(make_results(variance.make(SETTING), SETTING, fail_one))
+    assert len(found.values) == 3
+    assert crossed.rows == ()
+    assert "needs all 9 combinations" in crossed.notes[0]
+
+
+def test_one_seed_is_too_few():
+    setting = Setting(seeds=1, device="cpu")
+    found, crossed = variance.tabulate(make_results(variance.make(setting), setting, score))
+    assert [row[2] for row in found.rows[:2]] == ["too few runs"] * 2
+    assert "Not decomposed" in crossed.notes[0]
+
+
+def tiny(**changes):
+    train = {"epochs": 1, "warmup_steps": 0}
+    return Setting(device="cpu").ecg(
+        init=start_from("mixed"), order={"name": "content"}, train=train, **changes
+    )
+
+
+def test_plain_repeats_are_equal_on_a_cpu_and_differ_from_another_start():
+    with flags_restored():
+        one, again = repeats.repeat_plain(tiny(), 2)
+        (other,) = repeats.repeat_plain(tiny().change(init={"basis": "dct"}), 1)
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.gpu
+def test_the_device_is_measured_where_there_is_a_gpu():
+    with flags_restored():
+        scores = variance.measure_device(Setting(device="cuda"))
+    assert scores is not None
+    assert len(scores) == variance.REPEATS
