@@ -17,6 +17,12 @@ STUDIES = (
     "cv",
     "perclass",
     "convergence",
+    "medmnist",
+    "medmnist_bases",
+    "cifar100",
+    "noise",
+    "demographics",
+    "attribution",
 )
 
 

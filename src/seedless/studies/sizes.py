@@ -72,7 +72,8 @@ SIMULATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 class Setting:
     """What a study is asked to run on: a scale, and data: simulated, a dataset's name, or a path.
 
-    ``seeds`` and ``device`` replace the scale's own where given.
+    ``seeds`` and ``device`` replace the scale's own where given. ``noise`` is a folder of recorded
+    noise, for the study that adds some; ``prove`` has a run of each arm executed again.
     """
 
     scale: str = "smoke"
@@ -80,6 +81,8 @@ class Setting:
     seeds: int | None = None
     device: str = "auto"
     threads: int = 1
+    noise: str | None = None
+    prove: bool = False
 
     @property
     def size(self) -> Size:
@@ -103,6 +106,10 @@ class Setting:
     def images(self, **changes: dict[str, Any]) -> Config:
         """Return the published imaging protocol at this scale on these data, changed."""
         return self._build("medmnist", 1, self.size.images, changes)
+
+    def cifar(self, **changes: dict[str, Any]) -> Config:
+        """Return the published protocol for CIFAR-100 at this scale on these data, changed."""
+        return self._build("cifar-100", 1, self.size.images, changes)
 
     def _build(
         self,
