@@ -88,9 +88,7 @@ def tabulate_selection(results: Results) -> Table:
             chosen = f"{epochs[0]} to {epochs[-1]}" if epochs else "none"
             test = list(results.scores(arm, block).values())
             validation = [score for score in found if score is not None]
-            rows.append(
-                (f"{block} / {arm}", chosen, format_mean(validation), format_mean(test))
-            )
+            rows.append((f"{block} / {arm}", chosen, format_mean(validation), format_mean(test)))
     columns = ("", "epochs chosen", "macro AUC, validation", "macro AUC, test")
     note = "The test split was looked at once a run, after its epoch had been chosen."
     return Table("Epochs, chosen on the validation split", columns, tuple(rows), (note,))

@@ -9,7 +9,6 @@ from seedless.studies.grid import Grid, Point
 from seedless.studies.sizes import Setting
 from seedless.studies.store import Outcome, Store
 
-
 MEASURES = {"macro_auc": "macro AUC", "accuracy": "accuracy"}
 
 
