@@ -37,6 +37,7 @@ def run_ray(
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
     ours = not ray.is_initialized()
     if ours:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         ray.init(
             address=address,
