@@ -1,4 +1,4 @@
-"""Grids so small that a test may run one of its own: four runs of a small network, a second each."""
+"""Grids so small that a test may run one of its own: four runs of a small network."""
 
 from seedless.studies.grid import Point, make_grid
 from seedless.studies.sizes import Setting, start_from
