@@ -31,7 +31,7 @@ def run_ray(
     address: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make all points on a Ray cluster: at ``address``, else at RAY_ADDRESS, else of this machine."""
+    """Make all points on the Ray cluster at ``address``, or RAY_ADDRESS, or on this machine."""
     ray = _import_ray()
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
