@@ -1,4 +1,4 @@
-"""`seedless study list|run|table|report`: the published experiments."""
+"""`seedless study list|plan|run|table|report`: the published experiments."""
 
 from __future__ import annotations
 
@@ -45,6 +45,13 @@ Other = Annotated[
     list[str] | None,
     typer.Option("--other", help="NAME=PATH of a set to try models on; may be repeated."),
 ]
+Noise = Annotated[
+    Path | None,
+    typer.Option("--noise-path", metavar="FOLDER", help="Recorded noise, instead of simulated."),
+]
+Prove = Annotated[
+    bool, typer.Option("--prove", help="Execute a run of each arm again, in studies that can.")
+]
 STORE = Path("studies")
 
 
@@ -58,7 +65,7 @@ def list_studies(as_json: AsJson = False) -> None:
         print_json(questions)
         return
     for name, question in questions.items():
-        typer.echo(f"{name:<13} {question}")
+        typer.echo(f"{name:<14} {question}")
 
 
 @app.command("plan")
@@ -103,6 +110,8 @@ def run(
     again: Annotated[
         bool, typer.Option("--again", help="Try runs again that failed before.")
     ] = False,
+    noise_path: Noise = None,
+    prove: Prove = False,
     as_json: AsJson = False,
 ) -> None:
     """Make every run of a study that is not in the store yet, then its table and its figure."""
@@ -112,7 +121,7 @@ def run(
     try:
         written = run_study(
             name,
-            _set(scale, data, seeds, device, folds, other),
+            _set(scale, data, seeds, device, folds, other, noise_path, prove),
             store,
             engine=engine,
             runs_per_device=runs_per_device,
@@ -137,12 +146,43 @@ def table(
     device: Device = "auto",
     folds: Folds = None,
     other: Other = None,
+    noise_path: Noise = None,
+    prove: Prove = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the table of a study whose runs are there, and write it with its figure."""
     from seedless.studies.conduct import write_study
 
-    _print(write_study(name, _set(scale, data, seeds, device, folds, other), store), as_json)
+    setting = _set(scale, data, seeds, device, folds, other, noise_path, prove)
+    _print(write_study(name, setting, store), as_json)
+
+
+@app.command("report")
+def report(
+    name: Name,
+    scale: Scale = "smoke",
+    data: Data = "simulated",
+    store: Place = STORE,
+    seeds: Seeds = None,
+    device: Device = "auto",
+    folds: Folds = None,
+    other: Other = None,
+    noise_path: Noise = None,
+    prove: Prove = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.html", help="Where, if not in the store.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one page of a study whose runs are there: tables, figure, every run's digest."""
+    from seedless.studies.page import report_study
+
+    setting = _set(scale, data, seeds, device, folds, other, noise_path, prove)
+    page = report_study(name, setting, store, out)
+    if as_json:
+        print_json({"page": str(page)})
+    else:
+        typer.echo(f"page    {page}")
 
 
 def _set(
@@ -150,12 +190,23 @@ def _set(
     data: str,
     seeds: int | None,
     device: str,
-    folds: int | None,
-    other: list[str] | None,
+    folds: int | None = None,
+    other: list[str] | None = None,
+    noise: Path | None = None,
+    prove: bool = False,
 ) -> Setting:
     from seedless.studies.sizes import Setting
 
-    return Setting(scale, data, seeds, device, folds=folds, other=tuple(other or ()))
+    return Setting(
+        scale=scale,
+        data=data,
+        seeds=seeds,
+        device=device,
+        folds=folds,
+        other=tuple(other or ()),
+        noise=None if noise is None else str(noise),
+        prove=prove,
+    )
 
 
 def _print(written: Written, as_json: bool) -> None:

@@ -21,6 +21,12 @@ STUDIES = (
     "power",
     "variance",
     "crossdataset",
+    "medmnist",
+    "medmnist_bases",
+    "cifar100",
+    "noise",
+    "demographics",
+    "attribution",
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from seedless.core.errors import StudyError
 from seedless.studies.grid import Point
-from seedless.studies.store import Store
+from seedless.studies.store import Store, explain_error
 from seedless.studies.work import Worker
 
 RETRIES = 5  # of a task whose worker or machine is lost
@@ -31,19 +31,27 @@ def run_ray(
     address: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make all points on a Ray cluster: the one at ``address``, or one of this machine alone."""
+    """Make all points on the Ray cluster at ``address``, or RAY_ADDRESS, or on this machine."""
     ray = _import_ray()
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
     ours = not ray.is_initialized()
     if ours:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            include_dashboard=False,
-            runtime_env={"env_vars": {"PYTHONPATH": paths}},
-        )
+        try:
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                include_dashboard=False,
+                runtime_env={"env_vars": {"PYTHONPATH": paths}},
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            there = address or os.environ.get("RAY_ADDRESS") or "this machine"
+            raise StudyError(
+                f"cannot reach a Ray cluster at {there}: {explain_error(error)}. Is it up, and is "
+                "RAY_ADDRESS its address? `ray status` tells"
+            ) from None
     try:
         _make_all(ray, store, points, runs_per_device, again, watch)
     finally:

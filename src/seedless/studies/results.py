@@ -12,14 +12,20 @@ from seedless.studies.pooled import pool_outcomes
 from seedless.studies.sizes import Setting
 from seedless.studies.store import Outcome, Store
 
+MEASURES = {"macro_auc": "macro AUC", "accuracy": "accuracy"}
+
 
 @dataclass(frozen=True)
 class Results:
-    """Outcomes of every point of a grid, in the grid's order, and what the study was run on."""
+    """Outcomes of every point of a grid, in the grid's order, and what the study was run on.
+
+    ``measure``: which score of a run counts, by its name in metrics.json.
+    """
 
     grid: Grid
     outcomes: tuple[Outcome, ...]
     setting: Setting
+    measure: str = "macro_auc"
 
     def of(self, arm: str, block: str | None = None) -> tuple[Outcome, ...]:
         """Return the outcomes of an arm."""
@@ -32,7 +38,7 @@ class Results:
     def scores(
         self, arm: str, block: str | None = None, *, of: str | None = None, converged: bool = False
     ) -> dict[str, float]:
-        """Return the test scores of an arm by replicate: macro AUC, or the AUC of a class ``of``.
+        """Return the test scores of an arm by replicate: the measure, or the AUC of a class ``of``.
 
         Failed runs have none, nor have classes without positives. ``converged`` leaves out runs
         that ended at chance: count them with `count`.
@@ -43,7 +49,7 @@ class Results:
                 continue
             if converged and not metrics["converged"]:
                 continue
-            score = read_score(metrics, of)
+            score = read_score(metrics, of, self.measure)
             if score is not None:
                 found[replicate] = score
         return found
@@ -79,12 +85,14 @@ class Results:
         return {}
 
 
-def read_score(metrics: Mapping[str, object], of: str | None = None) -> float | None:
-    """Return a run's macro AUC on its test set, or the AUC of one class there."""
+def read_score(
+    metrics: Mapping[str, object], of: str | None = None, measure: str = "macro_auc"
+) -> float | None:
+    """Return a run's macro AUC, or another measure, on its test set; or the AUC of one class."""
     test = metrics.get("test")
     if not isinstance(test, Mapping):
         return None
-    score = test.get("macro_auc") if of is None else test["classes"].get(of, {}).get("auc")
+    score = test.get(measure) if of is None else test["classes"].get(of, {}).get("auc")
     return None if score is None else float(score)
 
 

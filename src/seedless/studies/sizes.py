@@ -74,7 +74,8 @@ class Setting:
 
     ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
     runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
-    model is tried on after training, as "NAME=PATH".
+    model is tried on after training, as "NAME=PATH". ``noise`` is a folder of recorded noise, for the
+    study that adds some; ``prove`` has a run of each arm executed again.
     """
 
     scale: str = "smoke"
@@ -84,6 +85,8 @@ class Setting:
     threads: int = 1
     folds: int | None = None
     other: tuple[str, ...] = ()
+    noise: str | None = None
+    prove: bool = False
 
     @property
     def size(self) -> Size:
@@ -107,6 +110,10 @@ class Setting:
     def images(self, **changes: dict[str, Any]) -> Config:
         """Return the published imaging protocol at this scale on these data, changed."""
         return self._build("medmnist", 1, self.size.images, changes)
+
+    def cifar(self, **changes: dict[str, Any]) -> Config:
+        """Return the published protocol for CIFAR-100 at this scale on these data, changed."""
+        return self._build("cifar-100", 1, self.size.images, changes)
 
     def _build(
         self,

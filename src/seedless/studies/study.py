@@ -10,7 +10,7 @@ from seedless.core.errors import StatsError, StudyError
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.multiple import holm
 from seedless.studies.grid import Grid, Point
-from seedless.studies.results import Results, vary_in
+from seedless.studies.results import MEASURES, Results, vary_in
 from seedless.studies.sizes import Setting
 from seedless.studies.table import Published, Table, format_mean
 
@@ -100,7 +100,8 @@ def tabulate_arms(
                     "published": None if known is None else known.mean,
                 }
             )
-    columns = ("", "runs", "failed", "at chance", "seeds vary in", "macro AUC, test")
+    score = f"{MEASURES[results.measure]}, test"
+    columns = ("", "runs", "failed", "at chance", "seeds vary in", score)
     more = ("published", "difference", "in its 95 % interval")
     return Table(title, (*columns, *more), tuple(rows), tuple(notes), tuple(values))
 

@@ -1,0 +1,136 @@
+"""Grids are made before anything runs: what they hold, how they are named, who shares a run."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from seedless.core.errors import StudyError
+from seedless.ordering import make_order
+from seedless.studies.catalog import STUDIES, open_study
+from seedless.studies.grid import flatten, make_grid
+from seedless.studies.imaging import NAMES, find_sets
+from seedless.studies.sizes import Setting
+from seedless.studies.work import read_points, write_points
+from tests.studies.grids import make_tiny
+
+PAPER = Setting(scale="paper", device="cpu")
+SMOKE = Setting(scale="smoke", device="cpu")
+
+
+def test_the_imaging_study_has_the_published_number_of_runs():
+    grid = open_study("medmnist").make(PAPER)
+    assert len({point.key for point in grid.points}) == len(grid.points) == 7 * 2 * (20 + 1)
+    assert [block for block in grid.blocks if "golden" not in block] == list(NAMES)
+    for name in NAMES:
+        assert len(grid.of("dct", name)) == len(grid.of("kaiming", name)) == 20
+        (free,) = grid.of("dct", f"{name}, golden")
+        assert free.config.init.seed is free.config.order.seed is None
+        assert free.config.order.name == "golden"
+
+
+def test_no_two_seeds_share_an_order_in_any_epoch():
+    grid = open_study("medmnist").make(PAPER)
+    samples = np.arange(64, dtype="f4").reshape(16, 4)
+    for block in grid.blocks[:1]:
+        seen = set()
+        for point in grid.of("dct", block):
+            order = make_order("seeded", samples, seed=point.config.order.seed)
+            seen |= {np.concatenate(order.schedule(e).batches).tobytes() for e in range(8)}
+        assert len(seen) == 20 * 8
+
+
+def test_both_starts_meet_the_same_orders():
+    grid = open_study("medmnist").make(PAPER)
+    for one, other in zip(grid.of("dct"), grid.of("kaiming"), strict=True):
+        assert (one.block, one.replicate) == (other.block, other.replicate)
+        assert one.config.order == other.config.order
+        assert one.config.data == other.config.data
+
+
+def test_a_stand_in_has_the_channels_classes_and_task_of_its_set():
+    grid = open_study("medmnist").make(PAPER)
+    data = {name: grid.of("dct", name)[0].config.data for name in NAMES}
+    found = {name: (one.channels, one.classes, one.task) for name, one in data.items()}
+    assert found["breastmnist"] == (1, 2, "multi-class")
+    assert found["retinamnist"] == (3, 5, "multi-class")
+    assert found["chestmnist"] == (1, 14, "multi-label")
+    assert len(set(found.values())) == 7
+    assert grid.of("dct", "chestmnist")[0].config.order.keep_unlabelled
+    assert not grid.of("dct", "bloodmnist")[0].config.order.keep_unlabelled
+
+
+def test_smoke_stands_for_both_tasks():
+    tasks = {p.config.data.task for p in open_study("medmnist").make(SMOKE).points}
+    assert tasks == {"multi-class", "multi-label"}
+
+
+@pytest.mark.parametrize("file", ["", "breastmnist.npz"])
+def test_only_the_sets_that_are_there_are_run(real_data, file):
+    place = real_data / "medmnist" / file
+    setting = Setting(scale="paper", data=str(place), device="cpu")
+    assert find_sets(setting) == {"breastmnist": str(real_data / "medmnist" / "breastmnist.npz")}
+    grid = open_study("medmnist").make(setting)
+    assert grid.blocks == ("breastmnist", "breastmnist, golden")
+    assert grid.points[0].config.train.epochs == 200
+    assert len(open_study("medmnist_bases").make(setting).points) == 5
+
+
+def test_a_folder_may_hold_some_sets(tmp_path):
+    for name in ("pathmnist", "chestmnist"):
+        (tmp_path / f"{name}.npz").touch()
+    (tmp_path / "notes.npz").touch()
+    found = find_sets(Setting(data=str(tmp_path)))
+    assert list(found) == ["chestmnist", "pathmnist"]
+
+
+@pytest.mark.parametrize("name", ["here/breastmnist.npz", "bloodmist", "ptb-xl"])
+def test_data_without_a_set_are_refused(name):
+    with pytest.raises(StudyError, match=r"expected simulated, the \.npz of a MedMNIST set"):
+        find_sets(Setting(data=name))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
+def test_every_grid_repeats_and_asks_for_what_it_says(name, scale):
+    setting = Setting(scale=scale, device="cpu")
+    first, second = (open_study(name).make(setting) for _ in range(2))
+    assert first.digest == second.digest
+    assert first.study == open_study(name).name == name
+    assert "cpu" in {point.config.execution.device for point in first.points} or not first.points
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_arms_of_a_block_differ_in_their_factor_alone(name):
+    """The law, checked another way than the grid checks it: every pair, every setting."""
+    grid = open_study(name).make(Setting(scale="paper", device="cpu", seeds=2))
+    for block in grid.blocks:
+        members = [flatten(p.config.identity()) for p in grid.points if p.block == block]
+        allowed = (*grid.factor_of(block), "init.seed", "order.seed")
+        for one, other in itertools.combinations(members, 2):
+            odd = {key for key in one if one[key] != other[key]}
+            assert all(key.startswith(allowed) for key in odd), (block, odd)
+
+
+def test_studies_share_runs():
+    noise = {p.key for p in open_study("noise").make(SMOKE).points}
+    basis = {p.key for p in open_study("basis").make(SMOKE).points}
+    assert len(noise - basis) == 5  # the seed-free ones
+    bases = {p.key for p in open_study("medmnist_bases").make(SMOKE).points}
+    images = {p.key for p in open_study("medmnist").make(SMOKE).points}
+    assert len(bases & images) == 2
+
+
+def test_a_key_is_the_configuration_and_a_digest_the_whole_grid():
+    grid = make_tiny()
+    assert len({point.key for point in grid.points}) == 4
+    shorter = make_grid("tiny", ("init",), grid.points[:3])
+    renamed = make_grid("other", ("init",), grid.points)
+    assert len({grid.digest, shorter.digest, renamed.digest}) == 3
+    assert {p.key for p in make_tiny(epochs=2).points}.isdisjoint(p.key for p in grid.points)
+
+
+def test_points_survive_being_written(tmp_path):
+    grid = make_tiny()
+    write_points(grid.points, tmp_path / "grid.json")
+    assert tuple(read_points(tmp_path / "grid.json")) == grid.points

@@ -1,0 +1,113 @@
+"""What a study will not do, and how it says so."""
+
+import pytest
+
+from seedless.core.errors import SeedlessError, StudyError, UnknownNameError
+from seedless.studies.catalog import open_study
+from seedless.studies.cluster import run_ray
+from seedless.studies.conduct import run_study, write_study
+from seedless.studies.grid import Point, make_grid
+from seedless.studies.local import run_local
+from seedless.studies.sizes import Setting
+from seedless.studies.store import Store
+from tests.studies.grids import make_config, make_tiny
+
+
+def test_arms_that_differ_in_more_than_the_factor_are_refused_by_name():
+    points = [
+        Point("dct", "seed 0", make_config("dct")),
+        Point("kaiming", "seed 0", make_config("kaiming", loss={"class_weights": "sqrt"})),
+    ]
+    with pytest.raises(StudyError, match=r"loss\.class_weights is 'none' and 'sqrt'") as found:
+        make_grid("unfair", ("init",), points)
+    assert "dct / seed 0 and kaiming / seed 0" in str(found.value)
+    assert "init.basis" not in str(found.value)
+    assert make_grid("crossed", ("init", "loss.class_weights"), points)
+
+
+def test_every_odd_setting_is_named():
+    points = [
+        Point("a", "seed 0", make_config(train={"rate": 0.5})),
+        Point("b", "seed 0", make_config(order={"batch_size": 8})),
+    ]
+    with pytest.raises(StudyError, match=r"order\.batch_size is 16 and 8.*train\.rate is 0\.5"):
+        make_grid("unfair", (), points)
+
+
+def test_a_factor_does_not_cover_what_merely_begins_like_it():
+    points = [
+        Point("a", "seed 0", make_config(train={"evaluate_every": 1})),
+        Point("b", "seed 0", make_config(train={"evaluate_batch": 64})),
+    ]
+    with pytest.raises(StudyError, match="evaluate_batch"):
+        make_grid("unfair", ("train.evaluate",), points)
+
+
+def test_replicates_of_one_name_are_pairs():
+    points = [
+        Point("dct", "seed 0", make_config("dct", 0)),
+        Point("kaiming", "seed 0", make_config("kaiming", 1)),
+    ]
+    with pytest.raises(StudyError, match=r"has order\.seed 1, another arm's seed 0 has 0"):
+        make_grid("unpaired", ("init",), points)
+
+
+def test_a_point_stands_in_a_grid_once():
+    point = Point("dct", "seed 0", make_config())
+    with pytest.raises(StudyError, match="dct / seed 0 stands in the grid twice"):
+        make_grid("twice", ("init",), [point, point])
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "engine", "told"),
+    [
+        ("medmist", Setting(), "local", "medmnist"),
+        ("cifar100", Setting(scale="smok"), "local", "smoke"),
+        ("cifar100", Setting(device="cpu"), "rya", "ray"),
+    ],
+)
+def test_unknown_names_are_refused_with_the_nearest(tmp_path, name, setting, engine, told):
+    with pytest.raises(UnknownNameError, match=told):
+        run_study(name, setting, tmp_path, engine=engine)
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_table_with_a_run_missing_is_refused(tmp_path):
+    with pytest.raises(StudyError, match=r"dct / seed 0 is not there yet.*study run"):
+        write_study("cifar100", Setting(device="cpu"), tmp_path)
+    assert not (tmp_path / "tables").exists()
+
+
+@pytest.mark.parametrize("run", [run_local, run_ray])
+def test_no_runs_at_once_are_refused(tmp_path, run):
+    with pytest.raises(StudyError, match="runs_per_device of at least 1, got 0"):
+        run(Store(tmp_path), make_tiny().points, runs_per_device=0)
+
+
+def test_data_that_are_not_there_are_refused():
+    with pytest.raises(SeedlessError, match="there is no such file"):
+        open_study("basis").make(Setting(data="nowhere/ptb.npz"))
+
+
+def test_a_store_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StudyError, match="cannot write the store"):
+        Store(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["plan", "nothing"], "unknown study 'nothing'"),
+        (["plan", "main", "--scale", "huge"], "unknown scale 'huge'"),
+        (["run", "cifar100", "--engine", "boat"], "unknown engine 'boat'"),
+        (["table", "cifar100"], "is not there yet"),
+        (["report", "cifar100"], "is not there yet"),
+    ],
+)
+def test_the_command_line_says_it_in_one_line(run_python, tmp_path, arguments, told):
+    store = [] if arguments[0] == "plan" else ["--store", str(tmp_path)]
+    done = run_python("-m", "seedless", "study", *arguments, *store, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

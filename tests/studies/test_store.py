@@ -1,0 +1,151 @@
+"""A store keeps every run once, whoever is killed, and never passes a broken one on."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from seedless.core.errors import RunError, StudyError
+from seedless.numerics.counter import draw
+from seedless.studies.grid import Point, make_grid
+from seedless.studies.results import read_results
+from seedless.studies.store import Store
+from seedless.studies.work import Worker, work_through
+from tests.conftest import ROOT
+from tests.studies.grids import SETTING, make_config, make_tiny
+
+NAME = "cifar100"  # four runs
+
+
+def run_study(store):
+    """Start a study in a process group of its own."""
+    command = [sys.executable, "-m", "seedless", "study", "run", NAME, "--device", "cpu"]
+    return subprocess.Popen(
+        [*command, "--store", str(store)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()
+
+
+def kill_when(store, process, ready, delay):
+    """Kill the study and its workers once something has happened, a little later."""
+    while not ready():
+        assert process.poll() is None, process.stderr.read().decode()
+        time.sleep(0.02)
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def read_receipts(store):
+    files = sorted(store.glob("runs/*/receipt.json"))
+    return {file.parent.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def test_a_study_killed_at_any_moment_goes_on(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    delays = draw(0, "moments to kill a study at", 2)
+    moments = ((lambda: any(killed.glob("runs/*"))), (lambda: bool(read_receipts(killed))))
+    for ready, delay in zip(moments, delays.tolist(), strict=True):
+        kill_when(killed, run_study(killed), ready, delay)
+    before = read_receipts(killed)
+    assert before, "the second kill waits for a finished run"
+    finish(run_study(killed))
+    after = read_receipts(killed)
+    assert len(after) == 4
+    assert {key: after[key] for key in before} == before  # none was made twice
+    finish(run_study(whole))
+    for file in sorted((whole / "tables").iterdir()):
+        assert (killed / "tables" / file.name).read_bytes() == file.read_bytes()
+    weights = [
+        {key: json.loads(text)["predicate"]["weights"] for key, (_, text) in found.items()}
+        for found in (after, read_receipts(whole))
+    ]
+    assert weights[0] == weights[1]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One finished run."""
+    point, store = make_tiny().points[0], Store(tmp_path_factory.mktemp("store"))
+    work_through(store, [point])
+    return store, point
+
+
+def test_a_finished_run_is_found_not_made_again(made):
+    store, point = made
+    before = read_receipts(store.folder)
+    assert store.state(point) == "done"
+    assert Worker(store).make(point)
+    assert read_receipts(store.folder) == before
+
+
+def test_a_damaged_run_is_neither_used_nor_replaced(made, tmp_path):
+    store, point = made
+    shutil.copytree(store.folder, tmp_path / "copy")
+    copy = Store(tmp_path / "copy")
+    weights = copy.place(point) / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(RunError, match="Remove the folder"):
+        Worker(copy).make(point)
+    assert weights.read_bytes() == content
+
+
+def test_a_run_that_another_process_holds_is_left_alone(made):
+    store, point = made
+    code = (
+        "import sys; from pathlib import Path; from seedless.studies.store import Store;"
+        "from tests.studies.grids import make_tiny;"
+        "store = Store(Path(sys.argv[1]));"
+        "claim = store.claim(make_tiny().points[0]); print(claim.__enter__())"
+    )
+    command = [sys.executable, "-c", code, str(store.folder)]
+    with store.claim(point) as mine:
+        assert mine
+        assert not Worker(store).make(point)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
+    with store.claim(point) as mine:
+        assert mine
+
+
+def test_a_failure_is_kept_counted_and_tried_again_on_request(tmp_path):
+    store = Store(tmp_path)
+    point = Point("dct", "seed 0", make_config(train={"rate": 1e30}))
+    assert store.state(point) == "waiting"
+    assert Worker(store).make(point)
+    assert store.state(point) == "failed"
+    outcome = store.read(point)
+    assert not outcome.ok
+    assert not outcome.converged
+    assert outcome.error
+    file = next((tmp_path / "failed").iterdir())
+    first = file.stat().st_mtime_ns
+    assert Worker(store).make(point)
+    assert file.stat().st_mtime_ns == first
+    assert Worker(store).make(point, again=True)
+    assert file.stat().st_mtime_ns > first
+    results = read_results(make_grid("one", ("init",), [point]), store, SETTING)
+    assert results.count("dct") == (1, 1, 0)
+    assert results.scores("dct") == {}
+
+
+def test_a_run_that_was_never_made_has_no_outcome(tmp_path):
+    with pytest.raises(StudyError, match="not there yet"):
+        Store(tmp_path).read(make_tiny().points[0])

@@ -1,0 +1,106 @@
+"""What the tables say, held against the runs they are made of."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seedless.evaluate.predictions import read_predictions
+from seedless.studies import attribution, medmnist, noise
+from seedless.studies.catalog import open_study
+from seedless.studies.cluster import run_ray
+from seedless.studies.demographics import find_pairs
+from seedless.studies.results import read_results
+from seedless.studies.store import Store
+from seedless.studies.table import Published
+from tests.studies.conftest import SMOKE
+from tests.studies.grids import make_tiny
+
+
+@pytest.fixture
+def read(smoke_store):
+    """Return the results of a study."""
+
+    def of(name, setting=SMOKE):
+        return read_results(open_study(name).make(setting), Store(smoke_store), setting)
+
+    return of
+
+
+def test_accuracy_is_that_of_the_predictions(read):
+    results = read("cifar100")
+    scores = replace(results, measure="accuracy").scores("dct")
+    for one in results.of("dct"):
+        test = read_predictions(one.run).splits["test"]
+        hits = test.probabilities.argmax(axis=1) == test.labels.argmax(axis=1)
+        assert scores[one.point.replicate] == pytest.approx(hits.mean(), abs=1e-12)
+    assert results.scores("dct") != scores
+
+
+def test_churn_counts_the_images_that_seeds_disagree_about(read):
+    results = read("medmnist")
+    table = medmnist.tabulate_churn(results, ["retinamnist"])
+    tests = [read_predictions(one.run).splits["test"] for one in results.of("dct", "retinamnist")]
+    calls = np.stack([t.probabilities[np.argsort(t.ids)].argmax(axis=1) for t in tests])
+    assert table.values[0]["flips"] == int((calls != calls[0]).any(axis=0).sum())
+
+
+def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
+    from seedless.pipeline.verdict import Verdict
+
+    asked = []
+
+    def judge(run):
+        asked.append(run.name)
+        return Verdict("differs" if len(asked) == 2 else "identical", "")
+
+    monkeypatch.setattr(medmnist, "verify", judge)
+    plain, proven = (
+        medmnist.tabulate(read("medmnist", replace(SMOKE, prove=prove))) for prove in (False, True)
+    )
+    assert len(proven) == len(plain) + 1
+    said = [row[2] for row in proven[-1].rows]
+    assert said == ["identical", "differs", *["identical"] * 6]
+    assert [row[1] for row in proven[-1].rows] == asked
+
+
+def test_explanations_that_differ_are_not_called_equal(read, monkeypatch):
+    other = {"encoder": "sha256:00", "encoder.0.attention": "sha256:00"}
+    monkeypatch.setattr(attribution, "explain_elsewhere", lambda *_: other)
+    table = attribution.tabulate(read("attribution"))[0]
+    assert [row[3] for row in table.rows] == ["NO", "NO"]
+    assert [row[5] for row in table.rows] == ["yes", "yes"]
+
+
+def test_recorded_noise_is_another_noise(read, real_data):
+    place = str(real_data / "nstdb-excerpt")
+    found = {}
+    for setting in (SMOKE, replace(SMOKE, noise=place)):
+        results = read("noise", setting)
+        found[setting.noise] = noise.find_drops(results, "dct", "seed-free", "ma", 0.0)
+    assert found[None].keys() == found[place].keys() == {"seed-free"}
+    assert found[None] != found[place]
+
+
+def test_classes_with_few_positives_are_not_compared(read):
+    results = read("demographics")
+    positives = results.classes("seed-free")
+    assert all(positives[name] > 4 for name in find_pairs(results, "seed-free"))
+
+
+@pytest.mark.parametrize(("value", "inside"), [(0.784, True), (0.7855, False)])
+def test_a_published_interval_holds_what_lies_in_it(value, inside):
+    # R: qt(.975, 19) * 0.003 / sqrt(20) = 0.001404
+    assert Published(0.784, 0.003, 20).holds(value) is inside
+
+
+def test_a_cluster_that_is_not_there_is_an_error_not_a_traceback(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    from seedless.core.errors import StudyError
+
+    def fail(**_):
+        raise ConnectionError("no such host")
+
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(StudyError, match=r"cluster at far:1: .*no such host"):
+        run_ray(Store(tmp_path), make_tiny().points, address="far:1")
