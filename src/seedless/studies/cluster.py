@@ -49,8 +49,8 @@ def run_ray(
         except (ConnectionError, RuntimeError, ValueError) as error:
             there = address or os.environ.get("RAY_ADDRESS") or "this machine"
             raise StudyError(
-                f"cannot reach a Ray cluster at {there}: {explain_error(error)}. Is it up, and is "
-                "RAY_ADDRESS its address? `ray status` tells"
+                f"cannot reach a Ray cluster at {there}: {explain_error(error)}. Is it up, is "
+                "RAY_ADDRESS its address, and has this process its token, where it asks for one?"
             ) from None
     try:
         _make_all(ray, store, points, runs_per_device, again, watch)
