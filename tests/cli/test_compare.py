@@ -84,7 +84,7 @@ def test_one_experiment_under_two_names(call, evidence):
 def test_the_same_files_in_both_arms(call, evidence):
     code, out, _ = call("compare", "ecg/ablation/conformer_kaiming_s*", KAIMING, "--field", "auc")
     assert code == 0
-    assert re.search(r"WARNING: the same run is in both arms: .* and 4 more", out)
+    assert re.search(r"WARNING: 5 runs are in both arms, the first ", out)
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_incompatible_data_are_refused(refuse, folder, tmp_path):
 
 def test_what_makes_no_sense_is_refused(refuse, folder, tmp_path):
     one = folder / "one"
-    assert "predicted validation, test; got 'train'" in refuse("evaluate", one, "--split", "train")
+    assert "choose --split validation or test" in refuse("evaluate", one, "--split", "train")
     assert "by sex or age, got 'height'" in refuse("evaluate", one, "--by", "height")
     assert "does not say the sex" in refuse("evaluate", one, "--by", "sex")
     assert "settings of the data" in refuse("evaluate", one, "--set", "train.epochs=3")

@@ -103,7 +103,7 @@ def test_repeats_of_one_run_are_one_observation(arms):
     text = str(found)
     assert "all 2 runs of arm A have the same weights" in text
     assert "n = 1 and not 2" in text
-    assert "the same run is in both arms" in text
+    assert "in both arms" in text
     assert "the arms have the same settings" in text
     assert found.matched.startswith("no pairs")  # one seed twice is no match
 
@@ -197,7 +197,7 @@ def test_the_same_file_in_both_arms_is_said_to_be(tmp_path):
         write(tmp_path / "a", name, auc=0.5 + len(name), seed=name)
         write(tmp_path / "b", name, auc=0.5 + len(name), seed=name)
     found = seedless.compare(tmp_path / "a/*", tmp_path / "b/*", field="auc")
-    assert "the same run is in both arms" in str(found)
+    assert "in both arms" in str(found)
     assert "all 2 values of arm A are 7.5" in str(found)
 
 

@@ -97,7 +97,7 @@ def test_what_cannot_be_shown_together_is_refused(runs, tmp_path):
     with pytest.raises(RunError, match="given twice"):
         write_report([runs[0], runs[0]], out)
     with pytest.raises(RunError, match="no receipt"):
-        write_report([tmp_path], out)
+        write_report([runs[0].parent], out)
     other = fit_run(tmp_path / "fit")
     with pytest.raises(RunError, match="differ in their task"):
         write_report([runs[0], other], out)
@@ -107,3 +107,37 @@ def test_a_run_of_fit_has_a_page_without_examples(tmp_path):
     page = write_report([fit_run(tmp_path / "fit")], tmp_path / "page.html").read_text()
     assert 'id="examples"' not in page
     assert 'id="plots"' in page
+
+
+def test_a_page_replaces_nothing_and_is_not_put_into_a_run(runs, tmp_path):
+    there = tmp_path / "there.html"
+    there.write_text("mine")
+    with pytest.raises(RunError, match="there already"):
+        write_report(runs[:1], there, examples=0)
+    assert there.read_text() == "mine"
+    write_report(runs[:1], there, examples=0, force=True)
+    run = shutil.copytree(runs[1], tmp_path / "run")
+    for out in (run / "weights.safetensors", run / "page.html"):
+        with pytest.raises(RunError, match=r"there already|in the run folder"):
+            write_report([runs[0], run], out, examples=0)
+
+
+def test_every_run_of_a_page_is_checked(runs, tmp_path):
+    forged = shutil.copytree(runs[1], tmp_path / "forged") / "metrics.json"
+    metrics = json.loads(forged.read_bytes())
+    metrics["test"]["macro_auc"] = 0.999
+    forged.write_text(json.dumps(metrics))
+    page = write_report([runs[0], forged.parent], tmp_path / "p.html", examples=0).read_text()
+    assert "Not a valid run" in page
+    assert "0.999" not in page.split("<footer>")[0].split('id="receipt"')[0]
+
+
+def test_a_run_whose_data_are_gone_has_no_examples(runs, tmp_path, monkeypatch):
+    from seedless.core.errors import DataError
+    from seedless.pipeline import examples
+
+    def refuse(run):
+        raise DataError("gone")
+
+    monkeypatch.setattr(examples, "open_finished", refuse)
+    assert 'id="examples"' not in write_report(runs[:1], tmp_path / "page.html").read_text()

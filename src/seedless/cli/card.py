@@ -28,13 +28,17 @@ def card(
     as_json: AsJson = False,
 ) -> None:
     """Write RUN's model card: what it is, how it was made, how well it does, what it is not for."""
+    from seedless.core.errors import RunError
     from seedless.core.files import hash_file, write_atomic
     from seedless.pipeline.finished import check_out
+    from seedless.pipeline.validate import validate
     from seedless.report.card import make_card
     from seedless.report.runview import read_run
 
     if out is not None:
         check_out(run, out, force)
+    if problems := validate(run).problems:
+        raise RunError(f"{run} is not a valid run, and gets no card: {problems[0]}")
     view = read_run(run, name or run.absolute().name)
     text = make_card(view, license_)
     if out is not None:

@@ -31,9 +31,11 @@ def churn(
     from seedless.evaluate.predictions import read_predictions
 
     names = [str(run) for run in runs]
-    if len(set(names)) < len(names):
+    if len({run.resolve() for run in runs}) < len(names):
         raise DataError("expected different runs, got one of them twice")
     predictions = {name: read_predictions(name) for name in names}
+    if half and any(said.task == "multi-class" for said in predictions.values()):
+        raise DataError("--half is of multi-label tasks: here the most probable class is called")
     found = compare_calls(predictions, split, "half" if half else "own")
     if ids is not None:
         choose("class", ids, found.classes)

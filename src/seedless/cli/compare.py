@@ -37,8 +37,13 @@ def compare(
 
     Exit code 0: compared. 2: cannot be compared.
     """
+    from seedless.core.errors import StatsError
     from seedless.pipeline.compare import compare as compare_arms
 
+    if field is not None and (metric, split) != ("macro_auc", "test"):
+        raise StatsError("--metric and --split are of run folders; JSON files have --field alone")
+    if not a.strip() or not b.strip():
+        raise StatsError("an arm is empty: give a glob of run folders or files, such as 'runs/a-*'")
     found = compare_arms(
         a,
         b,

@@ -20,14 +20,17 @@ def report(
         int, typer.Option("--examples", min=0, help="Test records to draw with the prediction.")
     ] = 2,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Execute the first run again, and show the verdict.")
+        bool, typer.Option("--verify", help="Execute the run again, and show the verdict.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file if it is there.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page, without scripts or requests, about these runs."""
     from seedless.pipeline.report import write_report
 
-    page = write_report(runs, out, examples=examples, again=verify)
+    page = write_report(runs, out, examples=examples, again=verify, force=force)
     if as_json:
         print_json({"page": str(page), "bytes": page.stat().st_size})
     else:

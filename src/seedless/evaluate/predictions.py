@@ -120,7 +120,11 @@ def read_predictions(place: str | Path) -> Predictions:
     try:
         content = file.read_bytes()
     except FileNotFoundError:
-        raise RunError(explain_missing(path) if file != path else f"there is no {path}") from None
+        if file == path:
+            raise RunError(f"there is no {path}") from None
+        if (path / RECEIPT).exists():
+            raise RunError(f"{path} has lost its {FILE}, which its receipt covers") from None
+        raise RunError(explain_missing(path)) from None
     except OSError as error:
         raise RunError(f"cannot read {file}: {error.strerror}") from None
     predictions = parse_predictions(content, str(file))

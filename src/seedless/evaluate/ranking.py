@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.errors import DataError
+
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
     """Return the AUC of scores (n,) for truth (n,) of 0 and 1; a tie counts half.
@@ -15,6 +17,8 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> f
     With R the sum of the positives' mid-ranks, P positives and N negatives:
     (R - P (P + 1) / 2) / (P N). None where one of the two kinds is missing.
     """
+    if not np.isfinite(scores).all():
+        raise DataError("scores must be finite numbers to be ranked; found NaN or infinity")
     positives = int(truth.sum())
     negatives = len(truth) - positives
     if positives == 0 or negatives == 0:

@@ -137,7 +137,8 @@ def _recall(
 ) -> _Judged:
     """Take what a run predicted when it was made."""
     if split not in predictions.splits:
-        raise RunError(f"{run} predicted {', '.join(predictions.splits)}; got {split!r}")
+        there = " or ".join(predictions.splits)
+        raise RunError(f"{run} has no predictions for {split!r}: choose --split {there}")
     dataset = None
     if attributes:
         _refuse_given(run, config, "whose records have no sex and no age")

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.dataset import Dataset
-from seedless.data.load import load as load_data
-from seedless.data.normalize import Scale
+from seedless.core.errors import DataError, RunError
 from seedless.evaluate.gradcam import explain_classes
 from seedless.evaluate.predictions import Predictions, read_predictions
-from seedless.pipeline.fit import load
+from seedless.pipeline.finished import Finished, open_finished
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
 from seedless.report.paper import draw_ecg
@@ -31,22 +29,20 @@ def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
     Tinted is what the probability of that class rests on, by Grad-CAM. A run of `fit`, or one
     whose data are not here as they were, has no examples.
     """
-    config = read_config(run)
     predictions = read_predictions(run)
-    if config.model.name == GIVEN or "test" not in predictions.splits or count < 1:
+    given = read_config(run).model.name == GIVEN
+    if given or "test" not in predictions.splits or count < 1:
         return []
-    data = load_data(config.data)
-    finished = load(run)
-    facts = finished.claims["data"]
-    if data.digest != facts["digest"]:
+    try:
+        finished = open_finished(run)
+    except (DataError, RunError):
         return []
-    scale = Scale(tuple(facts["scale"]["mean"]), tuple(facts["scale"]["deviation"]))
-    rows = {name: row for row, name in enumerate(data.ids.tolist())}
     pictures = []
     for place, k in choose_records(predictions, count):
-        sample = np.asarray(data.X[rows[str(predictions.splits["test"].ids[place])]])
-        found = explain_classes(finished.model, scale.apply(sample[None]), k)
-        figure = _draw(sample, data, found.maps[0])
+        sample = np.asarray(finished.records[place])
+        wanted = sample[None] if finished.scale is None else finished.scale.apply(sample[None])
+        found = explain_classes(finished.run.model, wanted, k)
+        figure = _draw(sample, finished, found.maps[0])
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
         picture = base64.b64encode(buffer.getvalue()).decode()
@@ -75,7 +71,7 @@ def describe(predictions: Predictions, place: int, k: int) -> str:
     )
 
 
-def _draw(sample: NDArray[np.float32], data: Dataset, emphasis: NDArray[np.float32]) -> Figure:
-    if data.leads is not None and data.fs is not None:
-        return draw_ecg(sample, data.leads, data.fs, emphasis=emphasis)
+def _draw(sample: NDArray[np.float32], run: Finished, emphasis: NDArray[np.float32]) -> Figure:
+    if run.leads is not None and run.fs is not None:
+        return draw_ecg(sample, run.leads, run.fs, emphasis=emphasis)
     return draw_image(sample, emphasis=emphasis)

@@ -100,8 +100,9 @@ def judge_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
     shared = [(run, there[run.identity]) for run in a.runs if run.identity in there]
     if shared:
         one, two = shared[0]
-        more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
-        warnings.append(f"the same run is in both arms: {one.path} is {two.path}{more}")
+        first = str(one.path) if one.path == two.path else f"{one.path} and {two.path}"
+        number = "1 run is" if len(shared) == 1 else f"{len(shared)} runs are"
+        warnings.append(f"{number} in both arms, {'the first ' * (len(shared) > 1)}{first}")
     return warnings
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seedless.core.errors import RunError
 from seedless.pipeline.examples import draw_examples
+from seedless.pipeline.finished import check_out
 from seedless.pipeline.validate import validate
 from seedless.pipeline.verify import verify
 from seedless.report.page import Verdict, write_page
@@ -17,7 +18,12 @@ PAGE = "report.html"
 
 
 def write_report(
-    runs: Sequence[Path], out: Path | None = None, *, examples: int = 2, again: bool = False
+    runs: Sequence[Path],
+    out: Path | None = None,
+    *,
+    examples: int = 2,
+    again: bool = False,
+    force: bool = False,
 ) -> Path:
     """Write the page of these runs; by default into the folder of the one run there is.
 
@@ -25,7 +31,8 @@ def write_report(
         runs: folders of finished runs, scored on the same records for the same task.
         out: the file to write; several runs need one.
         examples: how many records of the first run's test set are drawn.
-        again: execute the first run again, and put the verdict on the page.
+        again: execute the one run again, and put the verdict on the page.
+        force: replace a file that is there.
     """
     if not runs:
         raise RunError("a report needs at least one run folder")
@@ -33,9 +40,14 @@ def write_report(
         if len(runs) > 1:
             raise RunError("a report of several runs belongs to none of them: name a file, --out")
         out = runs[0] / PAGE
+    elif not (len(runs) == 1 and out.resolve() == (runs[0] / PAGE).resolve()):
+        for run in runs:
+            check_out(run, out, force)
+    if again and len(runs) > 1:
+        raise RunError("--verify is for the page of one run: `seedless verify` each of several")
     views = [read_run(run, label) for run, label in zip(runs, name_runs(runs), strict=True)]
     check_alike(views)
-    verdict = _judge(runs[0], again)
+    verdict = _judge(runs, again)
     title = f"seedless report: {views[0].label if len(views) == 1 else f'{len(views)} runs'}"
     pictures = draw_examples(runs[0], examples) if views[0].predictions is not None else []
     return write_page(
@@ -50,7 +62,7 @@ def write_report(
 
 def name_runs(runs: Sequence[Path]) -> list[str]:
     """Return as much of each path's end as tells the runs apart."""
-    paths = [run.absolute() for run in runs]
+    paths = [run.resolve() for run in runs]
     for path in paths:
         if paths.count(path) > 1:
             raise RunError(f"{path} is given twice; a run is compared with others, not with itself")
@@ -74,10 +86,16 @@ def check_alike(views: Sequence[RunView]) -> None:
                 )
 
 
-def _judge(run: Path, again: bool) -> Verdict | None:
-    """Return the verdict on the first run: of a repeat where asked, else only where it is bad."""
+def _judge(runs: Sequence[Path], again: bool) -> Verdict | None:
+    """Return the verdict on the run: of a repeat where asked, else only where one is not valid.
+
+    How long a repeat took is left out, so that pages repeat.
+    """
     if again:
-        found = verify(run).as_dict()
-        return Verdict(found["outcome"], found["sentence"], found["seconds"])
-    problems = validate(run).problems
-    return Verdict("invalid", problems[0]) if problems else None
+        found = verify(runs[0]).as_dict()
+        return Verdict(found["outcome"], found["sentence"])
+    for run in runs:
+        problems = validate(run).problems
+        if problems:
+            return Verdict("invalid", f"{run.name}: {problems[0]}" if runs[1:] else problems[0])
+    return None

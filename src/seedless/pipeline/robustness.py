@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from seedless.evaluate.robustness import SNRS, Row, measure_robustness
 from seedless.pipeline.finished import Finished, open_finished
 
 SOURCES = ("simulated", "nstdb")
+LIMIT = 100  # dB, beyond which neither the signal nor the noise is left in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,11 @@ def stress_run(
     choose("noise source", source, dict.fromkeys(SOURCES))
     if source == "simulated" and noise_path is not None:
         raise ConfigError("a noise path belongs to recorded noise: add --noise nstdb, or leave it")
-    if not snrs or not all(map(math.isfinite, snrs)):
-        raise ConfigError(f"expected at least one signal-to-noise ratio in dB, got {list(snrs)}")
+    if not snrs or not all(abs(snr) <= LIMIT for snr in snrs) or len(set(snrs)) < len(snrs):
+        raise ConfigError(
+            f"expected signal-to-noise ratios from -{LIMIT} to {LIMIT} dB, each once; got "
+            f"{', '.join(f'{snr:g}' for snr in snrs) or 'none'}"
+        )
     finished = open_finished(run, entry=entry, data=data)
     if finished.records.ndim != 3 or finished.records.dtype != np.float32:
         raise ConfigError(

@@ -103,9 +103,8 @@ def read_run(folder: Path, label: str) -> RunView:
     if not trail:
         raise RunError(f"{folder} holds no trail.jsonl with entries: nothing can be compared")
     log = _read_lines(folder / "log.jsonl", _read_log_line)
-    metrics = _read_object(folder / "metrics.json")
-    if metrics is None:
-        metrics = _mapping(_mapping(receipt.get("predicate")).get("metrics"))
+    # The receipt's, and not those of metrics.json, which anyone may have edited since.
+    metrics = _mapping(_mapping(receipt.get("predicate")).get("metrics"))
     config = _read_text(folder / "config.toml") or ""
     said = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
     return RunView(label, receipt, config, log, trail, metrics, said)

@@ -82,6 +82,7 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
     """Return a row a run: what is set otherwise, its weights, the epoch kept, its score."""
     keys, tables = list_differing([run.settings for run in runs])
     rows, seen = [], dict[str, str]()
+    some_seed = not all(map(needs_no_seed, runs))  # else a star would tell nothing apart
     for run, table in zip(runs, tables, strict=True):
         digest = bare_hex((run.predicate.get("weights") or {}).get("digest"))
         selected = run.metrics.get("selected") or {}
@@ -94,7 +95,7 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
                 "epoch": selected.get("epoch"),
                 "auc": (run.metrics.get("test") or {}).get("macro_auc"),
                 "converged": run.metrics.get("converged", True),
-                "starred": needs_no_seed(run),
+                "starred": some_seed and needs_no_seed(run),
             }
         )
         seen.setdefault(digest, run.label)
@@ -141,11 +142,7 @@ def show_spread(runs: Sequence[RunView]) -> dict[str, Any] | None:
         "rows": rows,
         "axis": mark_safe(draw_axis(scale)),
         "stars": any(stars),
-        "undefined": [
-            name
-            for name, _, values in lines
-            if (name, values) and not any(value is not None for value in values)
-        ],
+        "undefined": [name for name, _, values in lines if all(value is None for value in values)],
         "sentence": f"{told}{starred}: the same records, scored by each.",
     }
 

@@ -74,8 +74,8 @@ class Setting:
 
     ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
     runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
-    model is tried on after training, as "NAME=PATH". ``noise`` is a folder of recorded noise, for the
-    study that adds some; ``prove`` has a run of each arm executed again.
+    model is tried on after training, as "NAME=PATH". ``noise`` is a folder of recorded noise, for
+    the study that adds some; ``prove`` has a run of each arm executed again.
     """
 
     scale: str = "smoke"
