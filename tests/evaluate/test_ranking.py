@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from seedless.core.errors import DataError
 from seedless.evaluate.ranking import area_under_curve, macro_auc, score_classes
 
 
@@ -133,3 +134,8 @@ def test_scores_by_class_are_plain_values():
     }
     assert [type(found[key]) for key in ("n", "macro_auc")] == [int, float]
     assert type(found["classes"]["a"]["positives"]) is int
+
+
+def test_nan_has_no_rank():
+    with pytest.raises(DataError, match="1 of the scores"):
+        area([float("nan"), 0.2, 0.3], [0, 1, 0])

@@ -365,4 +365,4 @@ def test_templates_are_part_of_the_package():
     folder = Path(__file__).parents[2] / "src" / "seedless" / "report" / "templates"
     listed = set(re.findall(r'include "([^"]+)"', (folder / "run.html").read_text()))
     there = {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
-    assert there - listed == {"run.html", "parts.html"}
+    assert there - listed == {"run.html", "study.html", "parts.html"}

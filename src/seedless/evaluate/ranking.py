@@ -17,8 +17,8 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> f
     With R the sum of the positives' mid-ranks, P positives and N negatives:
     (R - P (P + 1) / 2) / (P N). None where one of the two kinds is missing.
     """
-    if not np.isfinite(scores).all():
-        raise DataError("scores must be finite numbers to be ranked; found NaN or infinity")
+    if np.isnan(scores).any():
+        raise DataError(f"NaN has no rank: {int(np.isnan(scores).sum())} of the scores are NaN")
     positives = int(truth.sum())
     negatives = len(truth) - positives
     if positives == 0 or negatives == 0:
