@@ -128,7 +128,7 @@ def test_the_run_is_as_valid_as_before(call, run):
     [
         (("robustness", "RUN", "--noise", "nstbd"), "did you mean 'nstdb'"),
         (("robustness", "RUN", "--snr", "loud"), "expected --snr as numbers in dB"),
-        (("robustness", "RUN", "--snr", ","), "at least one signal-to-noise ratio"),
+        (("robustness", "RUN", "--snr", ","), "each once; got none"),
         (("robustness", "RUN", "--snr", "nan"), "each once; got nan"),
         (("robustness", "RUN", "--noise-path", "x"), "belongs to recorded noise"),
         (("robustness", "RUN", "--noise", "nstdb", "--noise-path", "absent"), "no such folder"),
