@@ -114,6 +114,8 @@ def render_page(
         facts=list_facts(first),
         moved=(first.predicate.get("promise") or {}).get("generators_moved", ()),
         converged=first.metrics.get("converged", True),
+        judged="validation" if "validation" in first.metrics else "training",
+        given=first.predicate.get("kind") == "fit",
         digests=tabulate_digests(runs, controls),
         tensors=first.trail[-1].tensors,
         curves=list_curves(runs, controls, crowd=scores["compared"] is not None),
@@ -122,7 +124,9 @@ def render_page(
         few=FEW,
         **scores,
         scores=[
-            (part, first.metrics[part]) for part in ("validation", "test") if part in first.metrics
+            (part, first.metrics[part])
+            for part in ("train", "validation", "test")
+            if part in first.metrics
         ],
         examples=[(caption, data_uri(picture)) for caption, picture in examples],
         settings=group_values(first.settings),
