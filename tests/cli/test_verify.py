@@ -57,7 +57,8 @@ def test_identical_is_0(call, run):
 def test_consistent_is_0_and_says_that_nothing_was_executed(call, run):
     code, out, _ = call("verify", run, "--validate-only")
     assert code == 0
-    assert out == f"CONSISTENT: {run} agrees with its receipt; nothing was executed\n"
+    told = f"{run} agrees with its receipt; nothing was executed, no prediction made again"
+    assert out == f"CONSISTENT: {told}\n"
 
 
 def test_different_is_1_with_epoch_and_tensors(call, run):

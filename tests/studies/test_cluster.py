@@ -41,6 +41,7 @@ def cluster():
     """A cluster of two workers."""
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     ray.init(
+        address="local",
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,

@@ -39,15 +39,16 @@ def run_ray(
     if ours:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        # Asked for none, Ray would join whatever cluster was last started here, or look for one.
+        there = address or os.environ.get("RAY_ADDRESS") or "local"
         try:
             ray.init(
-                address=address,
+                address=there,
                 log_to_driver=False,
                 include_dashboard=False,
                 runtime_env={"env_vars": {"PYTHONPATH": paths}},
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
-            there = address or os.environ.get("RAY_ADDRESS") or "this machine"
             raise StudyError(
                 f"cannot reach a Ray cluster at {there}: {explain_error(error)}. Is it up, is "
                 "RAY_ADDRESS its address, and has this process its token, where it asks for one?"
