@@ -34,9 +34,10 @@ be switched off.
 | `compiled` | kernels fused by torch.compile, in one CUDA graph | its own, said in the receipt |
 
 `execution.precision` is `fp32` (the default), `tf32` or `bf16`; each repeats bit for bit and none
-shares its bits with another. A compiled run repeats across processes and compile caches because no
-kernel is chosen by timing: torch's own deterministic mode still times the shapes of pointwise
-kernels, which change the rounding, so that is off too (`seedless.train.forms.settle_compiler`).
+shares its bits with another. Compiled runs must also repeat when each process compiles for itself.
+With torch's own deterministic mode alone they were seen not to: it still times the shapes of
+pointwise kernels. That is off here too (`seedless.train.forms.settle_compiler`); within a process
+the table below shows that steps repeat, and across compile caches it is still to be shown on a GPU.
 
 `seedless bench` measures the step of any of the four models against the step most people write
 (torch's own layers and default settings, autotuned, TF32 where torch has it on; and with TF32 off:

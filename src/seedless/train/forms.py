@@ -126,8 +126,8 @@ def settle_compiler() -> None:
     """Keep the compiler from choosing kernels by how fast they happen to be.
 
     Its deterministic mode fixes the shape of reductions, and still times several shapes of a
-    pointwise kernel. Those differ in bits too: how many elements a thread has decides which
-    products and sums become one rounding.
+    pointwise kernel. Runs compiled apart were seen to differ with that on. The likely reason is
+    that the elements a thread has decide which products and sums contract to one rounding.
     """
     import torch._dynamo.config
     import torch._inductor.config
