@@ -363,6 +363,7 @@ def test_a_fingerprint_tells_digests_apart():
 
 def test_templates_are_part_of_the_package():
     folder = Path(__file__).parents[2] / "src" / "seedless" / "report" / "templates"
-    listed = set(re.findall(r'include "([^"]+)"', (folder / "run.html").read_text()))
+    pages = "".join((folder / name).read_text() for name in ("run.html", "head.html"))
+    listed = set(re.findall(r'include "([^"]+)"', pages))
     there = {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
     assert there - listed == {"run.html", "study.html", "parts.html"}

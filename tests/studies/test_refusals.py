@@ -8,6 +8,7 @@ from seedless.studies.cluster import run_ray
 from seedless.studies.conduct import run_study, write_study
 from seedless.studies.grid import Point, make_grid
 from seedless.studies.local import run_local
+from seedless.studies.page import report_study
 from seedless.studies.sizes import Setting
 from seedless.studies.store import Store
 from tests.studies.grids import make_config, make_tiny
@@ -111,3 +112,25 @@ def test_the_command_line_says_it_in_one_line(run_python, tmp_path, arguments, t
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "option"),
+    [
+        ("basis", {"noise": "x"}, "--noise-path"),
+        ("basis", {"prove": True}, "--prove"),
+        ("cv", {"folds": 3}, "--folds"),
+        ("noise", {"other": ("mitdb=x",)}, "--other"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(name, given, option):
+    with pytest.raises(StudyError, match=f"{option} has no meaning for the study {name}"):
+        open_study(name).plan(Setting(**given))
+
+
+def test_a_page_replaces_no_file(tmp_path):
+    page = tmp_path / "mine.html"
+    page.write_text("mine")
+    with pytest.raises(StudyError, match="there already"):
+        report_study("theory", Setting(), tmp_path / "store", page)
+    assert page.read_text() == "mine"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal, get_args
 
 from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
+from seedless.report.render import render
 from seedless.report.runview import RunView, find_difference, same_bits
 from seedless.report.scores import show_scores
 from seedless.report.sections import (
@@ -91,21 +91,11 @@ def render_page(
     varied: bool = False,
 ) -> str:
     """Return the page as text."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
     if not runs:
         raise SeedlessError("a page needs at least one run")
-    templates = files("seedless.report") / "templates"
-    environment = Environment(
-        loader=FunctionLoader(lambda name: templates.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     first, everyone, scores = runs[0], [*runs, *controls], show_scores(runs, varied)
-    return environment.get_template("run.html").render(
+    return render(
+        "run.html",
         title=title,
         headline=choose_headline(runs, verdict, controls, varied),
         verdict=verdict,

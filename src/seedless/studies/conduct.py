@@ -76,7 +76,11 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
         first = replace(first, notes=(*first.notes, explain_pooling(grid, setting.folds)))
     tables = (first, *rest)
     data = Path(setting.data).stem
-    more = [f"{setting.folds}-folds"] if setting.folds else []
+    # Whatever changes a table is in its name, or one would replace another.
+    more = [f"{setting.seeds}-seeds"] if setting.seeds else []
+    more += [f"{setting.folds}-folds"] if setting.folds else []
+    more += ["recorded-noise"] if setting.noise else []
+    more += ["proved"] if setting.prove else []
     more += [other.partition("=")[0] for other in setting.other]
     place = folder / "tables" / "-".join([name, setting.scale, data, *more])
     place.parent.mkdir(exist_ok=True)

@@ -156,4 +156,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    ("prove",),
 )

@@ -167,4 +167,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    ("noise",),
 )

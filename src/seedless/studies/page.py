@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
+from seedless.report.render import render
 from seedless.studies.catalog import open_study
 from seedless.studies.conduct import write_study
 from seedless.studies.results import Results, read_results
@@ -24,10 +24,13 @@ from seedless.studies.table import Table
 def report_study(name: str, setting: Setting, folder: Path, out: Path | None = None) -> Path:
     """Write a study's tables and figure and the page that holds both; return the page's place.
 
-    Left out, ``out`` lies beside the tables in the store. A missing run is an error.
+    Left out, ``out`` lies beside the tables in the store. A missing run is an error, and so is a
+    file that is there: nothing is replaced but the store's own page.
     """
+    if out is not None and out.exists():
+        raise StudyError(f"{out} is there already; choose another file for the page")
     written = write_study(name, setting, folder)
-    results = read_results(open_study(name).make(setting), Store(folder), setting)
+    results = read_results(open_study(name).plan(setting), Store(folder), setting)
     place = out or written.markdown.with_suffix(".html")
     text = render_study(results, written.tables, written.figure.read_bytes())
     try:
@@ -39,20 +42,11 @@ def report_study(name: str, setting: Setting, folder: Path, out: Path | None = N
 
 def render_study(results: Results, tables: tuple[Table, ...], figure: bytes) -> str:
     """Return the page as text; ``figure`` is a PNG."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    templates = files("seedless.report") / "templates"
-    environment = Environment(
-        loader=FunctionLoader(lambda name: templates.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     grid, setting = results.grid, results.setting
     states = Counter(describe_state(one) for one in results.outcomes)
-    return environment.get_template("study.html").render(
+    return render(
+        "study.html",
+        title=f"Study {grid.study}",
         name=grid.study,
         question=open_study(grid.study).question,
         scale=setting.scale,

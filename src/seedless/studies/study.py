@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 FEW = 10  # positives below which a class's AUC rests on single records
 
+# Settings that only some studies have a use for, and the options that give them.
+SPECIAL = {"folds": "--folds", "other": "--other", "noise": "--noise-path", "prove": "--prove"}
+
 
 @dataclass(frozen=True)
 class Study:
@@ -29,7 +32,7 @@ class Study:
         make: returns the runs at a scale on some data.
         tabulate: returns the tables, from what the runs came to.
         draw: returns the figure.
-        takes: which of the settings "folds" and "other" it has a use for; the rest are refused.
+        takes: which of the settings in `SPECIAL` it has a use for; the rest are refused.
     """
 
     name: str
@@ -41,9 +44,9 @@ class Study:
 
     def plan(self, setting: Setting) -> Grid:
         """Return its runs, or refuse a setting that would change nothing."""
-        for name in ("folds", "other"):
+        for name, option in SPECIAL.items():
             if getattr(setting, name) and name not in self.takes:
-                raise StudyError(f"--{name} has no meaning for the study {self.name}: leave it out")
+                raise StudyError(f"{option} has no meaning for the study {self.name}: leave it out")
         return self.make(setting)
 
 
