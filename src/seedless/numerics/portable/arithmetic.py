@@ -153,6 +153,6 @@ HANDLERS: dict[str, Handler] = {
     "tanh": wide(e.tanh),
     "sin": wide(e.sin),
     "cos": wide(e.cos),
-    "sqrt": wide(torch.sqrt),  # float64's is IEEE; torch's float32 one is not always
+    "sqrt": wide(e.root),
     "rsqrt": wide(e.rsqrt),
 }

@@ -243,7 +243,7 @@ def vector_norm(
     """The 2-norm, 1-norm or largest magnitude."""
     dims, magnitude = axes(x, dim), x.to(torch.float64).abs()
     if ord == 2:
-        out = torch.sqrt(total(magnitude * magnitude, dims, keepdim))
+        out = e.root(total(magnitude * magnitude, dims, keepdim))
     elif ord == 1:
         out = total(magnitude, dims, keepdim)
     elif ord == float("inf"):
@@ -281,7 +281,7 @@ HANDLERS: dict[str, Handler] = {
     "linalg_vector_norm": vector_norm,
     "var_mean": var_mean,
     "var": lambda x, dim=None, correction=1, keepdim=False: var_mean(x, dim, correction, keepdim)[0],
-    "std": lambda x, dim=None, correction=1, keepdim=False: torch.sqrt(
+    "std": lambda x, dim=None, correction=1, keepdim=False: e.root(
         var_mean(x, dim, correction, keepdim)[0].to(torch.float64)
     ).to(x.dtype),
 }

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.arithmetic import Handler
+from seedless.numerics.portable.elementary import root
 
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
 
@@ -67,7 +68,7 @@ def adam(
     times = torch.stack([step.reshape(()) for step in steps])
     rate = _number(lr, parameters[0])
     sizes = (rate / (1.0 - raise_to(beta1, times))).unbind()
-    roots = torch.sqrt(1.0 - raise_to(beta2, times)).unbind()
+    roots = root(1.0 - raise_to(beta2, times)).unbind()
     for i, parameter in enumerate(parameters):
         p, g = parameter.to(torch.float64), grads[i].to(torch.float64)
         g = -g if maximize else g
@@ -78,7 +79,7 @@ def adam(
         square = squares[i]
         if amsgrad:
             square = largest[i].copy_(torch.where(square > largest[i], square, largest[i]))
-        bottom = torch.sqrt(square.to(torch.float64)) / roots[i] + eps
+        bottom = root(square.to(torch.float64)) / roots[i] + eps
         parameter.copy_(p - averages[i].to(torch.float64) * sizes[i] / bottom)
 
 
