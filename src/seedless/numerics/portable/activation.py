@@ -150,6 +150,19 @@ def prelu_backward(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Ten
     return torch.where(x > 0, grad, weight * grad), torch.where(x > 0, zero, x * grad)
 
 
+def glu(x: Tensor, dim: int = -1) -> Tensor:
+    """The first half of ``dim`` times the sigmoid of the second."""
+    a, b = x.to(torch.float64).chunk(2, dim)
+    return (a * e.sigmoid(b)).to(x.dtype)
+
+
+def glu_backward(grad: Tensor, x: Tensor, dim: int) -> Tensor:
+    """The gradients of both halves, side by side."""
+    a, b = x.to(torch.float64).chunk(2, dim)
+    wide, s = grad.to(torch.float64), e.sigmoid(b)
+    return torch.cat([wide * s, wide * a * (s * (1.0 - s))], dim).to(x.dtype)
+
+
 HANDLERS: dict[str, Handler] = {
     "gelu": wide_one(_gelu),
     "gelu_backward": wide_pair(_gelu_grad),
@@ -159,6 +172,8 @@ HANDLERS: dict[str, Handler] = {
     "mish_backward": wide_pair(_mish_grad),
     "sigmoid_backward": wide_pair(lambda grad, y: grad * (y * (1.0 - y))),
     "tanh_backward": wide_pair(lambda grad, y: grad * (1.0 - y * y)),
+    "glu": glu,
+    "glu_backward": glu_backward,
     "softplus": wide_one(_softplus),
     "softplus_backward": wide_pair(_softplus_grad),
     "elu": wide_one(_elu),

@@ -18,6 +18,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.arithmetic import Handler
 from seedless.numerics.portable.conv import Windows, spread
+from seedless.numerics.portable.reduce import scatter
 
 Sizes = Sequence[int]
 
@@ -215,6 +216,14 @@ def adaptive_max_pool(x: Tensor, output: Sizes) -> tuple[Tensor, Tensor]:
     return best, place.contiguous()
 
 
+def adaptive_max_pool_backward(grad: Tensor, x: Tensor, place: Tensor) -> Tensor:
+    """Each maximum's gradient, added to its place on the grid of its plane."""
+    flat = torch.zeros_like(x, memory_format=torch.contiguous_format).flatten(-2)
+    index, values = place.flatten(-2), grad.flatten(-2)
+    out = scatter(flat, values, [-1], lambda zeros, q: zeros.scatter_add_(-1, index, q))
+    return out.view(x.shape)
+
+
 HANDLERS: dict[str, Handler] = {
     "avg_pool1d": avg_pool,
     "avg_pool2d": avg_pool,
@@ -231,4 +240,5 @@ HANDLERS: dict[str, Handler] = {
     "_adaptive_avg_pool2d_backward": lambda grad, x: adaptive_avg_pool_backward(grad, x, 2),
     "_adaptive_avg_pool3d_backward": lambda grad, x: adaptive_avg_pool_backward(grad, x, 3),
     "adaptive_max_pool2d": adaptive_max_pool,
+    "adaptive_max_pool2d_backward": adaptive_max_pool_backward,
 }

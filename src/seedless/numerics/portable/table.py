@@ -47,7 +47,7 @@ EXACT = frozenset(
     logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor isnan isinf isfinite any all equal
     _local_scalar_dense is_same_size set_ resize_ sort topk argsort one_hot index_fill index_copy
     _unsafe_index pixel_shuffle pixel_unshuffle movedim unsafe_split_with_sizes nan_to_num
-    repeat_interleave is_pinned _pin_memory record_stream masked_scatter _has_compatible_shallow_copy_type
+    repeat_interleave is_pinned _pin_memory record_stream masked_scatter
     result_type broadcast_tensors _assert_async _assert_scalar
     """.split()
 )
