@@ -36,9 +36,7 @@ def test_threads_and_simd_level_do_not_show(run_python, setting):
 
 
 def test_negative_control_plain_arithmetic_lets_threads_and_simd_level_show(run_python):
-    one, two = (
-        json.loads(run_python("-c", PLAIN, **setting).stdout) for setting in SETTINGS[:2]
-    )
+    one, two = (json.loads(run_python("-c", PLAIN, **setting).stdout) for setting in SETTINGS[:2])
     assert len(compare(one["models"], two["models"])) >= 5
     assert len(compare(one["ops"], two["ops"])) >= 20
 

@@ -127,10 +127,14 @@ def test_errors_are_at_most_twice_those_of_float32(length, spread, scale):
     rows, columns = left.tolist(), right.t().tolist()
     exact = [[reference.exact_dot(row, column) for column in columns] for row in rows]
     ours = multiply(left[None], right[None])[0].to(torch.float32)
-    assert rms(ours, exact, scale) <= 2 * rms(left @ right, exact, scale) + 1e-7 * floor(exact, scale)
+    assert rms(ours, exact, scale) <= 2 * rms(left @ right, exact, scale) + 1e-7 * floor(
+        exact, scale
+    )
     sums = [[sum(map(Fraction, row), Fraction(0))] for row in rows]
     ours = total(left, [1], True).to(torch.float32)
-    assert rms(ours, sums, scale) <= 2 * rms(left.sum(1, True), sums, scale) + 1e-7 * floor(sums, scale)
+    assert rms(ours, sums, scale) <= 2 * rms(left.sum(1, True), sums, scale) + 1e-7 * floor(
+        sums, scale
+    )
 
 
 def rms(found, exact, scale):

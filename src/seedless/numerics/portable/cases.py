@@ -149,9 +149,7 @@ OPS: dict[str, Case] = {
     "max_pool1d": Case(lambda x: F.max_pool1d(x, 3, 2, 1), (SIGNAL,)),
     "max_pool2d": Case(lambda x: F.max_pool2d(x, 3, 2, 1), (PICTURE,)),
     "avg_pool1d": Case(lambda x: F.avg_pool1d(x, 3, 2, 1), (SIGNAL,)),
-    "avg_pool2d": Case(
-        lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (PICTURE,)
-    ),
+    "avg_pool2d": Case(lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (PICTURE,)),
     "adaptive_avg_pool1d": Case(lambda x: F.adaptive_avg_pool1d(x, 7), (SIGNAL,)),
     "adaptive_avg_pool2d": Case(lambda x: F.adaptive_avg_pool2d(x, (5, 4)), (PICTURE,)),
     "adaptive_max_pool2d": Case(lambda x: F.adaptive_max_pool2d(x, (5, 4)), (PICTURE,)),
@@ -161,9 +159,7 @@ OPS: dict[str, Case] = {
         (Drawn((2, 3, 9, 8)),) * 3,
     ),
     "embedding": Case(lambda w: F.embedding(_places(w.new_zeros(60)), w), (Drawn((9, 6)),)),
-    "index_add": Case(
-        lambda x, y: x.index_add(0, _places(y), y), (Drawn((9, 6)), Drawn((60, 6)))
-    ),
+    "index_add": Case(lambda x, y: x.index_add(0, _places(y), y), (Drawn((9, 6)), Drawn((60, 6)))),
     "cross_entropy": Case(lambda x: F.cross_entropy(x, _labels(x)), (LOGITS,)),
     "cross_entropy_smooth": Case(
         lambda x: F.cross_entropy(x, _labels(x), label_smoothing=0.1), (LOGITS,)
@@ -172,12 +168,12 @@ OPS: dict[str, Case] = {
         lambda x: F.cross_entropy(x, _labels(x), weight=torch.ones_like(x[0]) * 0.3), (LOGITS,)
     ),
     "bce_logits": Case(
-        lambda x: F.binary_cross_entropy_with_logits(x, _targets(x), pos_weight=x[0].detach().abs()),
+        lambda x: F.binary_cross_entropy_with_logits(
+            x, _targets(x), pos_weight=x[0].detach().abs()
+        ),
         (LOGITS,),
     ),
-    "bce": Case(
-        lambda x: F.binary_cross_entropy(x, _targets(x)), (Drawn((40, 30), 0.4, 0.5),)
-    ),
+    "bce": Case(lambda x: F.binary_cross_entropy(x, _targets(x)), (Drawn((40, 30), 0.4, 0.5),)),
     "mse": Case(F.mse_loss, (LOGITS, LOGITS)),
     "l1": Case(F.l1_loss, (LOGITS, LOGITS)),
     "huber": Case(F.huber_loss, (LOGITS, LOGITS)),

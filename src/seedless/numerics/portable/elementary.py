@@ -18,6 +18,7 @@ from seedless.numerics.portable.grid import power
 
 _HALF_BIAS = 0x1FF7A3BEA91D9B1B  # 2^51 x the exponent's bias, less what makes the error least
 
+
 def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:
     """Return the polynomial with these coefficients, the constant first."""
     out = torch.full_like(x, coefficients[-1])

@@ -131,9 +131,7 @@ def bce_with_logits(
     return _reduce(losses, reduction).to(x.dtype)
 
 
-def bce(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
-) -> Tensor:
+def bce(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN) -> Tensor:
     """- t log x - (1 - t) log(1 - x), each logarithm at least -100."""
     wide, t = x.to(torch.float64), target.to(torch.float64)
     floor = -100.0
@@ -171,9 +169,7 @@ def huber(x: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) 
     return _reduce(losses, reduction).to(x.dtype)
 
 
-def huber_backward(
-    grad: Tensor, x: Tensor, target: Tensor, reduction: int, delta: float
-) -> Tensor:
+def huber_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     """The gap, within delta."""
     gap = x.to(torch.float64) - target.to(torch.float64)
     return (_spread(grad, x, reduction) * gap.clamp(-delta, delta)).to(x.dtype)
@@ -198,7 +194,9 @@ def smooth_l1_backward(
 
 def _check_beta(beta: float) -> None:
     if beta <= 0:
-        raise NumericsError(f"portable smooth_l1_loss needs beta above 0, got {beta!r}; use l1_loss")
+        raise NumericsError(
+            f"portable smooth_l1_loss needs beta above 0, got {beta!r}; use l1_loss"
+        )
 
 
 HANDLERS: dict[str, Handler] = {

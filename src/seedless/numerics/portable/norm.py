@@ -280,7 +280,9 @@ HANDLERS: dict[str, Handler] = {
     "native_group_norm_backward": group_norm_backward,
     "linalg_vector_norm": vector_norm,
     "var_mean": var_mean,
-    "var": lambda x, dim=None, correction=1, keepdim=False: var_mean(x, dim, correction, keepdim)[0],
+    "var": lambda x, dim=None, correction=1, keepdim=False: var_mean(x, dim, correction, keepdim)[
+        0
+    ],
     "std": lambda x, dim=None, correction=1, keepdim=False: e.root(
         var_mean(x, dim, correction, keepdim)[0].to(torch.float64)
     ).to(x.dtype),

@@ -71,11 +71,15 @@ def conv1d(signal: Sequence[Row], filters: Sequence[Row], stride: int, padding: 
     ]
 
 
+def multiply_add(a: float, b: float, addend: float) -> float:
+    """A b + addend, rounded twice: what a device does that contracts nothing."""
+    return a * b + addend
+
+
 def _horner(coefficients: Row, x: float) -> float:
     out = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
-        out = out * x
-        out = out + coefficient
+        out = multiply_add(out, x, coefficient)
     return out
 
 
@@ -97,7 +101,7 @@ def log(x: float) -> float:
     if mantissa < 0.75:
         mantissa, exponent = mantissa * 2, exponent - 1
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    return _horner(c.ATANH, s * s) * s + exponent * c.LN2
+    return multiply_add(_horner(c.ATANH, s * s), s, exponent * c.LN2)
 
 
 def erf(x: float) -> float:
