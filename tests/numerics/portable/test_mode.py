@@ -1,4 +1,4 @@
-"""The mode: what it refuses and how it says so, what it restores, and that it trains as torch does."""
+"""The mode: what it refuses and how it says so, what it restores, that it trains as torch does."""
 
 import copy
 import math
@@ -25,9 +25,14 @@ def drawn(name, *shape):
 
 def make_net():
     net = nn.Sequential(
-        nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(),
+        nn.Linear(6, 8),
+        nn.LayerNorm(8),
+        nn.GELU(),
+        nn.Linear(8, 8, bias=False),
+        nn.BatchNorm1d(8),
+        nn.Tanh(),
         nn.Linear(8, 3),
-    )  # fmt: skip
+    )
     for name, parameter in net.named_parameters():
         parameter.data.copy_(drawn(name, *parameter.shape))
     return net

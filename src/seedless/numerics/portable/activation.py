@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
 from seedless.numerics.portable.arithmetic import Handler, wide
 
@@ -34,14 +35,14 @@ def wide_one(f: Callable[..., Tensor]) -> Handler:
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """X (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
-    bend = e.erf(x * e.c.ROOT_HALF) if approximate == "none" else _bend(x)[0]
+    bend = e.erf(x * c.ROOT_HALF) if approximate == "none" else _bend(x)[0]
     return bend.add_(1.0).mul_(0.5).mul_(x)
 
 
 def _gelu_grad(grad: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
     if approximate == "none":
-        bend = e.erf(x * e.c.ROOT_HALF)
-        slope = e.exp(x * x * -0.5).mul_(e.c.ROOT_2_PER_PI)
+        bend = e.erf(x * c.ROOT_HALF)
+        slope = e.exp(x * x * -0.5).mul_(c.ROOT_2_PER_PI)
     else:
         bend, inner = _bend(x)
         slope = (1.0 - bend * bend) * inner
@@ -51,8 +52,8 @@ def _gelu_grad(grad: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
 def _bend(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return tanh(sqrt(2/pi) (x + 0.044715 x^3)) and the derivative of its argument."""
     square = x * x
-    bend = e.tanh((square * x * _CUBIC + x) * e.c.ROOT_2_PER_PI)
-    return bend, (square * (3 * _CUBIC) + 1.0) * e.c.ROOT_2_PER_PI
+    bend = e.tanh((square * x * _CUBIC + x) * c.ROOT_2_PER_PI)
+    return bend, (square * (3 * _CUBIC) + 1.0) * c.ROOT_2_PER_PI
 
 
 def _silu_grad(grad: Tensor, x: Tensor) -> Tensor:

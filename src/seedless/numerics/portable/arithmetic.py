@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
+from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
 
 Handler = Callable[..., Any]
 
 
-def wide(f: Callable[[Tensor], Tensor]) -> Handler:
+def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return f computed in float64 and rounded once to the input's type (integers: float32)."""
 
     def apply(x: Tensor) -> Tensor:
@@ -82,7 +83,8 @@ def addcdiv(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     """x + weight (y - x)."""
-    return x + (y - x) * weight
+    out: Tensor = x + (y - x) * weight
+    return out
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
@@ -146,8 +148,8 @@ HANDLERS: dict[str, Handler] = {
     "expm1": wide(e.expm1),
     "log": wide(e.log),
     "log1p": wide(e.log1p),
-    "log2": wide(lambda x: e.log(x) * (1 / e.c.LN2)),
-    "exp2": wide(lambda x: e.exp(x * e.c.LN2)),
+    "log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
+    "exp2": wide(lambda x: e.exp(x * c.LN2)),
     "erf": wide(e.erf),
     "sigmoid": wide(e.sigmoid),
     "tanh": wide(e.tanh),

@@ -39,7 +39,7 @@ def hash_op(name: str, case: Case, device: torch.device) -> str:
     ]
     with portable():
         y = case.run(*inputs)
-        y.backward(Drawn(tuple(y.shape)).make(f"{name}.grad", device))
+        torch.autograd.backward(y, Drawn(tuple(y.shape)).make(f"{name}.grad", device))
     grads = {f"grad.{i}": x.grad for i, x in enumerate(inputs) if x.grad is not None}
     return hash_tensors({"y": y.detach(), **grads})
 

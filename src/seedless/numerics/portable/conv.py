@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -62,7 +63,12 @@ class Windows:
     def unpad(self, x: Tensor, sizes: Sizes) -> Tensor:
         """Cut the padding off."""
         inner = zip(self.padding, sizes, strict=True)
-        return x[(..., *(slice(pad, pad + size) for pad, size in inner))]
+        return x[take([slice(pad, pad + size) for pad, size in inner])]
+
+
+def take(slices: Sequence[slice]) -> Any:
+    """Return an index that takes these slices of the last dimensions."""
+    return (..., *slices)
 
 
 def spread(values: Sizes | int, dimensions: int) -> tuple[int, ...]:
@@ -75,7 +81,7 @@ def columns(x: Tensor, windows: Windows, groups: int) -> Tensor:
     """(batch, channel, ...) -> (batch, groups, channel in group x taps, positions)."""
     positions = windows.positions(x.shape[2:])
     padded = windows.pad(x)
-    taps = [padded[(..., *tap)] for tap in windows.taps(positions)]
+    taps = [padded[take(tap)] for tap in windows.taps(positions)]
     stacked = torch.stack(taps, 2) if len(taps) > 1 else taps[0].unsqueeze(2)
     return stacked.reshape(x.shape[0], groups, -1, math.prod(positions))
 
@@ -103,7 +109,7 @@ def convolve_transposed(
     padded = [size + 2 * pad for size, pad in zip(sizes, windows.padding, strict=True)]
     out = products.new_zeros(batch, products.shape[1], *padded)
     for number, tap in enumerate(taps):
-        out[(..., *tap)] += products[:, :, number]
+        out[take(tap)] += products[:, :, number]
     return windows.unpad(out, sizes)
 
 

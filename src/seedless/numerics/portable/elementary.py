@@ -144,7 +144,10 @@ def cos(x: Tensor) -> Tensor:
 
 
 def _wave(x: Tensor, quarter: int) -> Tensor:
-    """sin(x + quarter pi/2). x = m 2^k with m an integer of 24 bits: m (2^k 2/pi mod 4) is exact."""
+    """sin(x + quarter pi/2), with x = m 2^k and m an integer of 24 bits.
+
+    Two parts of m (2^k 2/pi mod 4) are exact, so that no argument is too large.
+    """
     k = (((x.view(torch.int64) >> 52) & 0x7FF) - 1046).clamp_(c.TURN_LOWEST, c.TURN_HIGHEST)
     m = x * power(-k)
     parts = c.table("turns", x.device).index_select(1, (k - c.TURN_LOWEST).flatten())

@@ -50,7 +50,7 @@ def portable() -> Iterator[None]:
         stack.enter_context(_hold_optimizers())
         stack.enter_context(saved_tensors_hooks(lambda tensor: tensor, _unpack))
         stack.enter_context(UnrollRecurrent())
-        stack.enter_context(PortableMode())
+        stack.enter_context(PortableMode())  # type: ignore[no-untyped-call]  # untyped in torch
         yield
 
 
@@ -59,7 +59,7 @@ def is_active() -> bool:
     return any(isinstance(mode, PortableMode) for mode in _get_current_dispatch_mode_stack())
 
 
-class PortableMode(TorchDispatchMode):
+class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
     """The dispatch mode itself; `portable` adds what it needs around it."""
 
     def __torch_dispatch__(
@@ -157,7 +157,7 @@ def _unpack(tensor: Tensor) -> Tensor:
 @contextmanager
 def _close_other_routes() -> Iterator[None]:
     """Keep torch from choosing libraries' kernels, or fused ones, for what is on the table."""
-    cudnn, mkldnn = torch.backends.cudnn.enabled, torch.backends.mkldnn.enabled
+    cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.cudnn.enabled = False
     torch._C._set_mkldnn_enabled(False)
@@ -187,7 +187,7 @@ def _hold_optimizers() -> Iterator[None]:
             _place_steps(optimizer)
         elif type(optimizer).__module__.startswith("torch.") and not isinstance(optimizer, _WHOLE):
             raise NumericsError(
-                f"expected SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta inside `with portable():`; "
+                "expected SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta in `with portable():`; "
                 f"got {type(optimizer).__name__} at {find_caller()}, whose step takes powers from "
                 "the host's math library"
             )

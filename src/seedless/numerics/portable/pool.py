@@ -1,7 +1,7 @@
 """Pooling in one, two and three dimensions: taps taken or added one after another, in float64.
 
-Of equal maxima the first wins, and NaN wins over every number. Adaptive bins may be uneven: bin i of
-n over T values is [floor(i T / n), ceil((i + 1) T / n)).
+Of equal maxima the first wins, and NaN wins over every number. Adaptive bins may be uneven: bin i
+of n over T values is [floor(i T / n), ceil((i + 1) T / n)).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.arithmetic import Handler
-from seedless.numerics.portable.conv import Windows, spread
+from seedless.numerics.portable.conv import Windows, spread, take
 from seedless.numerics.portable.reduce import scatter
 
 Sizes = Sequence[int]
@@ -61,7 +61,7 @@ def avg_pool(
     padded = windows.pad(x.to(torch.float64))
     out = None
     for tap in windows.taps(positions):
-        out = padded[(..., *tap)] + (0.0 if out is None else out)
+        out = padded[take(tap)] + (0.0 if out is None else out)
     assert out is not None
     divisor = _divisors(x, windows, positions, count_include_pad, divisor_override)
     return (out / divisor).to(x.dtype)
@@ -90,7 +90,7 @@ def _add_taps(parts: Sequence[Tensor], x: Tensor, windows: Windows, positions: S
     padded = [size + 2 * pad for size, pad in zip(sizes, windows.padding, strict=True)]
     out = torch.zeros([*x.shape[:-n], *padded], dtype=torch.float64, device=x.device)
     for part, tap in zip(parts, windows.taps(positions), strict=True):
-        out[(..., *tap)] += part
+        out[take(tap)] += part
     return windows.unpad(out, sizes).to(x.dtype)
 
 
@@ -107,7 +107,7 @@ def max_pool(
     padded = windows.pad(x, -math.inf)
     best = place = None
     for tap in windows.taps(positions):
-        value, here = padded[(..., *tap)], places[tap].expand(*x.shape[: -len(kernel)], *positions)
+        value, here = padded[take(tap)], places[tap].expand(*x.shape[: -len(kernel)], *positions)
         if best is None or place is None:
             best, place = value, here
             continue

@@ -13,12 +13,33 @@ _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
 
 RANDOM = frozenset(
-    "bernoulli uniform normal random randint rand randn rand_like randn_like randint_like randperm "
-    "native_dropout dropout multinomial exponential geometric log_normal cauchy rrelu_with_noise "
-    "_fused_dropout poisson normal_functional".split()
+    {
+        "bernoulli",
+        "uniform",
+        "normal",
+        "random",
+        "randint",
+        "rand",
+        "randn",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "randperm",
+        "native_dropout",
+        "dropout",
+        "multinomial",
+        "exponential",
+        "geometric",
+        "log_normal",
+        "cauchy",
+        "rrelu_with_noise",
+        "_fused_dropout",
+        "poisson",
+        "normal_functional",
+    }
 )
 ADVICE = {
-    "random": "it draws from torch's generator; use seedless.Dropout, or draw before and pass it in",
+    "random": "it draws from torch's generator; use seedless.Dropout, or draw before and pass in",
     "reduced": "portable arithmetic works in float32: leave autocast and half types out",
     "double": "sums and products of float64 would keep float32's precision only: cast to float32",
     "unknown": "write it with ops that have a portable form (seedless.numerics.portable.table), or "
@@ -47,6 +68,6 @@ def refuse(op: str, reason: str) -> NumericsError:
 def refuse_backward() -> NumericsError:
     """Return the error for a backward pass that left the mode."""
     return NumericsError(
-        "expected backward() inside `with portable():`, like the forward pass it belongs to; got it "
-        f"outside, at {find_caller()}: it would run in plain arithmetic. Move it inside"
+        "expected backward() inside `with portable():`, like the forward pass it belongs to; "
+        f"got it outside, at {find_caller()}: it would run in plain arithmetic. Move it inside"
     )
