@@ -233,3 +233,29 @@ def test_layers_agree_with_torch(train):
             run(layer, x).square().sum().backward()
         for one, two in zip(layer.parameters(), twin.parameters(), strict=True):
             assert torch.allclose(one.grad, two.grad, atol=1e-4, rtol=1e-4), name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.arange(0, 1, 0.1),
+        lambda x: torch.round(x, decimals=2),
+        lambda x: torch.scatter(x, 0, torch.zeros(1, 6, dtype=torch.int64), 1.0, reduce="add"),
+        lambda x: torch.div(x, 2.0, rounding_mode="floor"),
+        lambda x: x.topk(2),
+        lambda x: torch.pow(x, x),
+    ],
+)
+def test_forms_of_an_op_that_may_differ_are_refused(call):
+    with portable(), pytest.raises(NumericsError, match="portable"):
+        call(X)
+
+
+def test_a_sort_is_stable():
+    x = torch.tensor([1.0, 0.0, 1.0, 0.0])
+    with portable():
+        values, places = x.sort()
+        descending = x.sort(descending=True)[1]
+    assert values.tolist() == [0, 0, 1, 1]
+    assert places.tolist() == [1, 3, 0, 2]
+    assert descending.tolist() == [0, 2, 1, 3]
