@@ -78,22 +78,20 @@ def spread(values: Sizes | int, dimensions: int) -> tuple[int, ...]:
 
 
 def columns(x: Tensor, windows: Windows, groups: int) -> Tensor:
-    """(batch, channel, ...) -> (batch, groups, channel in group x taps, positions)."""
+    """(batch, channel, ...) -> (groups, channel in group x taps, batch x positions)."""
     positions = windows.positions(x.shape[2:])
-    padded = windows.pad(x)
+    padded = windows.pad(x).transpose(0, 1)
     taps = [padded[take(tap)] for tap in windows.taps(positions)]
-    stacked = torch.stack(taps, 2) if len(taps) > 1 else taps[0].unsqueeze(2)
-    return stacked.reshape(x.shape[0], groups, -1, math.prod(positions))
+    stacked = torch.stack(taps, 1) if len(taps) > 1 else taps[0]
+    return stacked.reshape(groups, -1, x.shape[0] * math.prod(positions))
 
 
 def convolve(x: Tensor, weight: Tensor, windows: Windows, groups: int) -> Tensor:
     """Return the convolution without bias, in float64."""
-    gathered = columns(x, windows, groups)
     filters = weight.reshape(groups, weight.shape[0] // groups, -1)
-    batch = x.shape[0]
-    left = filters.expand(batch, *filters.shape).reshape(batch * groups, *filters.shape[1:])
-    out = multiply(left, gathered.flatten(0, 1))
-    return out.view(batch, -1, *windows.positions(x.shape[2:]))
+    out = multiply(filters, columns(x, windows, groups))
+    positions = windows.positions(x.shape[2:])
+    return out.view(weight.shape[0], x.shape[0], *positions).transpose(0, 1)
 
 
 def convolve_transposed(
@@ -102,23 +100,21 @@ def convolve_transposed(
     """Return the transpose of `convolve` applied to x, in float64, with dimensions ``sizes``."""
     batch, positions = x.shape[0], x.shape[2:]
     filters = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
-    left = filters.expand(batch, *filters.shape).reshape(batch * groups, *filters.shape[1:])
     taps = windows.taps(positions)
-    products = multiply(left, x.reshape(batch * groups, -1, math.prod(positions)))
-    products = products.view(batch, weight.shape[1] * groups, len(taps), *positions)
+    rows = x.transpose(0, 1).reshape(groups, -1, batch * math.prod(positions))
+    products = multiply(filters, rows)
+    products = products.view(weight.shape[1] * groups, len(taps), batch, *positions)
     padded = [size + 2 * pad for size, pad in zip(sizes, windows.padding, strict=True)]
-    out = products.new_zeros(batch, products.shape[1], *padded)
+    out = products.new_zeros(products.shape[0], batch, *padded)
     for number, tap in enumerate(taps):
-        out[take(tap)] += products[:, :, number]
-    return windows.unpad(out, sizes)
+        out[take(tap)] += products[:, number]
+    return windows.unpad(out, sizes).transpose(0, 1)
 
 
 def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: int) -> Tensor:
     """Return the gradient of a weight of ``shape`` in float64: over batch and positions at once."""
-    left = grad.reshape(grad.shape[0], groups, grad.shape[1] // groups, -1)
-    right = columns(x, windows, groups)[..., : left.shape[3]]
-    left = left.permute(1, 2, 0, 3).flatten(2)
-    return multiply(left, right.permute(1, 0, 3, 2).flatten(1, 2)).reshape(*shape)
+    left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, -1)
+    return multiply(left, columns(x, windows, groups).transpose(1, 2)).reshape(*shape)
 
 
 def convolution(
@@ -152,7 +148,7 @@ def convolution(
         out = convolve_transposed(x, weight, sizes, windows, groups)
     else:
         out = convolve(x, weight, windows, groups)
-    out = out.to(x.dtype)
+    out = out.to(x.dtype, memory_format=torch.contiguous_format)
     return out if bias is None else out + bias.view(1, -1, *[1] * (x.ndim - 2))
 
 
