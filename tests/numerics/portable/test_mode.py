@@ -259,3 +259,30 @@ def test_a_sort_is_stable():
     assert values.tolist() == [0, 0, 1, 1]
     assert places.tolist() == [1, 3, 0, 2]
     assert descending.tolist() == [0, 2, 1, 3]
+
+
+@pytest.mark.parametrize("name", ["conformer", "baseline", "xresnet1d101", "resnet18"])
+def test_grad_no_grad_and_inference_mode_agree(name):
+    """Each reaches the ops by another route: taken apart by autograd, or by the mode itself."""
+    model = seedless.build(name, small=True)
+    seedless.initialize(model)
+    model.eval()
+    x = drawn("eval", 3, 3, 16, 16) if name == "resnet18" else drawn("eval", 3, 12, 120)
+    with portable():
+        plain = model(x).detach()
+        with torch.no_grad():
+            quiet = model(x)
+        with torch.inference_mode():
+            inferred = model(x)
+    assert torch.equal(plain, quiet)
+    assert torch.equal(plain, inferred)
+    assert torch.allclose(plain, model(x), atol=1e-5, rtol=1e-4)
+
+
+def test_a_sample_does_not_see_the_rest_of_its_batch():
+    model = seedless.build("conformer", small=True)
+    seedless.initialize(model)
+    x = drawn("batch", 5, 12, 120)
+    with portable(), torch.no_grad():
+        whole, alone = model(x), model(x[2:3])
+    assert torch.equal(whole[2:3], alone)

@@ -179,6 +179,7 @@ HANDLERS: dict[str, Handler] = {
     "softplus_backward": wide_pair(_softplus_grad),
     "elu": wide_one(_elu),
     "elu_backward": elu_backward,
+    "celu": wide_one(lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
     "leaky_relu": wide_one(_leaky),
     "leaky_relu_backward": wide_pair(_leaky_grad),
     "hardswish": wide(_hardswish),
