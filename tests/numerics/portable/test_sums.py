@@ -93,6 +93,27 @@ def test_an_element_of_a_product_is_its_twin(data):
     assert found.item() == reference.dot(left, right)
 
 
+@few
+@given(st.data())
+def test_the_error_of_a_product_keeps_its_bound(data):
+    length = data.draw(st.integers(1, 12))
+    rows = st.lists(FLOATS, min_size=length, max_size=length)
+    left, right = data.draw(rows), data.draw(rows)
+    error = abs(Fraction(reference.dot(left, right)) - reference.exact_dot(left, right))
+    largest = Fraction(max(map(abs, left))) * Fraction(max(map(abs, right)))
+    assert error <= length * largest * (Fraction(1, 2**22) + Fraction(1, 2**45))
+
+
+def test_known_limit_opposed_rows_lose_what_float32_keeps():
+    """Large meets tiny twice over: the bound above holds, and float32 is better."""
+    left = torch.tensor([[1.0, 1.2345678 * 2.0**-20]])
+    right = torch.tensor([[1.1111111 * 2.0**-20], [1.0]])
+    exact = reference.exact_dot(left[0].tolist(), right[:, 0].tolist())
+    ours = Fraction(multiply(left[None], right[None]).item())
+    assert abs(ours - exact) > 100 * abs(Fraction((left @ right).item()) - exact)
+    assert abs(ours - exact) < Fraction(1, 2**21)
+
+
 @pytest.mark.parametrize("length", [1, 7, 128, 129, 1000, 5000])
 def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypatch):
     left, right = drawn("left", 2, 5, length, spread=9), drawn("right", 2, length, 4, spread=9)
