@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seedless.models import build
     from seedless.numerics.dropout import Dropout, draws
     from seedless.numerics.environment import settle
+    from seedless.numerics.portable.mode import portable
     from seedless.ordering import make_order as order
     from seedless.pipeline.compare import compare
     from seedless.pipeline.diff import diff
@@ -41,6 +42,7 @@ _HOMES = {
     "mark": ("seedless.core.marks", "mark"),
     "md5": ("seedless.core.digest", "md5"),
     "order": ("seedless.ordering", "make_order"),
+    "portable": ("seedless.numerics.portable.mode", "portable"),
     "sample_keys": ("seedless.core.digest", "sample_keys"),
     "settle": ("seedless.numerics.environment", "settle"),
     "verify": ("seedless.pipeline.verify", "verify"),
@@ -63,6 +65,7 @@ __all__ = [
     "mark",
     "md5",
     "order",
+    "portable",
     "sample_keys",
     "settle",
     "verify",

@@ -1,0 +1,160 @@
+"""Elementwise ops that need care: where a kernel may fuse, take a reciprocal or break a tie.
+
+Each handler takes the arguments of the aten op it stands for. Two roundings stay two: alpha and
+value are multiplied in a kernel of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.core.errors import NumericsError
+from seedless.numerics.portable import constants as c
+from seedless.numerics.portable import elementary as e
+
+Handler = Callable[..., Any]
+
+
+def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return f computed in float64 and rounded once to the input's type (integers: float32)."""
+
+    def apply(x: Tensor) -> Tensor:
+        dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+        return f(x.to(torch.float64)).to(dtype)
+
+    return apply
+
+
+def add(a: Any, b: Any, alpha: float = 1) -> Tensor:
+    """a + alpha b."""
+    return torch.add(a, b if alpha == 1 else torch.mul(b, alpha))
+
+
+def sub(a: Any, b: Any, alpha: float = 1) -> Tensor:
+    """a - alpha b."""
+    return torch.sub(a, b if alpha == 1 else torch.mul(b, alpha))
+
+
+def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
+    """b - alpha a."""
+    return torch.add(torch.neg(a if alpha == 1 else torch.mul(a, alpha)), b)
+
+
+def div(a: Any, b: Any, rounding_mode: str | None = None) -> Tensor:
+    """a / b, both as tensors of one type: a GPU multiplies by a plain number's reciprocal."""
+    dtype = torch.result_type(a, b)
+    if rounding_mode is not None:
+        if dtype.is_floating_point:
+            raise NumericsError(
+                "portable arithmetic divides with a rounding mode on integers only; "
+                f"got {dtype} and rounding_mode={rounding_mode!r}: divide, then floor or trunc"
+            )
+        return torch.div(a, b, rounding_mode=rounding_mode)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    device = a.device if isinstance(a, Tensor) and a.ndim else getattr(b, "device", None)
+    device = device if device is not None else a.device
+    a, b = (
+        v.to(device, dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype).to(device)
+        for v in (a, b)
+    )
+    if b.ndim == 0 and a.ndim:
+        b = b.expand(a.shape)
+    return torch.div(a, b)
+
+
+def reciprocal(x: Tensor) -> Tensor:
+    """1 / x."""
+    return div(torch.ones_like(x, dtype=torch.result_type(x, 1.0)), x)
+
+
+def addcmul(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
+    """x + value a b."""
+    return x + (a if value == 1 else a * value) * b
+
+
+def addcdiv(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
+    """x + value a / b."""
+    return x + div(a if value == 1 else a * value, b)
+
+
+def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
+    """x + weight (y - x)."""
+    out: Tensor = x + (y - x) * weight
+    return out
+
+
+def maximum(a: Tensor, b: Tensor) -> Tensor:
+    """The larger; of equals the second, NaN before any number."""
+    return torch.where((a > b) | (a != a), a, b)
+
+
+def minimum(a: Tensor, b: Tensor) -> Tensor:
+    """The smaller; of equals the second, NaN before any number."""
+    return torch.where((a < b) | (a != a), a, b)
+
+
+def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  # aten's names
+    """X within [min, max]; equals stay as they are."""
+    if min is not None:
+        x = torch.where(x < min, min if isinstance(min, Tensor) else torch.full_like(x, min), x)
+    if max is not None:
+        x = torch.where(x > max, max if isinstance(max, Tensor) else torch.full_like(x, max), x)
+    return x
+
+
+def raise_power(x: Any, y: Any) -> Tensor:
+    """x^y of a tensor and a number, or of a positive number and a tensor."""
+    if isinstance(x, Tensor) and not isinstance(y, Tensor):
+        if not x.is_floating_point():
+            return torch.pow(x, y)
+        return wide(lambda v: e.raise_power(v, float(y)))(x)
+    if not isinstance(x, Tensor) and x > 0:
+        base = torch.full((), float(x), dtype=torch.float64, device=y.device)
+        return wide(lambda v: e.exp(v * e.log(base)))(y)
+    raise NumericsError(
+        "portable arithmetic has pow of a tensor and a number, or of a positive number and a "
+        "tensor; write other powers as exp(y * log(x))"
+    )
+
+
+def relu(x: Tensor) -> Tensor:
+    """X where it is positive or NaN, else zero."""
+    return torch.where(x <= 0, torch.zeros_like(x), x)
+
+
+HANDLERS: dict[str, Handler] = {
+    "add": add,
+    "sub": sub,
+    "rsub": rsub,
+    "div": div,
+    "true_divide": div,
+    "reciprocal": reciprocal,
+    "addcmul": addcmul,
+    "addcdiv": addcdiv,
+    "lerp": lerp,
+    "maximum": maximum,
+    "minimum": minimum,
+    "clamp": clamp,
+    "clamp_min": lambda x, min: clamp(x, min, None),  # noqa: A006  # aten's name
+    "clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
+    "pow": raise_power,
+    "square": lambda x: x * x,
+    "relu": relu,
+    "exp": wide(e.exp),
+    "expm1": wide(e.expm1),
+    "log": wide(e.log),
+    "log1p": wide(e.log1p),
+    "log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
+    "exp2": wide(lambda x: e.exp(x * c.LN2)),
+    "erf": wide(e.erf),
+    "sigmoid": wide(e.sigmoid),
+    "tanh": wide(e.tanh),
+    "sin": wide(e.sin),
+    "cos": wide(e.cos),
+    "sqrt": wide(e.root),
+    "rsqrt": wide(e.rsqrt),
+}

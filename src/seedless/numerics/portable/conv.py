@@ -1,0 +1,195 @@
+"""Convolutions in one, two and three dimensions, and transposed, through `gemm`.
+
+Law: a convolution is the matrix product of the weight, (out, in x taps), with the windows of x,
+(in x taps, positions). Its transpose is the product of the transposed weight with x, in float64,
+whose taps are added to their places one after another, in order. A weight's gradient is the product
+of the gradient with the windows over batch and positions. Each is rounded to float32 once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seedless.numerics.portable.arithmetic import Handler
+from seedless.numerics.portable.gemm import multiply
+from seedless.numerics.portable.reduce import total
+
+Sizes = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Where the taps of windows lie: one number for each dimension in each field."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def positions(self, sizes: Sizes) -> list[int]:
+        """Return how many windows fit into each dimension."""
+        return [
+            (size + 2 * pad - gap * (width - 1) - 1) // step + 1
+            for size, width, step, pad, gap in zip(
+                sizes, self.kernel, self.stride, self.padding, self.dilation, strict=True
+            )
+        ]
+
+    def taps(self, positions: Sizes) -> list[tuple[slice, ...]]:
+        """Return each tap of all windows at once, as slices of the padded dimensions, in order."""
+        return [
+            tuple(
+                slice(tap * gap, tap * gap + step * (count - 1) + 1, step)
+                for tap, gap, step, count in zip(
+                    place, self.dilation, self.stride, positions, strict=True
+                )
+            )
+            for place in itertools.product(*map(range, self.kernel))
+        ]
+
+    def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
+        """Add the padding to the last dimensions."""
+        widths = [width for pad in reversed(self.padding) for width in (pad, pad)]
+        return F.pad(x, widths, value=value) if any(widths) else x
+
+    def unpad(self, x: Tensor, sizes: Sizes) -> Tensor:
+        """Cut the padding off."""
+        inner = zip(self.padding, sizes, strict=True)
+        return x[take([slice(pad, pad + size) for pad, size in inner])]
+
+
+def take(slices: Sequence[slice]) -> Any:
+    """Return an index that takes these slices of the last dimensions."""
+    return (..., *slices)
+
+
+def spread(values: Sizes | int, dimensions: int) -> tuple[int, ...]:
+    """Return one number for each dimension, where aten may give one for all."""
+    listed = [values] if isinstance(values, int) else list(values)
+    return tuple(listed * dimensions if len(listed) == 1 else listed)
+
+
+def columns(x: Tensor, windows: Windows, groups: int) -> Tensor:
+    """(batch, channel, ...) -> (groups, channel in group x taps, batch x positions)."""
+    positions = windows.positions(x.shape[2:])
+    padded = windows.pad(x).transpose(0, 1)
+    taps = [padded[take(tap)] for tap in windows.taps(positions)]
+    stacked = torch.stack(taps, 1) if len(taps) > 1 else taps[0]
+    return stacked.reshape(groups, -1, x.shape[0] * math.prod(positions))
+
+
+def convolve(x: Tensor, weight: Tensor, windows: Windows, groups: int) -> Tensor:
+    """Return the convolution without bias, in float64."""
+    filters = weight.reshape(groups, weight.shape[0] // groups, -1)
+    out = multiply(filters, columns(x, windows, groups))
+    positions = windows.positions(x.shape[2:])
+    return out.view(weight.shape[0], x.shape[0], *positions).transpose(0, 1)
+
+
+def convolve_transposed(
+    x: Tensor, weight: Tensor, sizes: Sizes, windows: Windows, groups: int
+) -> Tensor:
+    """Return the transpose of `convolve` applied to x, in float64, with dimensions ``sizes``."""
+    batch, positions = x.shape[0], x.shape[2:]
+    filters = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
+    taps = windows.taps(positions)
+    rows = x.transpose(0, 1).reshape(groups, -1, batch * math.prod(positions))
+    products = multiply(filters, rows)
+    products = products.view(weight.shape[1] * groups, len(taps), batch, *positions)
+    padded = [size + 2 * pad for size, pad in zip(sizes, windows.padding, strict=True)]
+    out = products.new_zeros(products.shape[0], batch, *padded)
+    for number, tap in enumerate(taps):
+        out[take(tap)] += products[:, number]
+    return windows.unpad(out, sizes).transpose(0, 1)
+
+
+def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: int) -> Tensor:
+    """Return the gradient of a weight of ``shape`` in float64: over batch and positions at once."""
+    left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, -1)
+    return multiply(left, columns(x, windows, groups).transpose(1, 2)).reshape(*shape)
+
+
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+    *_: object,
+) -> Tensor:
+    """aten.convolution: all of nn.Conv1d to nn.ConvTranspose3d arrive here."""
+    windows = _windows(weight, stride, padding, dilation)
+    if transposed:
+        extra = spread(output_padding, x.ndim - 2)
+        sizes = [
+            (size - 1) * step - 2 * pad + gap * (width - 1) + more + 1
+            for size, step, pad, gap, width, more in zip(
+                x.shape[2:],
+                windows.stride,
+                windows.padding,
+                windows.dilation,
+                windows.kernel,
+                extra,
+                strict=True,
+            )
+        ]
+        out = convolve_transposed(x, weight, sizes, windows, groups)
+    else:
+        out = convolve(x, weight, windows, groups)
+    out = out.to(x.dtype, memory_format=torch.contiguous_format)
+    return out if bias is None else out + bias.view(1, -1, *[1] * (x.ndim - 2))
+
+
+def convolution_backward(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sizes | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+    mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the gradients of x, weight and bias that ``mask`` asks for."""
+    windows = _windows(weight, stride, padding, dilation)
+    of_x = of_weight = of_bias = None
+    if mask[0]:
+        of_x = (
+            convolve(grad, weight, windows, groups)
+            if transposed
+            else convolve_transposed(grad, weight, x.shape[2:], windows, groups)
+        ).to(x.dtype)
+    if mask[1]:
+        outer, inner = (x, grad) if transposed else (grad, x)
+        of_weight = correlate(outer, inner, weight.shape, windows, groups).to(weight.dtype)
+    if mask[2]:
+        of_bias = total(grad, [0, *range(2, grad.ndim)]).to(grad.dtype)
+    return of_x, of_weight, of_bias
+
+
+def _windows(weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes) -> Windows:
+    n = weight.ndim - 2
+    kernel = tuple(weight.shape[2:])
+    return Windows(kernel, spread(stride, n), spread(padding, n), spread(dilation, n))
+
+
+HANDLERS: dict[str, Handler] = {
+    "convolution": convolution,
+    "_convolution": convolution,
+    "convolution_backward": convolution_backward,
+}

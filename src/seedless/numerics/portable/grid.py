@@ -1,0 +1,48 @@
+"""Rounding to a power-of-two grid, from which sums are exact in any order.
+
+Law: with e the least integer such that every |x| of a row is below 2^e, x becomes the integer
+q = round(x 2^(bits - e)), ties to even, |q| <= 2^bits, and x is about q 2^(e - bits). The grid is a
+function of the row's largest magnitude, so neither order nor zeros added to the row can change q.
+
+A row with an infinity or a NaN keeps it in q; its finite values may round to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+# Rows above or below this are scaled as if they were at the edge; float32 and its squares are not.
+LOWEST, HIGHEST = -400, 400
+LIMB = 27  # bits in the low part that `split` cuts off
+_SHIELD = 1.5 * 2.0 ** (52 + LIMB)
+
+
+def power(exponent: Tensor) -> Tensor:
+    """Return 2^exponent in float64, exactly, from the bits: int64 in -1022 .. 1023."""
+    return ((exponent + 1023) << 52).view(torch.float64)
+
+
+def exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return the least e with max|x| < 2^e over ``dims``, which stay as axes of length 1."""
+    top = x.detach().abs().amax(list(dims), keepdim=True).to(torch.float64)
+    return ((top.view(torch.int64) >> 52) - 1022).clamp_(LOWEST, HIGHEST)
+
+
+def to_grid(x: Tensor, dims: Sequence[int], bits: int) -> tuple[Tensor, Tensor]:
+    """Return integers q in float64 and the step of their grid, so that x is about q step."""
+    exponent = exponents(x, dims)
+    return x.to(torch.float64).mul(power(bits - exponent)).round_(), power(exponent - bits)
+
+
+def split(q: Tensor) -> tuple[Tensor, Tensor]:
+    """Cut integers |q| <= 2^53 into high + low, high a multiple of 2^27 and |low| <= 2^26.
+
+    Adding and subtracting 1.5 2^79 rounds to a multiple of 2^27. Each part can then be summed in
+    any order without rounding where q itself could not.
+    """
+    high = (q + _SHIELD).sub_(_SHIELD)
+    low = (q - high).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)  # infinity stays in the high part
+    return high, low

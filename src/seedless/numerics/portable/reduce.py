@@ -1,0 +1,89 @@
+"""Sums that no order can change.
+
+Law: sum(x) = round64(sum of q) step, with q and step from `to_grid` at 36 bits over the summed
+axes. Up to 2^17 values float64 adds the integers q exactly; beyond, their two parts are added
+exactly and joined with one rounding, which is the same function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from seedless.numerics.portable.grid import split, to_grid
+
+BITS = 36
+DIRECT = 1 << (53 - BITS)  # so many integers of 36 bits add up to at most 2^53
+
+
+def axes(x: Tensor, dim: int | Sequence[int] | None) -> list[int]:
+    """Return the axes to reduce, counted from 0; none named means all."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return list(range(x.ndim))
+    named = [dim] if isinstance(dim, int) else list(dim)
+    return [axis % max(x.ndim, 1) for axis in named] if x.ndim else []
+
+
+def count(x: Tensor, dims: Sequence[int]) -> int:
+    """Return how many values each sum takes."""
+    return math.prod(x.shape[axis] for axis in dims)
+
+
+def add_exactly(q: Tensor, addends: int, add: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return ``add(q)`` of integers |q| <= 2^36, rounded once; ``add`` may take any order."""
+    if addends <= DIRECT:
+        return add(q)
+    high, low = split(q)
+    return add(high) + add(low)
+
+
+def total(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """Return the sum over ``dim`` in float64."""
+    dims = axes(x, dim)
+    size = count(x, dims)
+    if not dims or size == 1:
+        wide = x.to(torch.float64) + 0.0
+        return wide if keepdim or not dims else wide.squeeze(dims)
+    if x.numel() == 0:
+        return torch.sum(x.to(torch.float64), dims, keepdim)
+    q, step = to_grid(x, dims, BITS)
+    # + 0.0: a sum of nothing but negative zeros is zero on every device
+    out = add_exactly(q, size, lambda part: part.sum(dims, keepdim=True)).mul_(step).add_(0.0)
+    return out if keepdim else out.squeeze(dims)
+
+
+def divide(x: Tensor, number: float) -> Tensor:
+    """Divide by a number held in a tensor: a GPU multiplies by a plain number's reciprocal."""
+    return x / torch.full((), number, dtype=x.dtype, device=x.device)
+
+
+def mean(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """Return the mean over ``dim`` in float64: the sum, divided by the count."""
+    return divide(total(x, dim, keepdim), float(count(x, axes(x, dim))))
+
+
+def running_total(x: Tensor, dim: int) -> Tensor:
+    """Return the cumulative sum along ``dim`` in float64, on the grid of the whole row."""
+    if x.ndim == 0 or x.numel() == 0:
+        return x.to(torch.float64) + 0.0
+    q, step = to_grid(x, [dim], BITS)
+    return add_exactly(q, x.shape[dim], lambda part: part.cumsum(dim)).mul_(step).add_(0.0)
+
+
+def scatter(
+    target: Tensor, source: Tensor, dims: Sequence[int], add: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Return target + the sums of what ``add(zeros, source)`` brings to each place, in float32.
+
+    ``add`` adds in place, in any order. The grid is that of the whole source: what is summed
+    together is known only while it is added.
+    """
+    if source.numel() == 0:
+        return target.clone()
+    q, step = to_grid(source, dims, BITS)
+    zeros = torch.zeros(target.shape, dtype=torch.float64, device=target.device)
+    sums = add_exactly(q, source.numel(), lambda part: add(zeros.clone(), part))
+    return target + sums.mul_(step).add_(0.0).to(target.dtype)

@@ -1,0 +1,73 @@
+"""Refusing an op: its name, the line of the caller's code it came from, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from seedless.core.errors import NumericsError
+
+_TORCH = str(Path(torch.__file__).parent)
+_HERE = str(Path(__file__).parent)
+
+RANDOM = frozenset(
+    {
+        "bernoulli",
+        "uniform",
+        "normal",
+        "random",
+        "randint",
+        "rand",
+        "randn",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "randperm",
+        "native_dropout",
+        "dropout",
+        "multinomial",
+        "exponential",
+        "geometric",
+        "log_normal",
+        "cauchy",
+        "rrelu_with_noise",
+        "_fused_dropout",
+        "poisson",
+        "normal_functional",
+    }
+)
+ADVICE = {
+    "random": "it draws from torch's generator; use seedless.Dropout, or draw before and pass in",
+    "reduced": "portable arithmetic works in float32: leave autocast and half types out",
+    "double": "sums and products of float64 would keep float32's precision only: cast to float32",
+    "unknown": "write it with ops that have a portable form (seedless.numerics.portable.table), or "
+    "run this part before and outside `with portable():`",
+}
+
+
+def find_caller() -> str:
+    """Return file:line of the innermost frame that is neither torch's nor this room's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_TORCH, _HERE, "<")) and Path(name).name != "contextlib.py":
+            return f"{name}:{frame.f_lineno}"
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return "an unknown line"
+
+
+def refuse(op: str, reason: str) -> NumericsError:
+    """Return the error for an op that has no portable form here."""
+    return NumericsError(f"{op} is not portable, at {find_caller()}: {ADVICE[reason]}")
+
+
+def refuse_backward() -> NumericsError:
+    """Return the error for a backward pass that left the mode."""
+    return NumericsError(
+        "expected backward() inside `with portable():`, like the forward pass it belongs to; "
+        f"got it outside, at {find_caller()}: it would run in plain arithmetic. Move it inside"
+    )
