@@ -80,7 +80,9 @@ def test_real_sets_are_called_what_they_are(store, real_data):
     assert few[1:3] == ("5", "0")
     assert few[4] == "none"  # no positive, no AUC
     assert few[-1] == "approximate: 5 of 6,877 records"
-    assert written.markdown.name == "crossdataset-smoke-simulated-1-seeds-mitdb-cpsc2018-original.md"
+    assert (
+        written.markdown.name == "crossdataset-smoke-simulated-1-seeds-mitdb-cpsc2018-original.md"
+    )
     json.loads(written.markdown.with_suffix(".json").read_bytes())
 
 
