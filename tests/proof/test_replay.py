@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedless.core.canonical import canonical_json
+from seedless.core.config import ExecutionConfig
 from seedless.numerics.environment import VARIABLES, capture
 from seedless.proof.replay import (
     DivergenceError,
@@ -150,12 +151,12 @@ LOCAL = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONHASHSEED")
 def test_what_of_a_machine_can_change_bits_is_decisive():
     here = {**capture(), "devices": [{"name": "GPU", "memory_bytes": 1, "cudnn": 9}]}
     here["variables"] = {"MKL_CBWR": "AVX2", **dict.fromkeys(LOCAL, "0")}
-    assert judge_environment(here, copy.deepcopy(here), "cuda") == ([], [])
+    assert judge_environment(here, copy.deepcopy(here), ExecutionConfig(device="cuda")) == ([], [])
     decisive = set()
     for path in list_leaves(here):
         field = ".".join(map(str, path))
         there = replace(here, path, alter(look_up(here, path)))
-        found, rest = judge_environment(there, here, "cuda")
+        found, rest = judge_environment(there, here, ExecutionConfig(device="cuda"))
         (mismatch,) = [*found, *rest]
         assert mismatch.field == field
         harmless = field.endswith((*HARMLESS, *LOCAL))
@@ -180,8 +181,8 @@ def test_what_of_a_machine_can_change_bits_is_decisive():
 def test_devices_matter_only_to_runs_on_them():
     here = capture()
     there = {**here, "devices": [*here["devices"], {"name": "another GPU"}]}
-    assert judge_environment(there, here, "cuda")[0]
-    decisive, harmless = judge_environment(there, here, "cpu")
+    assert judge_environment(there, here, ExecutionConfig(device="cuda"))[0]
+    decisive, harmless = judge_environment(there, here, ExecutionConfig(device="cpu"))
     assert not decisive
     assert [mismatch.field for mismatch in harmless] == ["devices"]
 
@@ -190,6 +191,6 @@ def test_devices_matter_only_to_runs_on_them():
 def test_every_variable_that_changes_bits_is_decisive_and_local_ones_are_not(name):
     here = {**capture(), "variables": {}}
     there = {**here, "variables": {name: "1"}}
-    decisive, harmless = judge_environment(there, here, "cpu")
+    decisive, harmless = judge_environment(there, here, ExecutionConfig(device="cpu"))
     assert bool(decisive) == (name not in LOCAL)
     assert [str(m) for m in [*decisive, *harmless]] == [f"variables.{name}: 1 there, nothing here"]

@@ -19,6 +19,9 @@ EVERY = 5.0  # seconds between lines where there is no terminal
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("runs/demo"),
+    arithmetic: Annotated[
+        str, typer.Option(help="native, or portable: slower, the same bits on every processor.")
+    ] = "native",
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
@@ -27,7 +30,8 @@ def demo(
 
     began = time.monotonic()
     bar = _Bar(shown=not as_json)
-    found = run_demo(out, settings or [], show=bar.show)
+    chosen = [*(settings or []), f"execution.arithmetic={arithmetic}"]
+    found = run_demo(out, chosen, show=bar.show)
     bar.close()
     if as_json:
         print_json(_summarize(found))

@@ -20,6 +20,10 @@ def verify(
         int | None,
         typer.Option(help="Execute only the K-th stretch between two checkpoints, from 1."),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu or cuda: where to execute a run of portable arithmetic."),
+    ] = None,
     entry: Entry = None,
     data: DataPlace = None,
     public_key: Annotated[
@@ -37,6 +41,7 @@ def verify(
         run,
         validate_only=validate_only,
         segment=segment,
+        device=device,
         entry=entry,
         data=data,
         public_key=public_key,

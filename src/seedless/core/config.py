@@ -140,8 +140,11 @@ class ExecutionConfig(Section):
     graph, with eager's bits), compiled (fused kernels, and so bits of its own), or auto: graph on a
     GPU, else eager. `precision`: fp32, tf32 (matrix products on a GPU) or bf16 (autocast).
     `storage` of the samples: float32 on the device, float16 there, or float32 on the host.
+    `arithmetic`: native, whatever the device and its libraries make of a sum, or portable, slower
+    and with the same bits on every processor.
     """
 
+    arithmetic: str = "native"
     device: str = "auto"
     mode: str = "auto"
     precision: str = "fp32"
@@ -182,7 +185,16 @@ class Config(Section):
         for key in ("path", "cache", "verify"):
             del values["data"][key]
         values["data"]["name"] = Path(self.data.name).name
+        # Each arithmetic has its own: in the portable one, what computes cannot show.
+        inert = ("device", "mode", "threads") if self.is_portable else ("arithmetic",)
+        for key in inert:
+            del values["execution"][key]
         return values
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether the bits are a function of the data and the settings alone."""
+        return self.execution.arithmetic == "portable"
 
     @property
     def digest(self) -> str:

@@ -210,7 +210,8 @@ def _infer(
     there = torch.device(settled.execution.device)
     labels = np.zeros((len(samples), width), dtype=np.uint8)  # not looked at
     split = place(Arrays(samples, labels, part.ids), there, "host")
-    loss = make_loss(settled.loss, labels, part.task, model, there)
+    arithmetic = settled.execution.arithmetic
+    loss = make_loss(settled.loss, labels, part.task, model, there, arithmetic)
     place_model(model, there, samples.ndim == 4)
     return predict_split(model, split, loss, settled)
 

@@ -184,7 +184,9 @@ def _check_weights(run: Run) -> Run:
 
 def _make_loss(config: Config, labels: NDArray[np.uint8], task: str, run: Run) -> Loss:
     """Return the run's loss. Only its way to probabilities is used, which labels do not change."""
-    return make_loss(config.loss, labels, task, run.model, torch.device(config.execution.device))
+    execution = config.execution
+    device = torch.device(execution.device)
+    return make_loss(config.loss, labels, task, run.model, device, execution.arithmetic)
 
 
 def describe(finished: Finished) -> Mapping[str, Any]:

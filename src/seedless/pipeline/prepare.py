@@ -25,6 +25,7 @@ from seedless.models.layers import arrange_weights
 from seedless.numerics.environment import settle, usable_cores
 from seedless.ordering import STRATEGIES
 from seedless.pipeline.choices import build_model, initialize_model, order_samples
+from seedless.train.arithmetic import check_arithmetic, compute_in
 from seedless.train.forms import FORMS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
@@ -135,7 +136,7 @@ def assemble(
         model=model,
         optimizer=make_optimizer(config.train, model.parameters(), device),
         order=order,
-        loss=make_loss(config.loss, known.Y, task, model, device),
+        loss=make_loss(config.loss, known.Y, task, model, device, config.execution.arithmetic),
         score=macro_auc,
         train=place(known, device, storage),
         keys=torch.from_numpy(keys).to(device),
@@ -159,7 +160,8 @@ def check_model(problem: Problem, classes: int) -> None:
             continue
         samples = as_input(split.samples[:2], problem.device)
         try:
-            logits = problem.model(samples)
+            with compute_in(problem.config.execution.arithmetic):
+                logits = problem.model(samples)
         except (SeedlessError, torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:  # the model is not ours: whatever it raises is the message
@@ -191,6 +193,7 @@ def settle_execution(config: Config) -> Config:
     choose("precision", execution.precision, dict.fromkeys(PRECISIONS))
     choose("execution mode", execution.mode, dict.fromkeys((*FORMS, "auto")))
     choose("storage", execution.storage, STORAGE)
+    check_arithmetic(config)
     automatic = "graph" if device == "cuda" else "eager"
     mode = automatic if execution.mode == "auto" else execution.mode
     if mode == "graph" and device == "cpu":

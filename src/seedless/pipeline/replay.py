@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,16 +34,23 @@ Make = Callable[[Config], Prepared]
 
 
 def replay(
-    opened: Opened, make: Make, segment: int | None = None, observers: Sequence[Observer] = ()
+    opened: Opened,
+    make: Make,
+    segment: int | None = None,
+    observers: Sequence[Observer] = (),
+    device: str | None = None,
 ) -> Verdict:
-    """Execute a run, or one stretch of it, and return the verdict."""
-    wanted = opened.config.execution.device
-    if wanted == "cuda" and not torch.cuda.is_available():
+    """Execute a run, or one stretch of it, and return the verdict.
+
+    ``device`` may name another than the run had if its arithmetic is portable.
+    """
+    config = choose_device(opened, device)
+    if config is None:
         return Verdict("cannot judge", "the run was made on a CUDA device, and there is none here")
     begin, end = find_segment(opened, segment)
     began = time.perf_counter()
     try:
-        prepared = make(opened.config)
+        prepared = make(config)
     except DataError as error:
         if opened.claims["kind"] == "fit":
             raise
@@ -89,12 +96,42 @@ def replay(
         stretch += ", weights, predictions and scores"
     elsewhere, _ = compare_environment(opened)
     notes = [f"identical although {item}" for item in elsewhere]
+    if opened.config.is_portable:
+        notes.insert(0, f"made {name_processor(opened.claims['environment'], opened.config)}")
+        notes.insert(1, f"executed {name_processor(capture(), prepared.config)}")
     if unknown := list_unknown({"predicate": opened.claims}):
         notes.append(f"this version does not know, and did not check, {', '.join(unknown)}")
     seconds = round(time.perf_counter() - began, 1)
     return Verdict(
         "identical", f"executed again, identical in every bit: {stretch}", tuple(notes), {}, seconds
     )
+
+
+def choose_device(opened: Opened, device: str | None) -> Config | None:
+    """Return the configuration to execute: as it was, or where its arithmetic allows, elsewhere.
+
+    None where a run can only be judged on a device that is not here.
+    """
+    config = opened.config
+    missing = config.execution.device == "cuda" and not torch.cuda.is_available()
+    if not config.is_portable:
+        if device not in (None, config.execution.device):
+            raise ConfigError(
+                f"{opened.path} was made on {config.execution.device} in native arithmetic, whose "
+                f"bits belong to it; only a portable run can be executed on {device}"
+            )
+        return None if missing else config
+    if device is None and not missing:
+        return config
+    return config.change(execution={"device": device or "cpu", "mode": "auto"})
+
+
+def name_processor(environment: Mapping[str, Any], config: Config) -> str:
+    """Say what computes: a GPU by its name, or a CPU with its number of threads."""
+    if config.execution.device == "cuda":
+        return f"on {environment['devices'][0]['name']}"
+    count = config.execution.threads
+    return f"on {environment['cpu']['model']}, {count} thread{'s' * (count != 1)}"
 
 
 def find_segment(opened: Opened, segment: int | None) -> tuple[Checkpoint | None, Position | None]:
@@ -116,7 +153,7 @@ def find_segment(opened: Opened, segment: int | None) -> tuple[Checkpoint | None
 def compare_environment(opened: Opened) -> tuple[list[Any], list[Any]]:
     """Return what differs between the recorded machine and this one: decisive, and harmless."""
     recorded = opened.claims["environment"]
-    decisive, harmless = judge_environment(recorded, capture(), opened.config.execution.device)
+    decisive, harmless = judge_environment(recorded, capture(), opened.config.execution)
     recorded_source = {"source": opened.claims["source"]}
     decisive += compare_values(recorded_source, {"source": describe_source()})
     return decisive, harmless

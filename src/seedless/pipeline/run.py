@@ -30,7 +30,10 @@ from seedless.train.loop import Outcome, train
 from seedless.train.moment import Moment, Observer, Start
 from seedless.train.state import restore_state
 
-PROMISE = "repeats on this kind of device, with this thread count and these versions"
+PROMISES = {
+    "native": "repeats on this kind of device, with this thread count and these versions",
+    "portable": "repeats on every processor with IEEE float64, with these versions",
+}
 
 Make = Callable[[Config], Prepared]
 Say = Callable[[str], None]
@@ -199,8 +202,8 @@ def check_beginning(run: Path, trail: TrailWriter, prepared: Prepared) -> None:
     now = dict(trail.facts)
     here = now.pop("environment")
     changed = compare_values({key: begun.get(key) for key in now}, now)
-    device = prepared.config.execution.device
-    changed += judge_environment(begun["environment"], here, device)[0]
+    execution = prepared.config.execution
+    changed += judge_environment(begun["environment"], here, execution)[0]
     if changed:
         raise RunError(
             f"{run} was begun with something else than is here now, and would end as neither run: "
@@ -223,7 +226,7 @@ def describe_promise(config: Config, last: Moment) -> dict[str, Any]:
     """Return what is promised of this run's bits, and what speaks against it."""
     return {
         "same_bits": not last.moved,
-        "across": PROMISE,
+        "across": PROMISES[config.execution.arithmetic],
         "generators_moved": list(last.moved),
         "control": config.control.flip_bit,
     }

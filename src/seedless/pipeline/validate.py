@@ -25,7 +25,7 @@ from seedless.evaluate.predictions import parse_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
-from seedless.pipeline.run import PROMISE
+from seedless.pipeline.run import PROMISES
 from seedless.pipeline.score import METRICS
 from seedless.proof.receipt import WEIGHTS, check_receipt, read_receipt
 from seedless.proof.trail import Entry, digest_tensors, read_trail
@@ -92,7 +92,7 @@ def _check_config(opened: Opened) -> list[str]:
     promise = claims["promise"]
     honest = {
         "same_bits": not promise["generators_moved"],
-        "across": PROMISE,
+        "across": PROMISES[config.execution.arithmetic],
         "generators_moved": promise["generators_moved"],
         "control": config.control.flip_bit,
     }

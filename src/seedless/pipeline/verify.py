@@ -15,7 +15,7 @@ from seedless.data.load import load
 from seedless.data.packed import is_packed, read_packed
 from seedless.pipeline.given import ENTRY_HELP, GIVEN, Given, Model, Pair, load_entry, prepare_given
 from seedless.pipeline.prepare import Prepared, prepare
-from seedless.pipeline.replay import Make, replay
+from seedless.pipeline.replay import Make, choose_device, replay
 from seedless.pipeline.validate import validate
 from seedless.pipeline.verdict import Verdict
 from seedless.pipeline.worker import run_worker
@@ -36,6 +36,7 @@ def verify(
     entry: str | None = None,
     data: str | None = None,
     segment: int | None = None,
+    device: str | None = None,
     validate_only: bool = False,
     public_key: str | Path | None = None,
     progress: bool = False,
@@ -49,6 +50,7 @@ def verify(
         entry: the same as "package.module:function", executed in a process of its own.
         data: where the data lie, if not where they lay when the run was made.
         segment: execute only the K-th stretch between two checkpoints, counted from 1.
+        device: "cpu" or "cuda": execute a run of portable arithmetic there, wherever it was made.
         validate_only: compare the files with the receipt, and execute nothing.
         public_key: a PEM file; the receipt must be signed with the key it belongs to.
         progress: show how far the execution is.
@@ -77,8 +79,9 @@ def verify(
                 "consistent",
                 f"{run} agrees with its receipt; nothing was executed, no prediction made again",
             )
+        choose_device(opened, device)
         if given is not None:
-            return replay(opened, lambda config: prepare_given(config, given), segment)
+            return replay(opened, lambda config: prepare_given(config, given), segment, (), device)
         if opened.config.model.name == GIVEN and entry is None:
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         request = {
@@ -86,6 +89,7 @@ def verify(
             "entry": entry,
             "data": data and str(Path(data).absolute()),
             "segment": segment,
+            "device": device,
             "progress": progress,
         }
         found = run_worker("verify", request, opened.claims["environment"]["variables"])
@@ -114,7 +118,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     observers = (Progress("executing again"),) if request["progress"] else ()
     make = choose_maker(opened.config, request["entry"], request["data"])
     try:
-        return replay(opened, make, request["segment"], observers).as_dict()
+        found = replay(opened, make, request["segment"], observers, request["device"])
+        return found.as_dict()
     finally:
         for observer in observers:
             observer.close()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedless.core.canonical import canonical_json
+from seedless.core.config import ExecutionConfig
 from seedless.proof.trail import Entry, digest_tensors, first_difference, make_entry
 from seedless.train.moment import Moment, Observer
 
@@ -101,16 +102,20 @@ def compare_values(recorded: Any, here: Any, field: str = "") -> list[Mismatch]:
 
 
 def judge_environment(
-    recorded: Mapping[str, Any], here: Mapping[str, Any], device: str
+    recorded: Mapping[str, Any], here: Mapping[str, Any], execution: ExecutionConfig
 ) -> tuple[list[Mismatch], list[Mismatch]]:
-    """Return what differs between two environments: what can change bits, and the rest."""
+    """Return what differs between two environments: what can change bits, and the rest.
+
+    In portable arithmetic only versions can: they may hold another algorithm.
+    """
+    sections = ("packages",) if execution.arithmetic == "portable" else DECISIVE
     decisive: list[Mismatch] = []
     harmless: list[Mismatch] = []
     for mismatch in compare_values(recorded, here):
         section, _, rest = mismatch.field.partition(".")
         leaf = rest.rpartition(".")[2]
-        matters = section in DECISIVE and leaf not in _HARMLESS.get(section, ())
-        if section == "devices" and device == "cpu":
+        matters = section in sections and leaf not in _HARMLESS.get(section, ())
+        if section == "devices" and execution.device == "cpu":
             matters = False
         (decisive if matters else harmless).append(mismatch)
     return decisive, harmless

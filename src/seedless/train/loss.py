@@ -20,6 +20,7 @@ from seedless.core.config import LossConfig
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 from seedless.models.layers import Classifier
+from seedless.train.arithmetic import sigmoid, softmax
 
 SPARE_PENALTY = 0.01
 
@@ -32,6 +33,7 @@ class Loss:
     per_sample: Callable[[Tensor, Tensor], Tensor]
     clamp: float | None
     spare_penalty: float
+    arithmetic: str = "native"
 
     def __call__(self, model: nn.Module, samples: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each sample: (B, ...), (B, K) -> (B,)."""
@@ -53,11 +55,17 @@ class Loss:
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return probabilities in float64: a sigmoid for each class, or a softmax over them."""
         exact = self.bound(logits.double())
-        return exact.sigmoid() if self.name == "bce" else exact.softmax(dim=1)
+        squash = sigmoid if self.name == "bce" else softmax
+        return squash(exact, self.arithmetic)
 
 
 def make_loss(
-    config: LossConfig, labels: NDArray[np.uint8], task: str, model: nn.Module, device: torch.device
+    config: LossConfig,
+    labels: NDArray[np.uint8],
+    task: str,
+    model: nn.Module,
+    device: torch.device,
+    arithmetic: str = "native",
 ) -> Loss:
     """Return the loss a configuration asks for; ``labels`` (n, K) are those trained on."""
     name = config.name or ("cross_entropy" if task == "multi-class" else "bce")
@@ -82,7 +90,7 @@ def make_loss(
             "leave it out"
         )
     asked = SPARE_PENALTY if config.spare_penalty is None else config.spare_penalty
-    return Loss(name, per_sample, config.clamp, asked if spare else 0.0)
+    return Loss(name, per_sample, config.clamp, asked if spare else 0.0, arithmetic)
 
 
 def binary_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:

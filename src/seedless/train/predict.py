@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from seedless.core.config import Config
 from seedless.models.layers import Classifier
+from seedless.train.arithmetic import compute_in
 from seedless.train.loss import Loss
 from seedless.train.precision import cast_as
 from seedless.train.problem import Split
@@ -51,7 +52,8 @@ def infer(
     if with_features and isinstance(model, Classifier):
         hook = model.head.register_forward_pre_hook(keep)
     try:
-        with cast_as(config.execution.precision, device):
+        execution = config.execution
+        with compute_in(execution.arithmetic), cast_as(execution.precision, device):
             logits = [model(as_input(part, device)) for part in parts]
     finally:
         model.train(was_training)

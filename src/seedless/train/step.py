@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import draws
+from seedless.train.arithmetic import compute_in
 from seedless.train.precision import cast_as
 from seedless.train.predict import as_input
 from seedless.train.problem import Problem
@@ -45,8 +46,13 @@ class Step:
         The batch's gradient is that of the mean loss, accumulated over microbatches where the
         configuration has them.
         """
+        self.problem.optimizer.zero_grad(set_to_none=True)
+        with compute_in(self.problem.config.execution.arithmetic):
+            return self.descend(samples, rows, epoch)
+
+    def descend(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
+        """Gather the batch's gradient and follow it; return the losses (B,)."""
         problem, train = self.problem, self.problem.config.train
-        problem.optimizer.zero_grad(set_to_none=True)
         seen = []
         size = train.microbatch or len(rows)
         for place, part in enumerate(torch.split(rows, size)):

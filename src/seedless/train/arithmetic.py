@@ -1,0 +1,63 @@
+"""The arithmetics a run may have: the device's own, or one that is the same on every processor."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from seedless.core.config import Config
+from seedless.core.errors import ConfigError
+from seedless.core.registry import choose
+
+ARITHMETICS = ("native", "portable")
+
+
+def compute_in(arithmetic: str) -> AbstractContextManager[None]:
+    """Return the context that forward, backward and the optimizer's step run in."""
+    if arithmetic == "portable":
+        from seedless.numerics.portable.mode import portable
+
+        return portable()
+    return nullcontext()
+
+
+def check_arithmetic(config: Config) -> None:
+    """Refuse an unknown arithmetic, and settings that the portable one has no meaning for."""
+    execution = config.execution
+    choose("arithmetic", execution.arithmetic, dict.fromkeys(ARITHMETICS))
+    if not config.is_portable:
+        return
+    if execution.precision != "fp32":
+        raise ConfigError(
+            f"execution.precision is {execution.precision}, which differs from device to device; "
+            "portable arithmetic needs fp32"
+        )
+    if execution.mode == "compiled":
+        raise ConfigError(
+            "execution.mode is compiled, whose fused kernels round elsewhere; portable arithmetic "
+            "needs eager or graph"
+        )
+
+
+def sigmoid(logits: Tensor, arithmetic: str) -> Tensor:
+    """Return the sigmoid of float64 logits (n, K)."""
+    if arithmetic == "portable":
+        from seedless.numerics.portable.elementary import sigmoid as portable_sigmoid
+
+        return portable_sigmoid(logits)
+    return logits.sigmoid()
+
+
+def softmax(logits: Tensor, arithmetic: str) -> Tensor:
+    """Return the softmax over the classes of float64 logits (n, K)."""
+    if arithmetic == "portable":
+        from seedless.numerics.portable.elementary import exp
+
+        powers = exp(logits - logits.amax(dim=1, keepdim=True))
+        total = torch.zeros_like(powers[:, :1])
+        for column in torch.split(powers, 1, dim=1):  # one after another: a sum of its own order
+            total = total + column
+        return powers / total
+    return logits.softmax(dim=1)
