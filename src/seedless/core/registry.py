@@ -16,6 +16,10 @@ def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
     if isinstance(name, str) and name in table:
         return table[name]
     known = ", ".join(sorted(table))
+    if not isinstance(name, str):
+        raise UnknownNameError(
+            f"expected the {kind} by its name, got {type(name).__name__}; known: {known}"
+        )
     raise UnknownNameError(f"unknown {kind} {name!r}{suggest(name, table)}; known: {known}")
 
 
