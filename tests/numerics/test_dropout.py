@@ -7,7 +7,7 @@ from torch import nn
 import seedless
 from seedless.core.errors import NumericsError
 from seedless.numerics import reference
-from seedless.numerics.dropout import dropout, keep_mask
+from seedless.numerics.dropout import check_layers, dropout, keep_mask
 
 KEYS = torch.tensor([5, -7, 2**62 + 11, 0])
 
@@ -118,3 +118,11 @@ def test_epochs_and_layers_are_32_bits(word):
 def test_bad_keys(samples):
     with pytest.raises(NumericsError, match="one int64 key a sample"):
         drop(torch.ones(4, 2), samples=samples)
+
+
+def test_two_dropouts_of_one_layer_are_refused():
+    shared = seedless.Dropout(0.5, layer=0)
+    check_layers(nn.Sequential(shared, nn.Linear(2, 2), shared, seedless.Dropout(0.5, layer=1)))
+    twins = nn.Sequential(shared, nn.Linear(2, 2), seedless.Dropout(0.1, layer=0))
+    with pytest.raises(NumericsError, match=r"0 and 2 are both Dropout\(layer=0\)"):
+        check_layers(twins)

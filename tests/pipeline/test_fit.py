@@ -1,5 +1,6 @@
 """`fit` on a model and arrays of one's own: guarded, judged, resumed, loaded, refused."""
 
+import copy
 import json
 import random
 import shutil
@@ -50,6 +51,16 @@ def test_given_weights_are_kept(tmp_path):
     run = fit(model, TRAIN, VAL, config=settled, out=tmp_path / "run")
     assert run.claims["initialization"] == {"basis": "given", "plan": None, "weights": before}
     assert run.digest != before
+
+
+def test_given_weights_are_verified_with_the_weights_the_run_began_with(tmp_path):
+    model = linear()
+    begun = copy.deepcopy(model)
+    settled = settings(init={"basis": "given"})
+    run = fit(model, TRAIN, VAL, config=settled, out=tmp_path / "run").path
+    assert seedless.verify(run, model=begun, train=TRAIN, val=VAL).outcome == "identical"
+    with pytest.raises(ConfigError, match="as it was before training"):
+        seedless.verify(run, model=model, train=TRAIN, val=VAL)
 
 
 def test_a_run_is_a_folder_that_says_what_it_is(tmp_path):

@@ -107,6 +107,19 @@ class Dropout(nn.Module):
         return f"p={self.p}, layer={self.layer}"
 
 
+def check_layers(model: nn.Module) -> None:
+    """Refuse a model two of whose dropouts share a layer number: their masks would be alike."""
+    seen: dict[int, str] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, Dropout):
+            if module.layer in seen:
+                raise NumericsError(
+                    f"{seen[module.layer]} and {name} are both Dropout(layer={module.layer}), and "
+                    "would drop alike; give each dropout of a model its own layer"
+                )
+            seen[module.layer] = name
+
+
 def _check_word(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MASK:
         raise NumericsError(f"dropout needs its {name} from 0 to 2^32 - 1, got {value!r}")

@@ -22,6 +22,7 @@ from seedless.data.normalize import fit_scale
 from seedless.evaluate.ranking import macro_auc
 from seedless.models import MODELS
 from seedless.models.layers import arrange_weights
+from seedless.numerics.dropout import check_layers
 from seedless.numerics.environment import settle, usable_cores
 from seedless.ordering import STRATEGIES
 from seedless.pipeline.choices import build_model, initialize_model, order_samples
@@ -106,6 +107,7 @@ def assemble(
     """Initialize the model, order the samples, and put everything on the device."""
     device = torch.device(config.execution.device)
     start = config.init
+    check_layers(model)
     plan = None if start.basis == "given" else initialize_model(model, start)
     facts = {
         "data": {**data_facts, "classes": list(classes)},

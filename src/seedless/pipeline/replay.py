@@ -65,6 +65,7 @@ def replay(
         return _differ(
             opened, [f"the configuration resolves differently: {item}" for item in found], {}, began
         )
+    check_given(opened, prepared)
     facts = {key: opened.claims[key] for key in ("data", "initialization", "model")}
     odd = compare_values(facts, dict(prepared.facts))
     if odd:
@@ -124,6 +125,17 @@ def choose_device(opened: Opened, device: str | None) -> Config | None:
     if device is None and not missing:
         return config
     return config.change(execution={"device": device or "cpu", "mode": "auto"})
+
+
+def check_given(opened: Opened, prepared: Prepared) -> None:
+    """Refuse a model whose own weights a run began with, if it comes with others now."""
+    recorded, found = opened.claims["initialization"], prepared.facts["initialization"]
+    if recorded["basis"] == "given" and recorded["weights"] != found["weights"]:
+        raise ConfigError(
+            f"{opened.path} began with the weights its model was given with, "
+            f"{recorded['weights'][:23]}...; this one has {found['weights'][:23]}... Give the "
+            "model as it was before training: best a function that makes it"
+        )
 
 
 def name_processor(environment: Mapping[str, Any], config: Config) -> str:
