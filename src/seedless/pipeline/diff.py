@@ -113,10 +113,10 @@ def diff(
     if place == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
         note = "the two runs do not keep the same tensors: another model, or another optimizer"
         return Difference(False, **parts, notes=(note,))
-    if note := _miss_entry(one, two):
+    if missing := _miss_entry(one, two):
         if locate:
-            raise ConfigError(note)
-        return Difference(False, **parts, notes=(note,))
+            raise ConfigError(missing)
+        return Difference(False, **parts, notes=(missing,))
     return Difference(False, **parts, **_replay(one, two, max(place, 1), locate))
 
 

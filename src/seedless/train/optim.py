@@ -75,13 +75,13 @@ def _leave_compiler() -> Iterator[None]:
 
 def apply_step(optimizer: torch.optim.Optimizer) -> None:
     """Make the optimizer's step from the gradients that are there."""
-    _find_step(type(optimizer))(optimizer)
+    _find_step(type(optimizer).step)(optimizer)
 
 
 @cache
-def _find_step(kind: type[torch.optim.Optimizer]) -> Callable[..., Any]:
-    """Return the step of an optimizer with torch's hooks and without its call to the compiler."""
-    plain = inspect.unwrap(kind.step)
+def _find_step(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an optimizer's step with torch's hooks and without its call to the compiler."""
+    plain = inspect.unwrap(step)
     hooked: Callable[..., Any] = torch.optim.Optimizer.profile_hook_step(torch.no_grad()(plain))
     return hooked
 
