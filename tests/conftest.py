@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests.forks import Nursery
+
 # The same examples on every run, as befits this project; HYPOTHESIS_PROFILE=explore looks further.
 settings.register_profile("repeat", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
@@ -35,7 +37,25 @@ def real_data():
     return folder
 
 
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory):
+    """Runs commands quickly, each in a process of its own."""
+    made = Nursery(tmp_path_factory.mktemp("nursery"), PYTHONHASHSEED=1, OMP_NUM_THREADS=1)
+    yield made
+    made.close()
+
+
 @pytest.fixture
+def run_seedless(nursery):
+    """Run a verb in a process forked for it; return exit code, standard output and error."""
+
+    def run(*arguments, check=True):
+        return nursery.run(*arguments, code=0 if check else None)
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def run_python():
     """Run Python in a process of its own with a changed environment; return what it printed."""
 

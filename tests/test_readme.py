@@ -48,17 +48,17 @@ NEEDS = {"FILE.npz", "PATH", "fetch", "demo", "OTHER", "KEY.pem", "resume", "ben
 NEEDS |= {"'A/*'", "FILE.onnx", "study"}
 
 
-def test_the_printed_commands_run(run_python, tmp_path):
+def test_the_printed_commands_run(run_seedless, tmp_path):
     commands = re.findall(r"^seedless (\w[^\n]*?)(?:   .*)?$", README, re.MULTILINE)
     assert len(commands) == 28
     run = tmp_path / "RUN"
     tiny = ["--set", "data.preset=tiny", "--set", "train.checkpoint_every=1"]
-    run_python("-m", "seedless", "train", "demo", "--set", "train.epochs=2", *tiny, "--out", run)
+    run_seedless("train", "demo", "--set", "train.epochs=2", *tiny, "--out", run)
     for command in commands:
         words = [str(run) if word == "RUN" else word for word in command.split()]
         if not NEEDS & set(words):
             out = ["--out", str(tmp_path / "record.png")] if " show simulated" in command else []
-            run_python("-m", "seedless", *words, *out)
+            run_seedless(*words, *out)
 
 
 def test_the_measured_figures_are_there():

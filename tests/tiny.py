@@ -3,14 +3,13 @@
 import importlib
 import json
 import shutil
-from contextlib import contextmanager
 
 import numpy as np
-import torch
 from torch import nn
 
 import seedless
 from seedless.core.errors import RunError, SeedlessError
+from seedless.numerics.flags import keep_flags
 from seedless.pipeline.worker import ACTIONS
 
 SETTINGS = {
@@ -75,12 +74,5 @@ def answer_here(action, request, variables):
     return json.loads(json.dumps(found))
 
 
-@contextmanager
-def flags_restored():
-    """Let the flags and threads that a run sets in this process not outlive a test."""
-    threads = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(False)
+# What a run sets in this process does not outlive a test.
+flags_restored = keep_flags

@@ -7,9 +7,9 @@ import pytest
 
 
 @pytest.fixture
-def cli(run_python):
+def cli(run_seedless):
     def run(*arguments, **options):
-        return run_python("-m", "seedless", "data", *map(str, arguments), **options)
+        return run_seedless("data", *arguments, **options)
 
     return run
 

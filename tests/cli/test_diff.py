@@ -59,11 +59,19 @@ def test_without_replay_no_entry_is_needed(call, runs):
     assert "first at step" not in out
 
 
-def test_a_run_of_fit_says_what_it_needs(call, runs):
+def test_a_run_of_fit_says_what_its_trail_says_and_what_more_needs(call, runs):
     code, out, err = call("diff", runs / "a", runs / "b")
+    assert (code, err) == (1, "")
+    assert f"configuration: train.rate is 0.001 in {runs / 'a'}, 0.002 in {runs / 'b'}\n" in out
+    assert "THEY PART in epoch 1: model/0.bias, model/0.weight" in out
+    assert "first at step" not in out
+    assert "to find the step, replay it: --entry package.module:function" in out
+
+
+def test_to_locate_in_a_run_of_fit_its_entry_must_be_given(call, runs):
+    code, out, err = call("diff", runs / "a", runs / "b", "--locate")
     assert (code, out) == (2, "")
     assert "--entry package.module:function" in err
-    assert "--no-replay compares the trails alone" in err
 
 
 @pytest.mark.parametrize("options", [(), ("--locate",), ("--no-replay",)])

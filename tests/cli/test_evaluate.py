@@ -130,6 +130,34 @@ def test_other_data_are_scored_with_the_runs_scale_and_thresholds(folder, tmp_pa
         assert found.scores["classes"][name]["threshold"] == row["threshold"]
 
 
+def test_records_the_run_was_trained_on_are_pointed_out(seedless, folder, tmp_path):
+    """By content: another file, other names, and another split do not hide them."""
+    same = write_arrays(tmp_path / "same.npz")
+    command = ("evaluate", folder / "one", "--data", same)
+    found = json.loads(seedless(*command, "--split", "all", "--json").out)
+    assert found["trained"] == 48  # eight folds of ten
+    assert "TRAINED ON             48 of these 60 records" in seedless(
+        *command, "--split", "all"
+    ).out.replace("\n", " ")
+    assert json.loads(seedless(*command, "--json").out)["trained"] == 0  # its test split
+    assert "TRAINED ON" not in seedless(*command).out
+    other = write_arrays(tmp_path / "other.npz", seed=1)
+    found = json.loads(seedless(*command[:3], other, "--split", "all", "--json").out)
+    assert found["trained"] == 0
+
+
+def test_where_the_runs_own_data_are_gone_nothing_is_claimed(seedless, folder, tmp_path):
+    file, kept = folder / "own.npz", tmp_path / "kept.npz"
+    command = ("evaluate", folder / "one", "--data", kept, "--split", "all", "--json")
+    shutil.move(file, kept)
+    try:
+        assert json.loads(seedless(*command).out)["trained"] is None
+        write_arrays(file, seed=3)  # others in their place
+        assert json.loads(seedless(*command).out)["trained"] is None
+    finally:
+        shutil.move(kept, file)
+
+
 def test_leads_and_classes_are_matched_by_name(seedless, folder, tmp_path):
     samples, labels = make_arrays(60, leads=2, length=48)
     np.savez(

@@ -92,15 +92,16 @@ def test_attribute_explains_records_of_a_class(call, run):
     assert [layer for layer, _ in json.loads(out)["layers"]] == ["encoder.0.attention"]
 
 
-def test_export_says_how_far_the_file_is_from_the_run(call, run, tmp_path):
+def test_export_says_how_far_the_file_is_from_the_run(call, tmp_path):
     pytest.importorskip("onnxruntime")
-    file = tmp_path / "model.onnx"
-    code, out, err = call("export", run, "--onnx", file, "--records", 5, "--json")
+    run, file = fit_run(tmp_path / "run"), tmp_path / "model.onnx"
+    command = ("export", run, "--onnx", file, "--entry", ENTRY)
+    code, out, err = call(*command, "--records", 5, "--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
     assert 0 <= found["max_abs_difference"] <= found["tolerance"] == 1e-4
     assert found["digest"] == hash_file(file)
-    code, _, err = call("export", run, "--onnx", file)
+    code, _, err = call(*command)
     assert code == 2
     assert "is there already" in err
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from seedless.cli.main import main
+from tests.tiny import flags_restored
 from tests.train.problems import make_arrays
 
 SHORT = """
@@ -30,10 +31,8 @@ epochs = 1
 
 @pytest.fixture(autouse=True)
 def _leave_no_flags():
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(False)
+    with flags_restored():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,11 @@
 """`seedless verify` as a person runs it: one line, details, and an exit code a script can use."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -150,6 +153,46 @@ def test_without_arguments_it_is_2(call):
     code, _, err = call("verify")
     assert code == 2
     assert "Missing argument" in err
+
+
+SLOW = """
+import time
+from pathlib import Path
+
+def give():
+    Path({marker!r}).touch()
+    time.sleep(100)
+"""
+
+
+def test_ctrl_c_is_one_line_and_130_in_both_processes(run, tmp_path):
+    """As a terminal sends it: to the program and to the process that executes the run."""
+    marker = tmp_path / "begun"
+    (tmp_path / "slow.py").write_text(SLOW.format(marker=str(marker)))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seedless", "verify", str(run), "--entry", "slow:give"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
+        start_new_session=True,
+    )
+    while not marker.exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "stopped by Ctrl-C\n")
+
+
+@pytest.mark.parametrize("verb", ["verify", "diff"])
+def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, verb):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"seedless.pipeline.{verb}.{verb}", interrupt)
+    runs = [run] if verb == "verify" else [run, run]
+    assert call(verb, *runs) == (130, "", "stopped by Ctrl-C\n")
 
 
 def test_a_fresh_process_finds_the_entry_beside_you(run, tmp_path):

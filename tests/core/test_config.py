@@ -33,6 +33,7 @@ def test_a_config_is_frozen_and_its_digest_sees_every_setting():
         ("init.residual_scale=tiny", "init.residual_scale.*'tiny'"),
         ("init.residual_scale=-1", "init.residual_scale.*-1"),
         ("init.residual_scale=nan", "init.residual_scale.*finite"),
+        ("train.rate=1e300", "train.rate.*less than or equal to 34028.*got 1e.300"),
         ("order.batch_size=0", "order.batch_size.*0"),
         ("order.batch_size=1.5", "order.batch_size.*1.5"),
         ("model.small=1", "model.small.*boolean"),

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from seedless.train.checkpoint import list_checkpoints
-from tests.e2e.forks import ROOT
+from tests.forks import ROOT
 from tests.train.problems import make_arrays
 
 EPOCHS, STEPS = 6, 4  # of 60 records, 48 are trained on, in batches of 12

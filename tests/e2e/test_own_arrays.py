@@ -36,10 +36,15 @@ print(seedless.digest(model))
 """
 
 
+@pytest.fixture(scope="module")
+def first(run_python, real_data):
+    """What one process comes to."""
+    return run_python("-c", TRAIN, str(real_data / "ptb-xl-derived100.npz")).stdout
+
+
 @pytest.mark.parametrize("variables", [{}, {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2"}])
-def test_real_arrays_train_to_the_same_bits_twice(run_python, real_data, variables):
+def test_real_arrays_train_to_the_same_bits_twice(run_python, real_data, first, variables):
     file = str(real_data / "ptb-xl-derived100.npz")
-    first = run_python("-c", TRAIN, file).stdout
     second = run_python("-c", TRAIN, file, **variables).stdout
     assert first == second
     assert first.startswith("sha256:")
@@ -64,17 +69,24 @@ def forget(model):
 """
 
 
+@pytest.fixture(scope="module")
+def parted(run_python, real_data):
+    """What two processes come to, each without one mechanism after the other."""
+    script = ""
+    for old, new in SABOTAGE.values():
+        assert old in TRAIN
+        script += "import torch; torch.seed()\n" + HELP + TRAIN.replace(old, new)
+    file = str(real_data / "ptb-xl-derived100.npz")
+    found = [run_python("-c", script, file).stdout.split() for _ in "ab"]
+    return dict(zip(SABOTAGE, zip(*found, strict=True), strict=True))
+
+
 @pytest.mark.parametrize("mechanism", SABOTAGE)
-def test_negative_control_without_a_mechanism_two_runs_part(run_python, real_data, mechanism):
-    old, new = SABOTAGE[mechanism]
-    assert old in TRAIN
-    script = HELP + TRAIN.replace(old, new)
-    file = str(real_data / "ptb-xl-derived100.npz")
-    digests = {run_python("-c", "import torch; torch.seed()\n" + script, file).stdout for _ in "ab"}
-    assert len(digests) == 2
+def test_negative_control_without_a_mechanism_two_runs_part(parted, mechanism):
+    one, other = parted[mechanism]
+    assert one != other
 
 
-def test_another_thread_count_is_another_arithmetic(run_python, real_data):
+def test_another_thread_count_is_another_arithmetic(run_python, real_data, first):
     file = str(real_data / "ptb-xl-derived100.npz")
-    one = run_python("-c", TRAIN, file).stdout
-    assert run_python("-c", TRAIN.replace("threads=1", "threads=2"), file).stdout != one
+    assert run_python("-c", TRAIN.replace("threads=1", "threads=2"), file).stdout != first

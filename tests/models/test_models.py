@@ -29,9 +29,9 @@ EXITS = {"conformer": 33, "baseline": 12, "xresnet1d101": 33, "resnet18": 8}
 
 @pytest.fixture(autouse=True)
 def _deterministic() -> Iterator[None]:
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")
     yield
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")
 
 
 def fill(model: nn.Module) -> nn.Module:

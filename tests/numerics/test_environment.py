@@ -7,6 +7,7 @@ import torch
 
 from seedless.core.errors import NumericsError
 from seedless.numerics import environment
+from seedless.numerics.flags import keep_flags
 
 SHOW = "import json; from seedless.numerics import environment as e; "
 
@@ -31,12 +32,22 @@ torch.set_flush_denormal(True)
 """
 
 
-@pytest.mark.parametrize("before", ["", SPOIL], ids=["fresh", "spoilt"])
-def test_every_flag_is_set_and_captured(run_python, before):
+@pytest.fixture(scope="module")
+def captured(run_python):
+    """What one process captures: settled afresh, after its flags were spoilt, and untold."""
     script = (
-        before + SHOW + "e.prepare_process(); e.settle(threads=3); print(json.dumps(e.capture()))"
+        SHOW + "e.prepare_process(); e.settle(threads=3); show = [e.capture()]\n"
+        f"{SPOIL}\n"
+        "e.settle(threads=3); show += [e.capture()]\n"
+        "e.settle(); show += [e.capture()]\n"
+        "print(json.dumps(dict(zip(('fresh', 'spoilt', 'untold'), show))))"
     )
-    found = json.loads(run_python("-c", script, OMP_NUM_THREADS=1).stdout)
+    return json.loads(run_python("-c", script, OMP_NUM_THREADS=1).stdout)
+
+
+@pytest.mark.parametrize("before", ["fresh", "spoilt"])
+def test_every_flag_is_set_and_captured(captured, before):
+    found = captured[before]
     assert found["threads"]["intraop"] == 3  # the explicit call beats OMP_NUM_THREADS
     assert FLAGS.items() <= found["flags"].items()
     assert set(found["precision"].values()) == {"ieee"}
@@ -46,15 +57,29 @@ def test_every_flag_is_set_and_captured(run_python, before):
     assert found["cpu"]["capability"]
 
 
-def test_tf32_only_where_asked(run_python):
-    script = SHOW + "e.settle(threads=1, tf32=True); print(json.dumps(e.capture()['precision']))"
-    found = json.loads(run_python("-c", script).stdout)
+def test_tf32_only_where_asked():
+    with keep_flags():
+        environment.settle(threads=1, tf32=True)
+        found = environment.capture()["precision"]
     assert {name for name, value in found.items() if value == "tf32"} == {
         "cuda matmul",
         "cudnn",
         "cudnn conv",
         "cudnn rnn",
     }
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+@pytest.mark.parametrize("before", ["", SPOIL], ids=["fresh", "spoilt"])
+def test_the_old_switches_can_be_read_and_say_the_same(tf32, before):
+    with keep_flags():
+        exec(before)
+        environment.settle(threads=1, tf32=tf32)
+        assert torch.backends.cudnn.allow_tf32 is tf32
+        assert torch.backends.cuda.matmul.allow_tf32 is tf32
+        assert torch.get_float32_matmul_precision() == ("high" if tf32 else "highest")
+        with torch.backends.cudnn.flags(enabled=False):  # reads and puts back the old one
+            pass
 
 
 def test_the_capability_override_shows(run_python):
@@ -64,16 +89,15 @@ def test_the_capability_override_shows(run_python):
     assert found["variables"]["ATEN_CPU_CAPABILITY"] == "default"
 
 
-def test_all_usable_cores_unless_told(run_python):
-    script = SHOW + "e.settle(); print(json.dumps([e.usable_cores(), e.capture()['threads']]))"
-    cores, threads = json.loads(run_python("-c", script, OMP_NUM_THREADS=1).stdout)
-    assert threads["intraop"] == cores
+def test_all_usable_cores_unless_told(captured):
+    assert captured["untold"]["threads"]["intraop"] == environment.usable_cores()
+    assert captured["untold"]["variables"]["OMP_NUM_THREADS"] == "1"
 
 
-def test_a_workspace_that_is_not_reproducible_is_refused(run_python):
-    done = run_python("-c", SHOW + "e.settle()", check=False, CUBLAS_WORKSPACE_CONFIG=":0:0")
-    assert done.returncode != 0
-    assert "not reproducible" in done.stderr
+def test_a_workspace_that_is_not_reproducible_is_refused(monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0")
+    with keep_flags(), pytest.raises(NumericsError, match="not reproducible"):
+        environment.settle()
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])

@@ -119,9 +119,9 @@ every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.fixture(autouse=True)
 def _deterministic() -> Iterator[None]:
     threads = torch.get_num_threads()
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")
     yield
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")
     torch.set_num_threads(threads)
 
 

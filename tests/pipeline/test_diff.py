@@ -267,8 +267,14 @@ def test_a_trail_without_its_environment_is_refused(plain, tmp_path, path):
 
 def test_a_run_of_fit_needs_its_entry_to_find_the_step(plain, tmp_path, asked):
     run = fit_run(tmp_path / "b", control={"flip_bit": "4.weight:5:3"})
-    with pytest.raises(ConfigError, match=r"is a run of fit\(\); to replay it --entry package"):
-        seedless.diff(plain, run)
+    found = seedless.diff(plain, run)
+    assert (found.identical, found.epoch, found.step) == (False, 1, None)
+    assert f"{plain} is a run of fit()" in found.notes[0]
+    assert "replay it: --entry package" in found.notes[0]
+    with pytest.raises(ConfigError, match=r"is a run of fit\(\).* replay it: --entry package"):
+        seedless.diff(plain, run, locate=True)
+    with pytest.raises(ConfigError, match=r"is a run of fit\(\)"):
+        seedless.diff(plain, run, locate=True, entry_b=ENTRY)  # of the second alone
     assert asked == []
 
 

@@ -26,6 +26,13 @@ def run(tmp_path_factory):
         )
 
 
+@pytest.fixture(scope="module")
+def done(run, tmp_path_factory):
+    """That run as a file; an export takes seconds, so those who only read share it."""
+    with flags_restored():
+        return export.export_run(run, tmp_path_factory.mktemp("onnx") / "a.onnx", records=20)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_gives_its_own_logits_at_any_batch_size(name):
     model, samples = make_model(name).eval(), make_samples(name, 5)
@@ -44,16 +51,21 @@ def test_every_model_gives_its_own_logits_at_any_batch_size(name):
 
 
 def test_one_scale_a_lead():
-    model, samples = make_model("baseline").eval(), make_samples("baseline", 3)
+    layers = torch.nn.Conv1d(6, 4, 5, stride=4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool1d(1)
+    model = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(4, 3)).eval()
+    seedless.initialize(model, "dct")
+    samples = make_samples("baseline", 3)
     scale = Scale(tuple(0.1 * k for k in range(6)), tuple(1 + 0.2 * k for k in range(6)))
     content = export.convert(export.Deployed(model, scale, 3), samples, {})
     with torch.no_grad():
         expected = model(torch.from_numpy(scale.apply(samples))).numpy()
     assert export.compare(content, samples, expected) < 1e-5
+    with torch.no_grad():
+        one = model(torch.from_numpy(Scale((0.1,), (1.0,)).apply(samples))).numpy()
+    assert export.compare(content, samples, one) > 1e-3  # with one scale for all it would show
 
 
-def test_a_run_is_exported_with_what_its_user_must_know(run, tmp_path):
-    done = export.export_run(run, tmp_path / "a.onnx", records=20)
+def test_a_run_is_exported_with_what_its_user_must_know(run, done):
     assert done.difference <= export.TOLERANCE
     assert done.records == 20
     said = {one.key: one.value for one in onnx.load(done.file).metadata_props}
@@ -71,34 +83,37 @@ def test_a_run_is_exported_with_what_its_user_must_know(run, tmp_path):
     np.testing.assert_allclose(1 / (1 + np.exp(-logits)), found.predict(found.records), atol=1e-5)
 
 
-def test_the_file_repeats_to_the_byte_in_another_process(run, tmp_path, run_python):
+def test_the_file_repeats_to_the_byte_in_another_process(run, done, tmp_path, run_python):
+    """Of another hash seed, and with nothing exported before it."""
     script = (
         "import sys; from pathlib import Path; from seedless.pipeline.export import export_run\n"
         "export_run(sys.argv[1], Path(sys.argv[2]), records=4)\n"
+        "print(hash('a'))\n"
     )
-    files = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
-    for seed, file in enumerate(files):
-        run_python("-c", script, str(run), str(file), PYTHONHASHSEED=seed)
-    assert files[0].read_bytes() == files[1].read_bytes()
+    printed = run_python("-c", script, str(run), str(tmp_path / "b.onnx"), PYTHONHASHSEED=7).stdout
+    assert int(printed) != hash("a")
+    assert (tmp_path / "b.onnx").read_bytes() == done.file.read_bytes()
 
 
-def test_a_file_that_is_not_the_model_is_not_left(run, tmp_path, monkeypatch):
+def test_a_file_that_is_not_the_model_is_not_left(tmp_path, monkeypatch):
+    run = fit_run(tmp_path / "run")
     right = export.convert
 
     def wrong(model, samples, metadata):
         with torch.no_grad():
-            model.model.head.bias += 1e-3
+            model.model[4].bias += 1e-3
         return right(model, samples, metadata)
 
     monkeypatch.setattr(export, "convert", wrong)
-    out = tmp_path / "wrong.onnx"
+    out = tmp_path / "files" / "wrong.onnx"
+    out.parent.mkdir()
     with pytest.raises(RunError, match=r"differ by up to 0\.001 on 8 test records, more than 0"):
-        export.export_run(run, out, records=8)
+        export.export_run(run, out, entry=ENTRY, records=8)
     assert not out.exists()
     monkeypatch.setattr(export, "compare", lambda *_: float("nan"))
     with pytest.raises(RunError, match="no file was left"):
-        export.export_run(run, out, records=8)
-    assert list(tmp_path.iterdir()) == []
+        export.export_run(run, out, entry=ENTRY, records=8)
+    assert list(out.parent.iterdir()) == []
 
 
 def test_a_model_of_ones_own(tmp_path):

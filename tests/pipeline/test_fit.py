@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import seedless
+from seedless.core.config import FLOAT32_MAX
 from seedless.core.digest import digest, digest_samples
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
 from seedless.pipeline.fit import fit, load
@@ -248,6 +249,14 @@ def test_after_a_loss_that_is_no_number_the_last_good_checkpoint_stands(tmp_path
     assert (out / "trail.jsonl").read_bytes() == trail
     with pytest.raises(RunError, match="not finished"):
         load(out, model=ones())
+
+
+def test_a_rate_that_sends_the_weights_away_is_one_message(tmp_path):
+    """The highest rate there can be; one beyond it is refused with the configuration."""
+    with pytest.raises(TrainError, match=r"not finite.*lower train\.rate"):
+        fit(linear, TRAIN, VAL, config=settings(train={"rate": FLOAT32_MAX}), out=tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"train\.rate"):
+        fit(linear, TRAIN, VAL, config=settings(train={"rate": 1e300}), out=tmp_path / "b")
 
 
 def test_out_of_memory_says_what_to_lower(tmp_path):

@@ -33,7 +33,7 @@ def tiny():
 @pytest.fixture(scope="module")
 def prepared():
     made = prepare(TINY)
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")
     return made
 
 

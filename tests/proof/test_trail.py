@@ -322,6 +322,43 @@ def test_a_model_alone_is_recorded_without_optimizer_and_loss(tmp_path):
     assert "model/running_mean" in entry["state"]
 
 
+def train_lbfgs(folder, bend=1.0):
+    """An optimizer that calls the model itself and keeps lists of what it saw."""
+    model = nn.Linear(2, 1)
+    nn.init.constant_(model.weight, 0.5)
+    nn.init.zeros_(model.bias)
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)
+    trail = seedless.Trail(folder)
+    x = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((model(x) - 1).square() * torch.tensor([[1.0], [bend]])).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        loss = optimizer.step(closure)
+        trail.step(model, optimizer, loss)
+
+
+def test_an_optimizer_with_a_closure_is_recorded_with_its_past(tmp_path):
+    for name, bend in (("a", 1.0), ("b", 1.0), ("c", 1.5)):
+        train_lbfgs(tmp_path / name, bend)
+    names = {*read_trail(tmp_path / "a")[1]["state"]}
+    assert {"optimizer/old_dirs.0/weight", "optimizer/n_iter/weight", "model/bias"} <= names
+    assert seedless.diff(tmp_path / "a", tmp_path / "b").identical
+    assert "optimizer/old_dirs.0/weight" in seedless.diff(tmp_path / "a", tmp_path / "c").names
+
+
+def test_an_optimizer_that_keeps_something_else_is_told_what_is_expected(tmp_path):
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.state[model.weight]["history"] = {"past": object()}
+    with pytest.raises(RunError, match=r"expected .* tensors, numbers and lists .*'history' as d"):
+        seedless.Trail(tmp_path / "a").step(model, optimizer)
+
+
 def test_an_existing_trail_is_kept_unless_forced(tmp_path):
     train_own(tmp_path / "a")
     before = (tmp_path / "a" / "trail.jsonl").read_bytes()

@@ -97,12 +97,12 @@ def test_a_page_without_failures_speaks_of_none(results):
     assert "Runs that failed" not in render_study(results, (), b"")
 
 
-def test_the_command_writes_it(run_python, smoke_store, tmp_path):
+def test_the_command_writes_it(run_seedless, smoke_store, tmp_path):
     out = tmp_path / "page.html"
     common = ["--device", "cpu", "--store", str(smoke_store)]
-    command = ["-m", "seedless", "study", "report", NAME, *common, "--out", str(out), "--json"]
-    done = run_python(*command)
+    command = ["study", "report", NAME, *common, "--out", str(out), "--json"]
+    done = run_seedless(*command)
     assert json.loads(done.stdout) == {"page": str(out)}
     assert "Study cifar100" in out.read_text("utf-8")
-    done = run_python(*command[:-3], str(tmp_path / "no" / "page.html"), check=False)
+    done = run_seedless(*command[:-3], str(tmp_path / "no" / "page.html"), check=False)
     assert done.returncode == 2

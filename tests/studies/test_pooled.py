@@ -151,12 +151,12 @@ def test_pooled_runs_judge_every_record_of_their_folds_once(tmp_path):
     assert macro == pytest.approx(known)
 
 
-def test_folds_are_refused_by_a_study_that_has_no_use_for_them(run_python):
+def test_folds_are_refused_by_a_study_that_has_no_use_for_them(run_seedless):
     with pytest.raises(StudyError, match="--folds has no meaning for the study main"):
         plan_study("main", Setting(folds=3))
     done = CliRunner().invoke(app, ["plan", "golden", "--folds", "2", "--seeds", "1"])
     assert done.exit_code == 0
     assert "conformer / mixed / seed-free / test fold 9" in done.output
-    refused = run_python("-m", "seedless", "study", "plan", "main", "--folds", "3", check=False)
+    refused = run_seedless("study", "plan", "main", "--folds", "3", check=False)
     assert refused.returncode == 2
     assert refused.stderr.strip().count("\n") == 0

@@ -106,9 +106,9 @@ def test_a_store_that_is_a_file_is_refused(tmp_path):
         (["report", "cifar100"], "is not there yet"),
     ],
 )
-def test_the_command_line_says_it_in_one_line(run_python, tmp_path, arguments, told):
+def test_the_command_line_says_it_in_one_line(run_seedless, tmp_path, arguments, told):
     store = [] if arguments[0] == "plan" else ["--store", str(tmp_path)]
-    done = run_python("-m", "seedless", "study", *arguments, *store, check=False)
+    done = run_seedless("study", *arguments, *store, check=False)
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

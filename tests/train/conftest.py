@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from tests.tiny import flags_restored
+
 
 @pytest.fixture(autouse=True)
 def _leave_no_flags():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(False)
+    with flags_restored():
+        torch.set_num_threads(1)
+        yield

@@ -176,7 +176,7 @@ def saved(tmp_path_factory):
     """A run folder with three checkpoints; copy it before changing it."""
     folder = tmp_path_factory.mktemp("saved")
     save_run(folder)
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")
     return folder
 
 

@@ -1,6 +1,7 @@
 """Optimizers against torch's plain ones, rates against their formula, steps against each other."""
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,12 @@ import torch
 from torch import nn
 
 from seedless.core.config import TrainConfig
+from seedless.core.digest import digest
 from seedless.core.errors import ConfigError, UnknownNameError
+from seedless.init import initialize
 from seedless.numerics.dropout import Dropout
 from seedless.pipeline.prepare import prepare
-from seedless.train.optim import OPTIMIZERS, make_optimizer, rate_at, set_rate
+from seedless.train.optim import OPTIMIZERS, apply_step, make_optimizer, rate_at, set_rate
 from seedless.train.step import Step
 from tests.train.problems import flat, images, linear, make_problem, small_conformer
 
@@ -50,6 +53,45 @@ REFERENCES = {
     "sgd": (torch.optim.SGD, {}),
     "sgd with momentum": (torch.optim.SGD, {"momentum": 0.9}),
 }
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_step_has_the_bits_of_torchs_own_and_calls_its_hooks(name):
+    reference, options = REFERENCES[name]
+    config = TrainConfig(optimizer=name.split()[0], rate=0.01, weight_decay=0.1, **options)
+    ours, theirs = linear(), linear()
+    for model in (ours, theirs):
+        initialize(model, "dct")
+    mine = make_optimizer(config, ours.parameters(), CPU)
+    rate = torch.tensor(0.01)
+    plain = reference(theirs.parameters(), lr=rate, weight_decay=0.1, fused=True, **options)
+    called = []
+    mine.register_step_post_hook(lambda *_: called.append(torch.is_grad_enabled()))
+    draws = torch.Generator().manual_seed(3)
+    for _ in range(3):
+        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            one.grad = torch.randn(one.shape, generator=draws)
+            other.grad = one.grad.clone()
+        apply_step(mine)
+        plain.step()
+    assert digest(ours) == digest(theirs)
+    assert called == [True] * 3
+    assert not hasattr(torch.optim.Optimizer.add_param_group.__wrapped__, "__dynamo_disable") or (
+        "torch._dynamo" in sys.modules  # the reference asked for it
+    )
+
+
+def test_training_does_not_load_the_compiler(run_python):
+    """It is 1.5 s of every start, and an eager step has no use for it."""
+    script = (
+        "import sys, tempfile\n"
+        "from tests.tiny import fit_run, give\n"
+        "import seedless\n"
+        "run = fit_run(tempfile.mkdtemp() + '/run', train={'clip_norm': 1.0})\n"
+        "assert seedless.verify(run, **give()).outcome == 'identical'\n"
+        "print(sorted({'torch._dynamo', 'torch._inductor', 'sympy'} & set(sys.modules)))\n"
+    )
+    assert run_python("-c", script).stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", REFERENCES)

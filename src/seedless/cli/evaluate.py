@@ -77,6 +77,11 @@ def _print(found: Evaluation) -> None:
     rank = scores["effective_rank"]
     typer.echo(f"{'effective rank':<22} {'no features' if rank is None else f'{rank:.1f}'}")
     typer.echo(f"{'thresholds chosen on':<22} {scores['thresholds_from'] or 'nothing: 0.5'}")
+    if found.trained:
+        typer.echo(
+            f"TRAINED ON             {found.trained} of these {scores['n']} records: "
+            "the scores say little of new ones"
+        )
     for side, names in found.left_out.items():
         if names:
             typer.echo(f"left out, only in the {side}: {', '.join(names)}")

@@ -1,13 +1,16 @@
 """The command line: one file a verb, heavy imports only inside the verbs.
 
-Bad input ends in one message on standard error and exit code 2, never in a traceback.
+Bad input ends in one message on standard error and exit code 2, never in a traceback; Ctrl-C in one
+line and exit code 130.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from seedless import __version__
 from seedless.cli import (
@@ -32,10 +35,24 @@ from seedless.cli import (
     train,
     verify,
 )
+from seedless.cli.options import STOPPED
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 
+
+class _Verbs(TyperGroup):
+    """The verbs, ended by Ctrl-C in one line where they have no more to say of it themselves."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("stopped by Ctrl-C", err=True)
+            sys.exit(STOPPED)
+
+
 app = typer.Typer(
+    cls=_Verbs,
     help="Train a network twice and get the same bits, without a seed, and hand anyone the proof.",
     no_args_is_help=True,
     add_completion=False,

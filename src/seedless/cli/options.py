@@ -12,6 +12,8 @@ import typer
 if TYPE_CHECKING:
     from seedless.core.config import Config
 
+STOPPED = 130  # what a shell gives a program that Ctrl-C ended
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A TOML file to take settings from.")

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, Settings, print_json
+from seedless.cli.options import STOPPED, AsJson, DataPlace, Entry, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.pipeline.run import Run
-
-STOPPED = 130  # what a shell gives a program that Ctrl-C ended
 
 
 def train(

@@ -20,6 +20,8 @@ from seedless.core.registry import suggest
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Positive = Annotated[float, Field(gt=0)]
+FLOAT32_MAX = (2 - 2**-23) * 2.0**127
+Rate = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # optimizers read it as float32
 
 
 class Section(BaseModel):
@@ -119,7 +121,7 @@ class TrainConfig(Section):
 
     epochs: Count = 85
     optimizer: str = "adam"
-    rate: Positive = 1e-3
+    rate: Rate = 1e-3
     decay: str = "cosine"
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0

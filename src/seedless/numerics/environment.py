@@ -79,9 +79,10 @@ def settle(*, threads: int | None = None, tf32: bool = False) -> None:
     fill_fresh_memory(False)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    # The old switch first, then the new ones: torch keeps both, and refuses to say anything of the
-    # old one where they disagree.
+    # The old switches first, then the new ones: torch keeps both, and refuses to say anything of
+    # an old one where they disagree.
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = tf32
     for name, switch in _precision_switches().items():
         switch.fp32_precision = "tf32" if tf32 and name.startswith("cud") else "ieee"
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
@@ -200,9 +201,15 @@ def _capture_flags() -> dict[str, bool]:
         "bf16_reduced_precision": bool(matmul.allow_bf16_reduced_precision_reduction),
         "fp16_reduced_precision": bool(matmul.allow_fp16_reduced_precision_reduction),
         "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
-        # There is no getter for it: half the smallest normal float32 survives, or it does not.
-        "flush_denormal": float(torch.full((1,), 2.0**-126) * 0.5) == 0.0,
+        "flush_denormal": flushes_denormals(),
     }
+
+
+def flushes_denormals() -> bool:
+    """Say whether half the smallest normal float32 becomes zero: torch has no getter for it."""
+    import torch
+
+    return float(torch.full((1,), 2.0**-126) * 0.5) == 0.0
 
 
 def _cpu_model() -> str:

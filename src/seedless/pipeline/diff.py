@@ -88,6 +88,7 @@ def diff(
         b: the other.
         replay: find the step within the first epoch that differs, by running that epoch again.
         locate: find the op within that step; both sides are run again up to it.
+            For runs of `fit` both need ``entry``; without it the trails alone are compared.
         entry: for runs of `fit`, "package.module:function" that gives their model and arrays.
         entry_b: the same for the second run, if it is another.
         data: where the data lie, if not where they lay.
@@ -112,6 +113,10 @@ def diff(
     if place == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
         note = "the two runs do not keep the same tensors: another model, or another optimizer"
         return Difference(False, **parts, notes=(note,))
+    if missing := _miss_entry(one, two):
+        if locate:
+            raise ConfigError(missing)
+        return Difference(False, **parts, notes=(missing,))
     return Difference(False, **parts, **_replay(one, two, max(place, 1), locate))
 
 
@@ -151,14 +156,19 @@ def _plain(entry: Entry) -> Any:
     return settings if isinstance(settings, Mapping) else {}
 
 
-def _replay(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
-    """Find the step within an epoch, and the op within the step."""
+def _miss_entry(one: Side, two: Side) -> str | None:
+    """Return what is missing to execute both sides again, or None."""
     for side in (one, two):
         if side.config is not None and side.config.model.name == GIVEN and side.entry is None:
-            raise ConfigError(
-                f"{side.path} is a run of fit(); to replay it {ENTRY_HELP.partition(', or ')[2]}. "
-                "--no-replay compares the trails alone"
+            return (
+                f"{side.path} is a run of fit(), and its trail alone says no more; to find the "
+                f"step, replay it: {ENTRY_HELP.partition(', or ')[2]}"
             )
+    return None
+
+
+def _replay(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
+    """Find the step within an epoch, and the op within the step."""
     shared = {0} | {e for e in one.checkpoints & two.checkpoints if e < epoch}
     where = {"start": max(shared), "epoch": epoch, "step": None, "out": ""}
     traces = [_ask(side, where) for side in (one, two)]

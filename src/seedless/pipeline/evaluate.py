@@ -28,6 +28,7 @@ from seedless.evaluate.subgroup import Subgroups, band_ages, score_subgroups
 from seedless.pipeline.fit import load
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
+from seedless.pipeline.overlap import count_trained
 from seedless.pipeline.prepare import (
     Arrays,
     place,
@@ -52,6 +53,8 @@ class Evaluation:
         scores: as in metrics.json.
         left_out: classes that only the run, or only the data, has: in no score.
         subgroups: scores by sex or age, where asked for.
+        trained: how many of the records, of other data, the run was trained on; None where its own
+            data cannot be read here to tell.
     """
 
     run: str
@@ -61,12 +64,14 @@ class Evaluation:
     scores: Mapping[str, Any]
     left_out: Mapping[str, tuple[str, ...]]
     subgroups: Subgroups | None = None
+    trained: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return {
             **{name: getattr(self, name) for name in ("run", "data", "split", "task", "scores")},
             "left_out": {side: list(names) for side, names in self.left_out.items()},
+            "trained": self.trained,
             "subgroups": None if self.subgroups is None else self.subgroups.as_dict(),
         }
 
@@ -81,6 +86,7 @@ class _Judged:
     thresholds: tuple[Threshold, ...]
     left_out: Mapping[str, tuple[str, ...]]
     dataset: Dataset | None
+    trained: int | None = None
 
 
 def evaluate(
@@ -124,7 +130,8 @@ def evaluate(
         groups = score_subgroups(
             judged.scored, judged.classes, attribute, judged.thresholds, by, resamples
         )
-    return Evaluation(str(run), judged.name, split, task, scores, judged.left_out, groups)
+    left_out, trained = judged.left_out, judged.trained
+    return Evaluation(str(run), judged.name, split, task, scores, left_out, groups, trained)
 
 
 def _recall(
@@ -191,7 +198,8 @@ def _predict(
         "data": tuple(name for name in dataset.classes if name not in classes),
     }
     limits = tuple(thresholds[k] for k in columns)
-    return _Judged(dataset.name, scored, classes, limits, left_out, dataset)
+    trained = count_trained(config.data, facts["digest"], samples[rows])
+    return _Judged(dataset.name, scored, classes, limits, left_out, dataset, trained)
 
 
 def _infer(

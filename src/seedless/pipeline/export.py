@@ -218,9 +218,6 @@ def _forget_sources(graph: Any) -> None:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Let the exporter work, and keep what it says about itself from the user."""
-    # It asks cuDNN's old precision switch, which raises where it and the new ones disagree.
-    convolution: Any = getattr(torch.backends.cudnn, "conv")  # noqa: B009  # not in the stubs
-    torch.backends.cudnn.allow_tf32 = convolution.fp32_precision == "tf32"
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -13,6 +13,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
+from seedless.numerics.flags import keep_flags
 from seedless.pipeline.choices import build_model
 from seedless.pipeline.folder import CONFIG, read_config
 from seedless.pipeline.given import GIVEN, Given, Model, Pair, prepare_given, read_settings
@@ -24,6 +25,7 @@ from seedless.proof.receipt import WEIGHTS, read_receipt
 from seedless.train.state import name_tensors
 
 
+@keep_flags()
 def fit(
     model: Model,
     train: Pair,
@@ -38,6 +40,8 @@ def fit(
     progress: bool = False,
 ) -> Run:
     """Train your model on your arrays, to the same bits every time, and seal the run.
+
+    Threads and flags are set for the run, and are afterwards what they were.
 
     Args:
         model: any nn.Module, or a function that makes one. It is initialized without a seed

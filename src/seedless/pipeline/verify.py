@@ -13,6 +13,7 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.load import load
 from seedless.data.packed import is_packed, read_packed
+from seedless.numerics.flags import keep_flags
 from seedless.pipeline.given import ENTRY_HELP, GIVEN, Given, Model, Pair, load_entry, prepare_given
 from seedless.pipeline.prepare import Prepared, prepare
 from seedless.pipeline.replay import Make, choose_device, replay
@@ -25,6 +26,7 @@ from seedless.proof.signature import SignatureError, check_signature
 from seedless.proof.source import digest_source
 
 
+@keep_flags()
 def verify(
     run: str | Path,
     *,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -54,6 +55,7 @@ def run_worker(
 
 def main() -> None:
     """Answer one request."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for whoever asked to speak of
     prepare_process()
     request = json.loads(Path(sys.argv[1]).read_text())
     module, function = ACTIONS[request["action"]]

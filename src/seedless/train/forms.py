@@ -69,7 +69,7 @@ class GraphStep(Step):
             for _ in range(WARM_UP):
                 self.update(samples, rows, self.epoch)
         torch.cuda.current_stream().wait_stream(side)
-        self.problem.optimizer.zero_grad(set_to_none=True)
+        self.drop_gradients()
         for name, tensor in state.items():
             tensor.copy_(before[name])
         graph = torch.cuda.CUDAGraph()

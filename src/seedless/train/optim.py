@@ -2,12 +2,17 @@
 
 All run in torch's fused form with the rate in a tensor, on CPU and GPU, eager or captured: one
 form, so that how a step is launched never changes its bits.
+
+Torch's own wrappers import its compiler, 1.5 s of every start, to tell it to keep out of an
+optimizer. Nothing compiles an optimizer here, so they are passed by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,9 +49,41 @@ def make_optimizer(
     if not trained:
         raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")
     rate = torch.tensor(config.rate, dtype=torch.float32, device=device)
-    optimizer = make(trained, lr=rate, **options)
+    with _leave_compiler():
+        optimizer = make(trained, lr=rate, **options)
     fill_state(optimizer)
     return optimizer
+
+
+@contextmanager
+def _leave_compiler() -> Iterator[None]:
+    """Mark the one wrapped call of a new optimizer as known to the compiler, and unmark it after.
+
+    A torch without that mark is left alone: it then imports what it imports.
+    """
+    call, mark = torch.optim.Optimizer.add_param_group, "__dynamo_disable"
+    plain = getattr(call, "__wrapped__", call)
+    if hasattr(plain, mark):
+        yield
+        return
+    setattr(plain, mark, plain)
+    try:
+        yield
+    finally:
+        delattr(plain, mark)
+
+
+def apply_step(optimizer: torch.optim.Optimizer) -> None:
+    """Make the optimizer's step from the gradients that are there."""
+    _find_step(type(optimizer).step)(optimizer)
+
+
+@cache
+def _find_step(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an optimizer's step with torch's hooks and without its call to the compiler."""
+    plain = inspect.unwrap(step)
+    hooked: Callable[..., Any] = torch.optim.Optimizer.profile_hook_step(torch.no_grad()(plain))
+    return hooked
 
 
 def fill_state(optimizer: torch.optim.Optimizer) -> None:

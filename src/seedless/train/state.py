@@ -7,7 +7,7 @@ other bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -30,9 +30,8 @@ def collect_state(
             if parameter not in names:
                 raise RunError("the optimizer holds a parameter that is not the model's")
             for field, value in fields.items():
-                if value is not None:
-                    tensor = value if isinstance(value, Tensor) else torch.tensor(value)
-                    state[f"optimizer/{field}/{names[parameter]}"] = tensor.detach()
+                for key, tensor in _read_field(field, value):
+                    state[f"optimizer/{key}/{names[parameter]}"] = tensor
     if order is not None:
         for name, array in order.state().items():
             state[f"order/{name}"] = torch.from_numpy(array)
@@ -64,6 +63,27 @@ def restore_state(
                 losses[name.removeprefix("order/")] = value.numpy()
     if order is not None:
         order.restore(losses)
+
+
+def _read_field(field: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield what an optimizer keeps under a name: a tensor, a number, or several of them.
+
+    L-BFGS keeps lists of past directions, as FIELD.0, FIELD.1, ... here.
+    """
+    if value is None:
+        return
+    if isinstance(value, Tensor):
+        yield field, value.detach()
+    elif isinstance(value, bool | int | float):
+        yield field, torch.tensor(value)
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield from _read_field(f"{field}.{place}", item)
+    else:
+        raise RunError(
+            f"expected an optimizer whose state is tensors, numbers and lists of them; it keeps "
+            f"{field!r} as {type(value).__name__}, of which no digest can be made"
+        )
 
 
 class Snapshot:

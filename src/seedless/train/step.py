@@ -11,6 +11,7 @@ from torch import Tensor
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import draws
 from seedless.train.arithmetic import compute_in
+from seedless.train.optim import apply_step
 from seedless.train.precision import cast_as
 from seedless.train.predict import as_input
 from seedless.train.problem import Problem
@@ -46,7 +47,7 @@ class Step:
         The batch's gradient is that of the mean loss, accumulated over microbatches where the
         configuration has them.
         """
-        self.problem.optimizer.zero_grad(set_to_none=True)
+        self.drop_gradients()
         with compute_in(self.problem.config.execution.arithmetic):
             return self.descend(samples, rows, epoch)
 
@@ -64,8 +65,13 @@ class Step:
         with self.phase("optimizer"):
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
-            problem.optimizer.step()
+            apply_step(problem.optimizer)
         return torch.cat(seen)
+
+    def drop_gradients(self) -> None:
+        """Forget the gradients of the step before."""
+        for parameter in self.trained:
+            parameter.grad = None
 
     def forward(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
         """Return the losses of training rows (B,), with the epoch's augmentation and dropout."""

@@ -14,7 +14,19 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
+# What the verbs import when they are called, where it takes long.
+HEAVY = (
+    "matplotlib.figure",
+    "pandas",
+    "scipy.signal",
+    "seedless.data.inspect",
+    "seedless.pipeline.evaluate",
+    "seedless.pipeline.progress",
+    "seedless.pipeline.run",
+    "seedless.pipeline.verify",
+    "wfdb",
+)
 PATIENCE = 200  # seconds after which a child that hangs is ended
 
 
@@ -22,9 +34,13 @@ PATIENCE = 200  # seconds after which a child that hangs is ended
 class Ended:
     """How a child ended; ``code`` is negative for a signal, as in `subprocess`."""
 
-    code: int
+    returncode: int
     stdout: str
     stderr: str
+
+    @property
+    def code(self):
+        return self.returncode
 
 
 class Nursery:
@@ -34,7 +50,7 @@ class Nursery:
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.forks"],
+            [sys.executable, "-m", "tests.forks"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -73,12 +89,7 @@ def serve():
     from seedless.numerics.environment import prepare_process
 
     prepare_process()
-    for module in (
-        "torch._inductor.config",  # which torch imports when it is told to be deterministic
-        "seedless.pipeline.fit",
-        "seedless.pipeline.progress",
-        "seedless.pipeline.run",
-    ):
+    for module in HEAVY:
         import_module(module)
     from seedless.cli.main import main
     from seedless.proof.source import describe_source
