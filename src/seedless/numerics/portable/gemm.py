@@ -12,11 +12,14 @@ other way round, by factors beyond 2^12 or so, float32 itself keeps more.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seedless.numerics.portable.grid import split, to_grid
+from seedless.numerics.portable.grid import split
+from seedless.numerics.portable.sums import Operand, Parts, Sum, evaluate
 
 BITS = 23
 CHUNK = 1 << (53 - 2 * BITS)
@@ -31,16 +34,17 @@ def multiply(left: Tensor, right: Tensor, chunk: int = CHUNK) -> Tensor:
     if 0 in (*left.shape, right.shape[2]):
         shape = (left.shape[0], left.shape[1], right.shape[2])
         return torch.zeros(shape, dtype=torch.float64, device=left.device)
-    p, s = to_grid(left, [2], BITS)
-    q, t = to_grid(right, [1], BITS)
-    return multiply_integers(p, q, chunk).mul_(s).mul_(t).add_(0.0)
+    operands = Operand(left, [2], BITS), Operand(right, [1], BITS)
+    shape = (left.shape[0], left.shape[1], right.shape[2])
+    add = partial(multiply_integers, chunk=chunk)
+    return evaluate(Sum("product", operands, shape, left.shape[2], chunk, add))
 
 
-def multiply_integers(p: Tensor, q: Tensor, chunk: int = CHUNK) -> Tensor:
-    """Return the product of integers of at most 23 bits held in float64, rounded once."""
+def multiply_integers(p: Tensor, q: Tensor, chunk: int = CHUNK) -> Parts:
+    """Return the exact product of integers of at most 23 bits held in float64, in two parts."""
     length = p.shape[2]
     if length <= chunk:
-        return torch.bmm(p, q)
+        return torch.bmm(p, q), None
     chunks = -(-length // chunk)
     batch, rows, columns = p.shape[0], p.shape[1], q.shape[2]
     room = max(1, _BLOCK // (batch * rows * columns))
@@ -54,8 +58,7 @@ def multiply_integers(p: Tensor, q: Tensor, chunk: int = CHUNK) -> Tensor:
         high = upper if high is None else high.add_(upper)
         low = lower if low is None else low.add_(lower)
     assert high is not None
-    assert low is not None
-    return high + low
+    return high, low
 
 
 def _cut(rows: Tensor, chunks: int, chunk: int) -> Tensor:

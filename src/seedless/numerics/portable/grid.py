@@ -31,10 +31,15 @@ def exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
     return ((top.view(torch.int64) >> 52) - 1022).clamp_(LOWEST, HIGHEST)
 
 
+def place(x: Tensor, exponent: Tensor, bits: int) -> Tensor:
+    """Return x as integers of the grid with this exponent, in float64."""
+    return x.to(torch.float64).mul(power(bits - exponent)).round_()
+
+
 def to_grid(x: Tensor, dims: Sequence[int], bits: int) -> tuple[Tensor, Tensor]:
     """Return integers q in float64 and the step of their grid, so that x is about q step."""
     exponent = exponents(x, dims)
-    return x.to(torch.float64).mul(power(bits - exponent)).round_(), power(exponent - bits)
+    return place(x, exponent, bits), power(exponent - bits)
 
 
 def split(q: Tensor) -> tuple[Tensor, Tensor]:
