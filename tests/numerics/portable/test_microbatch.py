@@ -189,7 +189,7 @@ def test_negative_control_a_part_on_its_own_grid_shows(monkeypatch):
 def test_long_sums_are_cut_as_those_of_the_whole_batch(monkeypatch):
     """The whole batch needs two parts of integers where a part needs one: 640 and 80 addends."""
     whole = train(lambda: fill(Encoder()), 128, 1)
-    assert gemm.CHUNK == 128
+    monkeypatch.setattr(gemm, "LONG", 100)
     monkeypatch.setattr(reduce, "DIRECT", 100)
     assert train(lambda: fill(Encoder()), 16, 1) == whole
 

@@ -24,9 +24,8 @@ from torch import Tensor, nn
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.company import SIZES, Planned, plan
-from seedless.numerics.portable.grid import split
 from seedless.numerics.portable.mode import is_active
-from seedless.numerics.portable.sums import Parts, Sum, taken_by
+from seedless.numerics.portable.sums import Parts, Sum, add_parts, taken_by
 from seedless.numerics.portable.trace import record
 
 Forward = Callable[..., Tensor | Sequence[Tensor]]
@@ -209,24 +208,19 @@ class _Turns:
             tops, before = call.tops(), self.tops.get(place)
             self.tops[place] = tops if before is None else list(map(torch.maximum, before, tops))
             return call.zeros()
-        parts = _widen(call.parts(self.tops[place]), known.addends(self.samples) > call.limit)
-        earlier = self.sums.pop(place, None)
-        parts = parts if earlier is None else _join(earlier, parts)
+        parts, earlier = call.parts(self.tops[place]), self.sums.pop(place, None)
+        if earlier is not None:
+            short = known.addends(self.samples) <= call.limit
+            parts = _add_short(earlier, parts) if short else add_parts(earlier, parts)
         if self.last:
             return call.finish(parts, self.tops.pop(place))
         self.sums[place] = parts
         return call.zeros()
 
 
-def _widen(parts: Parts, long: bool) -> Parts:
-    """Cut sums in two where those of the whole batch could be above 2^53."""
-    return split(parts[0]) if long and parts[1] is None else parts
-
-
-def _join(one: Parts, two: Parts) -> Parts:
-    """Add exact sums to exact sums."""
-    low = None if one[1] is None or two[1] is None else one[1].add_(two[1])
-    return one[0].add_(two[0]), low
+def _add_short(one: Parts, two: Parts) -> Parts:
+    """Add sums of which one float64 number holds those of the whole batch: half the memory."""
+    return one[0].add_(two[0]), None
 
 
 def _differs(found: str, expected: str) -> NumericsError:

@@ -74,6 +74,14 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
 
     watcher: TorchDispatchMode | None = None  # sees the ops that handlers are made of
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch wraps each call to keep a compiler out that is not there; it costs as much again.
+
+        Versions of torch that do not ask have no such wrapper.
+        """
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.portable.grid import exponents, place, power
+from seedless.numerics.portable.grid import HIGHEST, exponents, place, power, settle
 
 Parts = tuple[Tensor, Tensor | None]
 
@@ -41,7 +41,8 @@ class Sum:
 
     ``add`` takes the operands' integers and returns their exact sums, of ``shape``: in float64, or
     in two parts as `grid.split` makes them where a sum could be above 2^53, which is so for more
-    than ``limit`` addends. A ``single`` addend is its own sum, and has no grid.
+    than ``limit`` addends. A ``single`` addend is its own sum, and has no grid. What is not finite
+    stays so in an ``endless`` sum; in others it makes every sum it takes part in NaN.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Sum:
     limit: int
     add: Callable[..., Parts]
     single: bool = False
+    endless: bool = True
 
     def tops(self) -> list[Tensor]:
         """Return the exponents of the operands' grids."""
@@ -64,9 +66,10 @@ class Sum:
     def finish(self, parts: Parts, tops: Sequence[Tensor]) -> Tensor:
         """Return the sums in float64, rounded once and scaled by the steps of the grids."""
         high, low = parts
-        out = high if low is None else high + low
+        out = high if low is None else high.add_(low)
         for operand, top in zip(self.operands, tops, strict=True):
-            out = out.mul_(power(top - operand.bits))
+            step = power(top - operand.bits)
+            out = out.mul_(step if self.endless else torch.where(top == HIGHEST, math.nan, step))
         return out.add_(0.0)  # a sum of nothing but negative zeros is zero on every device
 
     def compute(self) -> Tensor:
@@ -79,6 +82,12 @@ class Sum:
     def zeros(self) -> Tensor:
         """Return zeros in place of the result."""
         return torch.zeros(self.shape, dtype=torch.float64, device=self.operands[0].values.device)
+
+
+def add_parts(one: Parts, two: Parts) -> Parts:
+    """Add exact sums to exact sums, in two parts from which up to 2^14 can be added."""
+    (high, low), (more_high, more_low) = settle(*one), settle(*two)
+    return high.add_(more_high), low.add_(more_low)
 
 
 class Taker(Protocol):

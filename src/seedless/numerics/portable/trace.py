@@ -20,6 +20,7 @@ from torch.nn.modules.module import (
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
+from seedless.numerics.portable.arithmetic import whole
 from seedless.numerics.portable.mode import watched_by
 from seedless.numerics.portable.refusal import find_caller
 from seedless.numerics.portable.sums import Sum, taken_by
@@ -145,7 +146,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in t
             register_module_forward_hook(leave),  # not called when a module raises: so does a trace
         ]
         try:
-            with taken_by(self), watched_by(self):
+            with taken_by(self), watched_by(self), whole():
                 yield
         finally:
             for handle in handles:
