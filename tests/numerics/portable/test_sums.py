@@ -114,21 +114,33 @@ def test_known_limit_opposed_rows_lose_what_float32_keeps():
     assert abs(ours - exact) < Fraction(1, 2**21)
 
 
+def multiply_in_chunks(left, right, chunk):
+    """The slow twin: products of chunks, in Python's integers."""
+    (p, s), (q, t) = grid.to_grid(left, [2], 23), grid.to_grid(right, [1], 23)
+    total = 0
+    for start in range(0, p.shape[2], chunk):
+        part = torch.bmm(p[:, :, start : start + chunk], q[:, start : start + chunk])
+        total = total + np.array(part.to(torch.int64).numpy(), dtype=object)
+    return torch.from_numpy(total.astype(np.float64)) * s * t + 0.0
+
+
 @pytest.mark.parametrize("length", [1, 7, 128, 129, 1000, 5000])
 def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypatch):
     left, right = drawn("left", 2, 5, length, spread=9), drawn("right", 2, length, 4, spread=9)
     whole = multiply(left, right)
     order = torch.from_numpy(np.argsort(draw(3, "order", length)))
     assert same(whole, multiply(left[:, :, order], right[:, order]))
-    assert same(whole, multiply(left, right, chunk=17))
+    assert same(whole, multiply_in_chunks(left, right, 17))
     zeros = torch.zeros(2, 5, 300)
     padded = torch.cat([zeros, left], 2), torch.cat([zeros[:, :4].transpose(1, 2), right], 1)
     assert same(whole, multiply(*padded))
     turned = multiply(right.transpose(1, 2), left.transpose(1, 2))
     assert same(whole, turned.transpose(1, 2).contiguous())
     assert same(whole[1:, 2:3], multiply(left[1:, 2:3], right[1:]))
-    monkeypatch.setattr(gemm, "_BLOCK", 1)
-    assert same(whole, multiply(left, right))
+    for short, long in ((1, 1 << 19), (1, 100), (1, 64)):
+        monkeypatch.setattr(gemm, "SHORT", short)
+        monkeypatch.setattr(gemm, "LONG", long)
+        assert same(whole, multiply(left, right))
 
 
 def test_a_long_product_is_its_twin():

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
-from seedless.numerics.portable.arithmetic import Handler, wide
+from seedless.numerics.portable.arithmetic import Handler, wide, widen
 
 _CUBIC = 0.044715
 
@@ -19,7 +19,7 @@ def wide_pair(f: Callable[..., Tensor]) -> Handler:
     """Return f(gradient, x, *numbers) computed in float64 and rounded to the gradient's type."""
 
     def apply(grad: Tensor, x: Tensor, *numbers: Any, **named: Any) -> Tensor:
-        return f(grad.to(torch.float64), x.to(torch.float64), *numbers, **named).to(grad.dtype)
+        return widen(lambda g, v: f(g, v, *numbers, **named), grad, x)
 
     return apply
 
@@ -28,7 +28,7 @@ def wide_one(f: Callable[..., Tensor]) -> Handler:
     """Return f(x, *numbers) computed in float64 and rounded to x's type."""
 
     def apply(x: Tensor, *numbers: Any, **named: Any) -> Tensor:
-        return f(x.to(torch.float64), *numbers, **named).to(x.dtype)
+        return widen(lambda v: f(v, *numbers, **named), x)
 
     return apply
 

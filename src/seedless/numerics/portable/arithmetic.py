@@ -6,7 +6,9 @@ value are multiplied in a kernel of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,14 +21,46 @@ from seedless.numerics.portable import elementary as e
 Handler = Callable[..., Any]
 
 
+BLOCK = 1 << 16  # elements computed at a time on a CPU: what they need stays in its cache
+
+
+class _Cut:
+    """Whether large tensors are computed block by block."""
+
+    on = True
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """Compute no tensor in blocks: their number would depend on its size."""
+    before, _Cut.on = _Cut.on, False
+    try:
+        yield
+    finally:
+        _Cut.on = before
+
+
+def widen(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Return f of the inputs in float64, element by element, rounded to the first one's type."""
+    first = inputs[0]
+    dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
+    size = first.numel()
+    apart = (
+        _Cut.on and first.is_cpu and size > BLOCK and all(x.shape == first.shape for x in inputs)
+    )
+    if not apart or not all(x.is_contiguous() for x in inputs):
+        return f(*(x.to(torch.float64) for x in inputs)).to(dtype)
+    out = torch.empty_like(first, dtype=dtype)
+    flat, rows = out.view(-1), [x.view(-1) for x in inputs]
+    for start in range(0, size, BLOCK):
+        place = slice(start, start + BLOCK)
+        flat[place] = f(*(row[place].to(torch.float64) for row in rows))
+    return out
+
+
 def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return f computed in float64 and rounded once to the input's type (integers: float32)."""
-
-    def apply(x: Tensor) -> Tensor:
-        dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
-        return f(x.to(torch.float64)).to(dtype)
-
-    return apply
+    return partial(widen, f)
 
 
 def add(a: Any, b: Any, alpha: float = 1) -> Tensor:
@@ -58,7 +92,9 @@ def div(a: Any, b: Any, rounding_mode: str | None = None) -> Tensor:
     device = a.device if isinstance(a, Tensor) and a.ndim else getattr(b, "device", None)
     device = device if device is not None else a.device
     a, b = (
-        v.to(device, dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype).to(device)
+        v.to(device, dtype)
+        if isinstance(v, Tensor)
+        else torch.full((), v, dtype=dtype, device=device)
         for v in (a, b)
     )
     if b.ndim == 0 and a.ndim:

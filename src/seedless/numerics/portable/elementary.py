@@ -21,20 +21,28 @@ _HALF_BIAS = 0x1FF7A3BEA91D9B1B  # 2^51 x the exponent's bias, less what makes t
 
 def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:
     """Return the polynomial with these coefficients, the constant first."""
-    out = torch.full_like(x, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
+    return _horner(coefficients, x, torch.empty_like(x))
+
+
+def _horner(coefficients: Sequence[float], x: Tensor, out: Tensor) -> Tensor:
+    """Write the polynomial into ``out``."""
+    torch.mul(x, coefficients[-1], out=out).add_(coefficients[-2])
+    for coefficient in reversed(coefficients[:-2]):
         out.mul_(x).add_(coefficient)
     return out
 
 
 def exp(x: Tensor) -> Tensor:
     """2^(n / 64) times a polynomial in what is left; beyond +-700 as at +-700."""
-    x = x.clamp(-700.0, 700.0)
-    steps = (x * c.PER_LN2).round_()
-    rest = (x - steps * c.STEP_HIGH).sub_(steps * c.STEP_LOW)
-    n = steps.nan_to_num(nan=0.0).to(torch.int64)
-    fraction = c.table("powers", x.device).index_select(0, (n & 63).flatten()).view(x.shape)
-    return horner(c.EXP, rest).mul_(fraction).mul_(power(n >> 6))
+    rest = x.clamp(-700.0, 700.0)
+    steps = (rest * c.PER_LN2).round_()
+    spare = steps * c.STEP_HIGH
+    rest.sub_(spare).sub_(torch.mul(steps, c.STEP_LOW, out=spare))
+    n = spare.view(torch.int64).copy_(steps.nan_to_num_(nan=0.0))  # memory is reused: it costs
+    row = torch.bitwise_and(n, 63, out=steps.view(torch.int64))
+    fraction = c.table("powers", x.device).index_select(0, row.flatten()).view(x.shape)
+    out = _horner(c.EXP, rest, steps).mul_(fraction)
+    return out.mul_(n.bitwise_right_shift_(6).add_(1023).bitwise_left_shift_(52).view(x.dtype))
 
 
 def log(x: Tensor) -> Tensor:
@@ -66,12 +74,12 @@ def expm1(x: Tensor) -> Tensor:
 
 def erf(x: Tensor) -> Tensor:
     """A Taylor polynomial about the nearest multiple of 1/32; beyond +-6 as at +-6."""
-    x = x.clamp(-float(c.ERF_EDGE), float(c.ERF_EDGE))
-    centre = (x * c.ERF_STEP).round_()
-    rest = x - centre * (1 / c.ERF_STEP)
+    rest = x.clamp(-float(c.ERF_EDGE), float(c.ERF_EDGE))
+    centre = (rest * c.ERF_STEP).round_()
+    rest.sub_(centre * (1 / c.ERF_STEP))
     row = centre.nan_to_num_(nan=0.0).to(torch.int64).add_(c.ERF_STEP * c.ERF_EDGE).flatten()
     columns = c.table("erf", x.device).index_select(1, row).view(-1, *x.shape)
-    out = columns[c.ERF_DEGREE].clone()
+    out = columns[c.ERF_DEGREE]
     for k in range(c.ERF_DEGREE - 1, -1, -1):
         out.mul_(rest).add_(columns[k])
     return out

@@ -3,7 +3,9 @@
 Law: y[m, n] = round64(sum over k of p[m, k] q[k, n]) s[m] t[n], where p, s are the left rows and
 q, t the right columns on their grids of 23 bits. A product of two such integers is below 2^46, so
 float64 adds 128 of them exactly, in any order and with any fusing, and a library's own float64
-product does the work. Longer sums are cut into chunks of 128, whose integers are added exactly.
+product does the work. For longer sums one operand is cut into 2^12 upper + lower, both within
+2^11: two products, exact up to 2^19 addends, are joined with one rounding. Yet longer ones are cut
+into chunks, whose integers are added exactly. An element whose row or column is not finite is NaN.
 
 The error of an element is at most k 2^-22 max|row| max|column| (and one rounding): of float32's own
 size where large meets large. Where a row's large values meet only a column's tiny ones and the
@@ -12,55 +14,56 @@ other way round, by factors beyond 2^12 or so, float32 itself keeps more.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from seedless.numerics.portable.grid import split, to_grid
+from seedless.numerics.portable.sums import Operand, Parts, Sum, add_parts, evaluate
 
 BITS = 23
-CHUNK = 1 << (53 - 2 * BITS)
-_BLOCK = 1 << 22  # elements of chunk products held at a time
+SHORT = 1 << (53 - 2 * BITS)  # addends of one product
+HALF = 12  # bits of the lower part of an operand that is cut in two
+LONG = 1 << (53 - BITS - HALF + 1)  # addends of two products
+_SHIELD = 1.5 * 2.0 ** (52 + HALF)
 
 
-def multiply(left: Tensor, right: Tensor, chunk: int = CHUNK) -> Tensor:
-    """(batch, m, k) x (batch, k, n) -> float64 (batch, m, n). ``chunk`` cannot change the result.
+def multiply(left: Tensor, right: Tensor) -> Tensor:
+    """(batch, m, k) x (batch, k, n) -> float64 (batch, m, n).
 
     Each element is a function of its own row and column alone: a batch's size cannot show.
     """
+    shape = (left.shape[0], left.shape[1], right.shape[2])
     if 0 in (*left.shape, right.shape[2]):
-        shape = (left.shape[0], left.shape[1], right.shape[2])
         return torch.zeros(shape, dtype=torch.float64, device=left.device)
-    p, s = to_grid(left, [2], BITS)
-    q, t = to_grid(right, [1], BITS)
-    return multiply_integers(p, q, chunk).mul_(s).mul_(t).add_(0.0)
+    operands = Operand(left, [2], BITS), Operand(right, [1], BITS)
+    addends = left.shape[2]
+    return evaluate(
+        Sum("product", operands, shape, addends, SHORT, multiply_integers, endless=False)
+    )
 
 
-def multiply_integers(p: Tensor, q: Tensor, chunk: int = CHUNK) -> Tensor:
-    """Return the product of integers of at most 23 bits held in float64, rounded once."""
+def multiply_integers(p: Tensor, q: Tensor) -> Parts:
+    """Return the exact product of integers of at most 23 bits held in float64, in two parts."""
     length = p.shape[2]
-    if length <= chunk:
-        return torch.bmm(p, q)
-    chunks = -(-length // chunk)
-    batch, rows, columns = p.shape[0], p.shape[1], q.shape[2]
-    room = max(1, _BLOCK // (batch * rows * columns))
-    high = low = None
-    for start in range(0, chunks, room):
-        stop = min(start + room, chunks)
-        one = _cut(p[:, :, start * chunk : stop * chunk], stop - start, chunk)
-        two = _cut(q[:, start * chunk : stop * chunk].transpose(1, 2), stop - start, chunk)
-        parts = torch.bmm(one, two.transpose(1, 2)).view(batch, stop - start, rows, columns)
-        upper, lower = (part.sum(1) for part in split(parts))
-        high = upper if high is None else high.add_(upper)
-        low = lower if low is None else low.add_(lower)
-    assert high is not None
-    assert low is not None
-    return high + low
+    if length <= SHORT:
+        return torch.bmm(p, q), None
+    if length <= LONG:
+        return _multiply_halves(p, q)
+    pieces = (slice(start, start + LONG) for start in range(0, length, LONG))
+    return reduce(add_parts, (_multiply_halves(p[:, :, piece], q[:, piece]) for piece in pieces))
 
 
-def _cut(rows: Tensor, chunks: int, chunk: int) -> Tensor:
-    """(batch, m, k) -> (batch x chunks, m, chunk), the last chunk filled with zeros."""
-    batch, count, length = rows.shape
-    if length < chunks * chunk:
-        rows = F.pad(rows, (0, chunks * chunk - length))
-    return rows.reshape(batch, count, chunks, chunk).transpose(1, 2).reshape(-1, count, chunk)
+def _multiply_halves(p: Tensor, q: Tensor) -> Parts:
+    """Return the product in a part of whole 2^12 and the rest."""
+    if p.numel() <= q.numel():
+        upper, lower = _halve(p)
+        return torch.bmm(upper, q), torch.bmm(lower, q)
+    upper, lower = _halve(q)
+    return torch.bmm(p, upper), torch.bmm(p, lower)
+
+
+def _halve(p: Tensor) -> tuple[Tensor, Tensor]:
+    """Cut integers |p| <= 2^23 into upper + lower, upper a multiple of 2^12, |lower| <= 2^11."""
+    upper = (p + _SHIELD).sub_(_SHIELD)
+    return upper, p - upper

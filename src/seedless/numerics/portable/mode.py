@@ -59,8 +59,28 @@ def is_active() -> bool:
     return any(isinstance(mode, PortableMode) for mode in _get_current_dispatch_mode_stack())
 
 
+@contextmanager
+def watched_by(watcher: TorchDispatchMode) -> Iterator[None]:
+    """Show a dispatch mode every op that runs inside, those within handlers too."""
+    before, PortableMode.watcher = PortableMode.watcher, watcher
+    try:
+        yield
+    finally:
+        PortableMode.watcher = before
+
+
 class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
     """The dispatch mode itself; `portable` adds what it needs around it."""
+
+    watcher: TorchDispatchMode | None = None  # sees the ops that handlers are made of
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch wraps each call to keep a compiler out that is not there; it costs as much again.
+
+        Versions of torch that do not ask have no such wrapper.
+        """
+        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -71,7 +91,11 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             return func(*args, **(kwargs or {}))
         if space not in ("aten", "prims"):
             raise refuse(func._schema.name, "unknown")
-        out = run(name, func, args, dict(kwargs or {}))
+        if self.watcher is None:
+            out = run(name, func, args, dict(kwargs or {}))
+        else:
+            with self.watcher:
+                out = run(name, func, args, dict(kwargs or {}))
         if out is not NotImplemented:
             return out
         with self:  # the op is made of others: each of them comes back here

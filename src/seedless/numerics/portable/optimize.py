@@ -9,15 +9,17 @@ the lowest bit of t up: torch's other forms take them from the host's math libra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.portable.arithmetic import Handler
+from seedless.numerics.portable.arithmetic import BLOCK, Handler
 from seedless.numerics.portable.elementary import root
 
+LARGE = 1 << 22  # elements computed at a time on a GPU, which pays for each kernel
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
 
 
@@ -29,6 +31,49 @@ def raise_to(base: float, steps: Tensor) -> Tensor:
         out = torch.where((counts >> bit) & 1 == 1, out * base, out)
         base = base * base
     return out
+
+
+@dataclass
+class Block:
+    """Pieces of tensors that are computed as one: number of the tensor, start and end in it."""
+
+    pieces: list[tuple[int, int, int]]
+
+    def read(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return the values in float64, one after another."""
+        parts = [tensors[i].reshape(-1)[start:end] for i, start, end in self.pieces]
+        return torch.cat(parts).to(torch.float64)
+
+    def spread(self, numbers: Sequence[Tensor]) -> Tensor:
+        """Return each tensor's number once for each of its values."""
+        return torch.cat([numbers[i].expand(end - start) for i, start, end in self.pieces])
+
+    def write(self, tensors: Sequence[Tensor], values: Tensor) -> None:
+        """Put the values back."""
+        parts = values.split([end - start for _, start, end in self.pieces])  # type: ignore[no-untyped-call]  # untyped in torch
+        for (i, start, end), part in zip(self.pieces, parts, strict=True):
+            target = tensors[i]
+            if target.is_contiguous():
+                target.view(-1)[start:end].copy_(part)
+            else:
+                target.copy_(part.view(target.shape))
+
+
+def cut(*lists: Sequence[Tensor]) -> list[Block]:
+    """Return blocks that cover the tensors: many small ones at once, large ones piece by piece."""
+    most = BLOCK if lists[0][0].is_cpu else LARGE
+    blocks, room = [Block([])], most
+    for i, tensors in enumerate(zip(*lists, strict=True)):
+        start, size = 0, tensors[0].numel()
+        divisible = all(tensor.is_contiguous() for tensor in tensors)
+        while start < size:
+            end = min(size, start + room) if divisible else size
+            blocks[-1].pieces.append((i, start, end))
+            start, room = end, room - (end - start)
+            if room <= 0:
+                blocks.append(Block([]))
+                room = most
+    return [block for block in blocks if block.pieces]
 
 
 def _number(value: float | Tensor, like: Tensor) -> Tensor:
@@ -66,21 +111,30 @@ def adam(
     if not parameters:
         return
     times = torch.stack([step.reshape(()) for step in steps])
-    rate = _number(lr, parameters[0])
+    rate, kept = _number(lr, parameters[0]), squares[0].dtype
     sizes = (rate / (1.0 - raise_to(beta1, times))).unbind()
     roots = root(1.0 - raise_to(beta2, times)).unbind()
-    for i, parameter in enumerate(parameters):
-        p, g = parameter.to(torch.float64), grads[i].to(torch.float64)
-        g = -g if maximize else g
-        if weight_decay:
-            p, g = (p * (1.0 - rate * weight_decay), g) if decoupled else (p, g + p * weight_decay)
-        averages[i].copy_(averages[i].to(torch.float64) * beta1 + g * (1.0 - beta1))
-        squares[i].copy_(squares[i].to(torch.float64) * beta2 + g * g * (1.0 - beta2))
-        square = squares[i]
+    for block in cut(parameters, averages, squares):
+        p, g, average, square = (
+            block.read(each) for each in (parameters, grads, averages, squares)
+        )
+        g = g.neg_() if maximize else g
+        if weight_decay and decoupled:
+            p = p.mul_(1.0 - rate * weight_decay)
+        elif weight_decay:
+            g = g.add_(p * weight_decay)
+        second = (g * g).mul_(1.0 - beta2)
+        square = square.mul_(beta2).add_(second).to(kept)
+        average = average.mul_(beta1).add_(g.mul_(1.0 - beta1)).to(kept)
+        block.write(averages, average)
+        block.write(squares, square)
         if amsgrad:
-            square = largest[i].copy_(torch.where(square > largest[i], square, largest[i]))
-        bottom = root(square.to(torch.float64)) / roots[i] + eps
-        parameter.copy_(p - averages[i].to(torch.float64) * sizes[i] / bottom)
+            most = block.read(largest).to(kept)
+            square = torch.where(square > most, square, most)
+            block.write(largest, square)
+        bottom = root(square.to(torch.float64)).div_(block.spread(roots)).add_(eps)
+        move = average.to(torch.float64).mul_(block.spread(sizes)).div_(bottom)
+        block.write(parameters, p.sub_(move))
 
 
 def sgd(

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from seedless.numerics.portable.grid import split, to_grid
+from seedless.numerics.portable.grid import split
+from seedless.numerics.portable.sums import Operand, Parts, Sum, evaluate
 
 BITS = 36
+Add = Callable[[Tensor], Tensor]
 DIRECT = 1 << (53 - BITS)  # so many integers of 36 bits add up to at most 2^53
 
 
@@ -32,26 +35,34 @@ def count(x: Tensor, dims: Sequence[int]) -> int:
     return math.prod(x.shape[axis] for axis in dims)
 
 
-def add_exactly(q: Tensor, addends: int, add: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return ``add(q)`` of integers |q| <= 2^36, rounded once; ``add`` may take any order."""
+def add_exactly(q: Tensor, addends: int, add: Add) -> Parts:
+    """Return ``add(q)`` of integers |q| <= 2^36 without rounding; ``add`` may take any order."""
     if addends <= DIRECT:
-        return add(q)
+        return add(q), None
     high, low = split(q)
-    return add(high) + add(low)
+    return add(high), add(low)
+
+
+def _sum(
+    name: str, x: Tensor, dims: Sequence[int], shape: Sequence[int], addends: int, add: Add
+) -> Tensor:
+    """Evaluate the sum of x's integers on their grids over ``dims``."""
+    operand = Operand(x, dims, BITS)
+    whole = partial(add_exactly, addends=addends, add=add)
+    single = name == "sum" and addends == 1
+    return evaluate(Sum(name, (operand,), tuple(shape), addends, DIRECT, whole, single))
 
 
 def total(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Return the sum over ``dim`` in float64."""
     dims = axes(x, dim)
     size = count(x, dims)
-    if not dims or size == 1:
-        wide = x.to(torch.float64) + 0.0
-        return wide if keepdim or not dims else wide.squeeze(dims)
+    if not dims:
+        return x.to(torch.float64) + 0.0
     if x.numel() == 0:
         return torch.sum(x.to(torch.float64), dims, keepdim)
-    q, step = to_grid(x, dims, BITS)
-    # + 0.0: a sum of nothing but negative zeros is zero on every device
-    out = add_exactly(q, size, lambda part: part.sum(dims, keepdim=True)).mul_(step).add_(0.0)
+    shape = [1 if axis in dims else length for axis, length in enumerate(x.shape)]
+    out = _sum("sum", x, dims, shape, size, lambda q: q.sum(dims, keepdim=True))
     return out if keepdim else out.squeeze(dims)
 
 
@@ -69,8 +80,7 @@ def running_total(x: Tensor, dim: int) -> Tensor:
     """Return the cumulative sum along ``dim`` in float64, on the grid of the whole row."""
     if x.ndim == 0 or x.numel() == 0:
         return x.to(torch.float64) + 0.0
-    q, step = to_grid(x, [dim], BITS)
-    return add_exactly(q, x.shape[dim], lambda part: part.cumsum(dim)).mul_(step).add_(0.0)
+    return _sum("cumsum", x, [dim], x.shape, x.shape[dim], lambda q: q.cumsum(dim))
 
 
 def scatter(
@@ -83,7 +93,8 @@ def scatter(
     """
     if source.numel() == 0:
         return target.clone()
-    q, step = to_grid(source, dims, BITS)
     zeros = torch.zeros(target.shape, dtype=torch.float64, device=target.device)
-    sums = add_exactly(q, source.numel(), lambda part: add(zeros.clone(), part))
-    return target + sums.mul_(step).add_(0.0).to(target.dtype)
+    sums = _sum(
+        "scatter", source, dims, target.shape, source.numel(), lambda q: add(zeros.clone(), q)
+    )
+    return target + sums.to(target.dtype)

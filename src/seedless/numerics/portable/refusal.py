@@ -52,7 +52,7 @@ def find_caller() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_TORCH, _HERE, "<")) and Path(name).name != "contextlib.py":
+        if not name.startswith((_TORCH, _HERE, "<")) and not name.endswith("contextlib.py"):
             return f"{name}:{frame.f_lineno}"
         if frame.f_back is None:
             break
