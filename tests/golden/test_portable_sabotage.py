@@ -1,16 +1,16 @@
-"""One weak spot is enough to be seen: each sabotage of one op must move its committed digest."""
-
-import json
+"""One weak spot is enough to be seen: each sabotage of one op must move its shipped digest."""
 
 import pytest
 import torch
 
+from seedless.numerics.portable import elementary
 from seedless.numerics.portable.cases import OPS
-from seedless.numerics.portable.check import hash_op
+from seedless.numerics.portable.check import hash_op, read_committed, train
+from seedless.numerics.portable.nets import NETS, SHAPE
 from seedless.numerics.portable.table import HANDLERS
-from tests.golden.write_portable import FILE
+from seedless.pipeline.portable import unpack
 
-COMMITTED = json.loads(FILE.read_text())["ops"]
+SHIPPED = read_committed()
 CPU = torch.device("cpu")
 
 
@@ -24,11 +24,16 @@ def reciprocal_div(a, b, rounding_mode=None):
     return a * (1.0 / b)
 
 
+def plain_sum(x, dim=None, keepdim=False, dtype=None):
+    """Float32 values added in float32."""
+    return torch.sum(x, dim, keepdim)
+
+
 SABOTAGES = {
     "exp": ("exp", torch.exp),
     "erf": ("erf", torch.erf),
     "tanh": ("tanh", torch.tanh),
-    "sum": ("sum", lambda x, dim=None, keepdim=False, dtype=None: torch.sum(x, dim, keepdim)),
+    "sum": ("sum", plain_sum),
     "mm_long": ("mm", torch.mm),
     "addcmul": ("addcmul", fused_addcmul),
     "div7": ("div", reciprocal_div),
@@ -36,12 +41,46 @@ SABOTAGES = {
     "conv2d": ("convolution", torch.convolution),
     "softmax": ("_softmax", torch._softmax),
     "gelu": ("gelu", torch._C._nn.gelu),
+    "bicubic": ("upsample_bicubic2d", torch._C._nn.upsample_bicubic2d),
+    "logsumexp": ("logsumexp", torch.logsumexp),
+    "pow_tensor": ("pow", torch.pow),
 }
 
 
 @pytest.mark.parametrize("name", sorted(SABOTAGES))
 def test_a_sabotaged_op_moves_its_digest(name, monkeypatch):
-    assert hash_op(name, OPS[name], CPU) == COMMITTED[name]
+    assert hash_op(name, OPS[name], CPU) == SHIPPED["ops"][name]
     op, weak = SABOTAGES[name]
     monkeypatch.setitem(HANDLERS, op, weak)
-    assert hash_op(name, OPS[name], CPU) != COMMITTED[name]
+    assert hash_op(name, OPS[name], CPU) != SHIPPED["ops"][name]
+
+
+def contracted_horner(coefficients, x):
+    """Each multiply-add rounded once, as a compiler's contraction does: in 80 bits, then 64."""
+    out = torch.full_like(x, coefficients[-1]).numpy().astype("longdouble")
+    for coefficient in reversed(coefficients[:-1]):
+        out = (out * x.numpy().astype("longdouble") + coefficient).astype("float64")
+    return torch.from_numpy(out.astype("float64"))
+
+
+# One contracted multiply-add, one library exponential, one float32 sum: a model must feel each.
+WEAK = {
+    "a contracted multiply-add": (elementary, "horner", contracted_horner),
+    "a library exponential": (elementary, "exp", torch.exp),
+    "a float32 sum": (HANDLERS, "sum", plain_sum),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WEAK))
+def test_a_model_feels_one_weak_spot(name, monkeypatch):
+    """The digest of the weights may hide it for a while; the trace of every op may not."""
+    shipped = unpack(SHIPPED["models"])["transformer"]
+    sound = train("transformer", NETS["transformer"](), SHAPE, steps=1)
+    assert (sound.digests[0], sound.traces[0]) == (shipped.digests[0], shipped.traces[0])
+    home, key, weak = WEAK[name]
+    if home is HANDLERS:
+        monkeypatch.setitem(home, key, weak)
+    else:
+        monkeypatch.setattr(home, key, weak)
+    found = train("transformer", NETS["transformer"](), SHAPE, steps=3)
+    assert found.traces[2] != shipped.traces[2]

@@ -16,6 +16,7 @@ from seedless.core.errors import NumericsError
 from seedless.numerics.counter import draw
 from seedless.numerics.portable import canary, mode
 from seedless.numerics.portable.mode import portable
+from seedless.numerics.portable.table import HANDLERS
 
 
 def drawn(name, *shape):
@@ -65,6 +66,74 @@ def test_an_unknown_op_is_refused_with_its_name_and_the_line_it_came_from():
     assert "linalg_qr" in str(refused.value)
     assert f"{Path(__file__).name}:{line}" in str(refused.value)
     assert "outside" in str(refused.value)
+
+
+def find_line(mark):
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, text in enumerate(lines, 1) if text.endswith(f"# {mark}"))
+
+
+def make_leaf():
+    return X.clone().requires_grad_()
+
+
+class Odd(torch.autograd.Function):
+    """Its forward pass is portable, its gradient is not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.atan()  # the gradient
+
+
+class Hidden(nn.Module):
+    def forward(self, x):
+        return nn.Sequential(nn.Identity(), nn.Flatten())(x).prod(1)  # the layer
+
+
+class Own(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self, closure=None):
+        for parameter in self.param_groups[0]["params"]:
+            parameter.copy_(parameter.atan())  # the step
+
+
+@pytest.mark.parametrize(
+    ("call", "op", "mark"),
+    [
+        (lambda: Hidden()(X), "aten.prod", "the layer"),
+        (
+            lambda: Odd.apply(X.clone().requires_grad_()).sum().backward(),
+            "aten.atan",
+            "the gradient",
+        ),
+        (lambda: Own([X.clone()], {}).step(), "aten.atan", "the step"),
+    ],
+)
+def test_a_refusal_names_op_and_line_in_forward_backward_and_step(call, op, mark):
+    with portable(), pytest.raises(NumericsError) as refused:
+        call()
+    assert f"{op} is not portable" in str(refused.value)
+    assert f"{Path(__file__).name}:{find_line(mark)}" in str(refused.value)
+    assert ("OddBackward" in str(refused.value)) == (mark == "the gradient")
+    assert "ops that have a portable form" in str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@pytest.mark.parametrize("anomaly", [False, True])
+def test_a_gradient_without_a_portable_form_leads_back_to_its_forward_pass(monkeypatch, anomaly):
+    monkeypatch.delitem(HANDLERS, "gelu_backward")
+    with torch.autograd.set_detect_anomaly(anomaly), portable():
+        y = F.gelu(X.clone().requires_grad_()).sum()  # the forward pass
+        with pytest.raises(NumericsError) as refused:
+            y.backward()  # the backward pass
+    line = find_line("the forward pass" if anomaly else "the backward pass")
+    assert "aten.gelu_backward is not portable, in the backward pass" in str(refused.value)
+    assert f"{Path(__file__).name}:{line}" in str(refused.value)
+    assert ("detect_anomaly" in str(refused.value)) != anomaly
 
 
 def test_an_op_of_someone_elses_library_is_refused():
@@ -242,8 +311,9 @@ def test_layers_agree_with_torch(train):
         lambda x: torch.round(x, decimals=2),
         lambda x: torch.scatter(x, 0, torch.zeros(1, 6, dtype=torch.int64), 1.0, reduce="add"),
         lambda x: torch.div(x, 2.0, rounding_mode="floor"),
-        lambda x: x.topk(2),
-        lambda x: torch.pow(x, x),
+        lambda x: torch.pow(-2.0, x),
+        lambda x: x.norm(3),
+        lambda x: F.embedding_bag(torch.zeros(2, 2, dtype=torch.int64), x, mode="max"),
     ],
 )
 def test_forms_of_an_op_that_may_differ_are_refused(call):

@@ -6,6 +6,8 @@ the bag's count, and each is rounded once; so is a row's gradient, the sum over 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -80,8 +82,20 @@ def embedding_bag_backward(
     return gather_back(parts, 0, places, rows).to(grad.dtype)
 
 
+def _backward(
+    grad: Tensor, places: Tensor, _: Tensor, bags: Tensor, sizes: Tensor, tops: Tensor, *rest: Any
+) -> Tensor:
+    """aten._embedding_bag_backward: the same, with offsets and the choice of a sparse gradient."""
+    rows, scale_by_freq, mode, sparse, weights, padding = rest
+    _check(scale_by_freq, mode, sparse, weights)
+    return embedding_bag_backward(
+        grad, places, bags, sizes, tops, rows, scale_by_freq, mode, weights, padding
+    )
+
+
 HANDLERS: dict[str, Handler] = {
     "_embedding_bag": embedding_bag,
     "_embedding_bag_forward_only": embedding_bag,
+    "_embedding_bag_backward": _backward,
     "_embedding_bag_dense_backward": embedding_bag_backward,
 }

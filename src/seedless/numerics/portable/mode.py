@@ -26,6 +26,7 @@ from seedless.numerics.portable.canary import check_device, check_once
 from seedless.numerics.portable.recurrent import UnrollRecurrent
 from seedless.numerics.portable.refusal import RANDOM, find_caller, refuse, refuse_backward
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER, REDUCING
+from seedless.numerics.portable.trace import note
 
 _REDUCED = (torch.float16, torch.bfloat16)
 _FUSED = (torch.optim.Adam, torch.optim.AdamW)
@@ -73,6 +74,7 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             raise refuse(func._schema.name, "unknown")
         out = run(name, func, args, dict(kwargs or {}))
         if out is not NotImplemented:
+            note(name, args, out)
             return out
         with self:  # the op is made of others: each of them comes back here
             out = func.decompose(*args, **(kwargs or {}))

@@ -159,6 +159,8 @@ EXACT = frozenset(
         "any",
         "all",
         "equal",
+        "_is_any_true",
+        "_is_all_true",
         "_local_scalar_dense",
         "is_same_size",
         "index_fill",
@@ -189,6 +191,11 @@ EXACT = frozenset(
         "_assert_async",
         "_assert_scalar",
     }
+)
+
+# Those of them that compute something: the others only move, compare or make values.
+COMPUTING = frozenset(
+    {"mul", "neg", "abs", "sign", "sgn", "floor", "ceil", "trunc", "frac", "nan_to_num"}
 )
 
 INTEGER = frozenset(
