@@ -18,7 +18,7 @@ SHIPPED = read_committed()
 SETTINGS = {
     "one thread, no SIMD": (STEPS, {"OMP_NUM_THREADS": 1, "ATEN_CPU_CAPABILITY": "default"}),
     "two threads, AVX2": (
-        2,
+        1,
         {"OMP_NUM_THREADS": 2, "MKL_NUM_THREADS": 2, "ATEN_CPU_CAPABILITY": "avx2"},
     ),
     "two threads, oneDNN and MKL held to AVX2": (

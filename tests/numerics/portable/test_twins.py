@@ -65,7 +65,7 @@ def test_every_replaced_op_has_a_twin_and_meets_it():
 
 
 NATIVE = {
-    "sum": (torch.sum, (some(3000),)),
+    "sum": (torch.sum, (some(9, 3000), [1])),
     "mm": (torch.mm, (some(20, 300), some(300, 20))),
     "_softmax": (torch._softmax, (some(9, 40, scale=9.0), 1, False)),
     "exp": (torch.exp, (some(9000, scale=80.0),)),
