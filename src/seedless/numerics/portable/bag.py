@@ -56,7 +56,7 @@ def embedding_bag(
     out = gather_back(rows, 0, bags, len(starts))
     if mode == MEAN:
         out = out / sizes.clamp(min=1)[:, None].to(torch.float64)
-    return out.to(weight.dtype), bags, sizes, torch.empty_like(sizes)
+    return out.to(weight.dtype), bags, sizes, torch.zeros_like(sizes)
 
 
 def embedding_bag_backward(
@@ -86,7 +86,7 @@ def _backward(
     grad: Tensor, places: Tensor, _: Tensor, bags: Tensor, sizes: Tensor, tops: Tensor, *rest: Any
 ) -> Tensor:
     """aten._embedding_bag_backward: the same, with offsets and the choice of a sparse gradient."""
-    rows, scale_by_freq, mode, sparse, weights, padding = rest
+    rows, scale_by_freq, mode, sparse, weights, padding = [*rest, -1][:6]
     _check(scale_by_freq, mode, sparse, weights)
     return embedding_bag_backward(
         grad, places, bags, sizes, tops, rows, scale_by_freq, mode, weights, padding
