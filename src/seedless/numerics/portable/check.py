@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from seedless.core.digest import digest
 from seedless.numerics.dropout import draws
 from seedless.numerics.portable.cases import OPS
+from seedless.numerics.portable.checksum import Trace, tracing
 from seedless.numerics.portable.drawn import Case, Drawn
 from seedless.numerics.portable.mode import portable
-from seedless.numerics.portable.trace import Trace, tracing
 
 LENGTH = 16  # hex digits kept of each digest
 STEPS = 20

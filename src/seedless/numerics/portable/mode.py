@@ -23,10 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.canary import check_device, check_once
+from seedless.numerics.portable.checksum import note
 from seedless.numerics.portable.recurrent import UnrollRecurrent
 from seedless.numerics.portable.refusal import RANDOM, find_caller, refuse, refuse_backward
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER, REDUCING
-from seedless.numerics.portable.trace import note
 
 _REDUCED = (torch.float16, torch.bfloat16)
 _FUSED = (torch.optim.Adam, torch.optim.AdamW)

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from seedless.numerics.portable.checksum import Trace, tracing
 from seedless.numerics.portable.mode import portable
-from seedless.numerics.portable.trace import Trace, tracing
 
 
 def read(tensors, name="add"):
