@@ -46,11 +46,13 @@ bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.pooling
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.evaluate
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.report
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.portable
 	$(BIN)/python -m benchmarks.speed
 
 # Rewrites the committed digests. A changed digest is a broken promise: say why in CHANGELOG.md.
 golden: $(VENV)/.installed
 	$(BIN)/python -m tests.golden.write
+	$(BIN)/python -m tests.golden.write_portable --full
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -45,12 +45,12 @@ def test_every_link_leads_somewhere():
 
 # Places and things a reader has, and what takes longer than a test may.
 NEEDS = {"FILE.npz", "PATH", "fetch", "demo", "OTHER", "KEY.pem", "resume", "bench"}
-NEEDS |= {"'A/*'", "FILE.onnx", "study"}
+NEEDS |= {"'A/*'", "FILE.onnx", "study", "portable"}
 
 
 def test_the_printed_commands_run(run_seedless, tmp_path):
     commands = re.findall(r"^seedless (\w[^\n]*?)(?:   .*)?$", README, re.MULTILINE)
-    assert len(commands) == 28
+    assert len(commands) == 29
     run = tmp_path / "RUN"
     tiny = ["--set", "data.preset=tiny", "--set", "train.checkpoint_every=1"]
     run_seedless("train", "demo", "--set", "train.epochs=2", *tiny, "--out", run)

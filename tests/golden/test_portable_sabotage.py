@@ -1,16 +1,17 @@
-"""One weak spot is enough to be seen: each sabotage of one op must move its committed digest."""
-
-import json
+"""One weak spot is enough to be seen: each sabotage of one op must move its shipped digest."""
 
 import pytest
 import torch
 
+from seedless.numerics.portable import elementary
 from seedless.numerics.portable.cases import OPS
-from seedless.numerics.portable.check import hash_op
+from seedless.numerics.portable.check import compare_fit, hash_op, read_committed, train
+from seedless.numerics.portable.gemm import multiply
+from seedless.numerics.portable.nets import NETS, SHAPE
 from seedless.numerics.portable.table import HANDLERS
-from tests.golden.write_portable import FILE
+from seedless.pipeline.portable import unpack
 
-COMMITTED = json.loads(FILE.read_text())["ops"]
+SHIPPED = read_committed()
 CPU = torch.device("cpu")
 
 
@@ -24,11 +25,16 @@ def reciprocal_div(a, b, rounding_mode=None):
     return a * (1.0 / b)
 
 
+def plain_sum(x, dim=None, keepdim=False, dtype=None):
+    """Float32 values added in float32."""
+    return torch.sum(x, dim, keepdim)
+
+
 SABOTAGES = {
     "exp": ("exp", torch.exp),
     "erf": ("erf", torch.erf),
     "tanh": ("tanh", torch.tanh),
-    "sum": ("sum", lambda x, dim=None, keepdim=False, dtype=None: torch.sum(x, dim, keepdim)),
+    "sum": ("sum", plain_sum),
     "mm_long": ("mm", torch.mm),
     "addcmul": ("addcmul", fused_addcmul),
     "div7": ("div", reciprocal_div),
@@ -36,12 +42,65 @@ SABOTAGES = {
     "conv2d": ("convolution", torch.convolution),
     "softmax": ("_softmax", torch._softmax),
     "gelu": ("gelu", torch._C._nn.gelu),
+    "bicubic": ("upsample_bicubic2d", torch._C._nn.upsample_bicubic2d),
+    "logsumexp": ("logsumexp", torch.logsumexp),
+    "pow_tensor": ("pow", torch.pow),
 }
 
 
 @pytest.mark.parametrize("name", sorted(SABOTAGES))
 def test_a_sabotaged_op_moves_its_digest(name, monkeypatch):
-    assert hash_op(name, OPS[name], CPU) == COMMITTED[name]
+    assert hash_op(name, OPS[name], CPU) == SHIPPED["ops"][name]
     op, weak = SABOTAGES[name]
     monkeypatch.setitem(HANDLERS, op, weak)
-    assert hash_op(name, OPS[name], CPU) != COMMITTED[name]
+    assert hash_op(name, OPS[name], CPU) != SHIPPED["ops"][name]
+
+
+def contracted_addmm(c, a, b, beta=1, alpha=1):
+    """The bias added before the product is rounded, as a fused epilogue does."""
+    return (multiply(a[None], b[None])[0] + c.double()).float()
+
+
+def library_exp(x):
+    """A library's float32 exponential."""
+    return torch.exp(x.float()).double()
+
+
+# One contracted multiply-add, one library exponential, one float32 sum: a model must feel each.
+WEAK = {
+    "a contracted multiply-add": (HANDLERS, "addmm", contracted_addmm),
+    "a library exponential": (elementary, "exp", library_exp),
+    "a float32 sum": (HANDLERS, "sum", plain_sum),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WEAK))
+def test_a_model_feels_one_weak_spot(name, monkeypatch):
+    shipped = unpack(SHIPPED["models"])["transformer"]
+    sound = train("transformer", NETS["transformer"](), SHAPE, steps=1)
+    assert compare_fit("transformer", sound, shipped) == []
+    home, key, weak = WEAK[name]
+    if home is HANDLERS:
+        monkeypatch.setitem(home, key, weak)
+    else:
+        monkeypatch.setattr(home, key, weak)
+    found = train("transformer", NETS["transformer"](), SHAPE, steps=2)
+    assert len(compare_fit("transformer", found, shipped)) == 1
+    assert found.traces[1] != shipped.traces[1]
+
+
+def test_the_trace_sees_what_the_weights_hide(monkeypatch):
+    """A gradient's norm with a wrong last bit: too small to be clipped, it changes no weight."""
+    shipped = unpack(SHIPPED["models"])["transformer"]
+    sound = HANDLERS["linalg_vector_norm"]
+
+    def slip(*given, **named):
+        out = sound(*given, **named)
+        out.view(-1).view(torch.int32)[0] ^= 1
+        return out
+
+    monkeypatch.setitem(HANDLERS, "linalg_vector_norm", slip)
+    found = train("transformer", NETS["transformer"](), SHAPE, steps=1)
+    assert found.digests[0] == shipped.digests[0]
+    (line,) = compare_fit("transformer", found, shipped)
+    assert "the same bits, but the trace" in line

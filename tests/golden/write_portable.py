@@ -1,34 +1,27 @@
-"""Write the committed digests of portable arithmetic: ``python -m tests.golden.write_portable``.
+"""Write the shipped digests of portable arithmetic: ``python -m tests.golden.write_portable``.
 
 They hold on every machine. Should one change, every receipt of a portable run made before is void:
-say so in CHANGELOG.md, with the reason. With ``--print [device]`` they are printed instead.
+say so in CHANGELOG.md, with the reason. With ``--print STEPS [device]`` the ops and so many steps
+of the small models are printed instead. Full-size models take minutes; without ``--full`` those
+shipped before are kept.
 """
 
 import json
 import sys
-from functools import partial
-from pathlib import Path
 
-import seedless
-from seedless.models import MODELS
-from seedless.numerics.portable.check import compute_models, compute_ops
-
-FILE = Path(__file__).with_name("portable.json")
+from seedless.numerics.portable.check import FILE, STEPS, compute_ops, read_committed
+from seedless.pipeline.portable import compute_full, compute_models, pack
 
 
-def make(name):
-    model = seedless.build(name, small=True)
-    seedless.initialize(model)
-    return model
-
-
-def compute_all(device="cpu"):
-    models = {name: partial(make, name) for name in MODELS}
-    return {"ops": compute_ops(device), "models": compute_models(models, device)}
+def compute(device="cpu", steps=STEPS):
+    return {"ops": compute_ops(device), "models": pack(compute_models(device, steps))}
 
 
 if __name__ == "__main__":
     if "--print" in sys.argv:
-        print(json.dumps(compute_all(*sys.argv[2:])))
+        steps, *device = sys.argv[sys.argv.index("--print") + 1 :]
+        print(json.dumps(compute(*device, steps=int(steps))))
     else:
-        FILE.write_text(json.dumps(compute_all(), indent=2, sort_keys=True) + "\n")
+        kept = {} if "--full" in sys.argv else read_committed()["full"]
+        found = compute() | {"full": kept or pack(compute_full())}
+        FILE.write_text(json.dumps({"steps": STEPS, **found}, indent=1, sort_keys=True) + "\n")

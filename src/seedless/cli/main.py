@@ -28,6 +28,7 @@ from seedless.cli import (
     export,
     init,
     order,
+    portable,
     report,
     robustness,
     sign,
@@ -62,6 +63,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
+app.add_typer(portable.app, name="portable")
 app.add_typer(study.app, name="study")
 app.command("env")(env.show)
 app.command("demo")(demo.demo)

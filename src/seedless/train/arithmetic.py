@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
+
+if TYPE_CHECKING:
+    from seedless.numerics.portable.microbatch import Split
 
 ARITHMETICS = ("native", "portable")
 
@@ -39,6 +44,18 @@ def check_arithmetic(config: Config) -> None:
             "execution.mode is compiled, whose fused kernels round elsewhere; portable arithmetic "
             "needs eager or graph"
         )
+
+
+def make_split(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
+    """Return what computes a batch in parts that do not show; None where parts show, or are none.
+
+    In native arithmetic sums of parts round otherwise than the sum of the whole.
+    """
+    if not config.is_portable or config.train.microbatch is None:
+        return None
+    from seedless.numerics.portable.microbatch import Split
+
+    return Split(trained, config.train.microbatch)
 
 
 def sigmoid(logits: Tensor, arithmetic: str) -> Tensor:

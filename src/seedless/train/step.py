@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import draws
-from seedless.train.arithmetic import compute_in
+from seedless.train.arithmetic import compute_in, make_split
 from seedless.train.optim import apply_step
 from seedless.train.precision import cast_as
 from seedless.train.predict import as_input
@@ -29,6 +29,7 @@ class Step:
         self.problem = problem
         self.phase = phase
         self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]
+        self.split = make_split(problem.config, self.trained)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Update the model on the training rows (B,); return their losses (B,), on the device."""
@@ -53,20 +54,43 @@ class Step:
 
     def descend(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
         """Gather the batch's gradient and follow it; return the losses (B,)."""
-        problem, train = self.problem, self.problem.config.train
+        train = self.problem.config.train
+        gather = self.gather if self.split is None else self.gather_alike
+        losses = gather(samples, rows, epoch)
+        with self.phase("optimizer"):
+            if train.clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
+            apply_step(self.problem.optimizer)
+        return losses
+
+    def gather(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
+        """Add up the gradient of the mean loss, part by part; return the losses (B,)."""
         seen = []
-        size = train.microbatch or len(rows)
+        size = self.problem.config.train.microbatch or len(rows)
         for place, part in enumerate(torch.split(rows, size)):
             held = None if samples is None else samples[place * size :][: len(part)]
             losses = self.forward(held, part, epoch)
             with self.phase("backward"):
                 torch.autograd.backward(losses.sum() / len(rows))
             seen.append(losses.detach())
-        with self.phase("optimizer"):
-            if train.clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
-            apply_step(problem.optimizer)
         return torch.cat(seen)
+
+    def gather_alike(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
+        """Do the same so that the parts do not show: portable arithmetic can."""
+        assert self.split is not None
+        seen: list[Tensor] = []
+
+        def forward(part: Tensor, held: Tensor | None = None) -> Tensor:
+            return self.forward(held, part, epoch)
+
+        def average(losses: Tensor, *_: Tensor) -> Tensor:
+            seen.append(losses.detach())
+            return losses.sum() / len(losses)
+
+        batch = (rows,) if samples is None else (rows, samples)
+        with self.phase("backward"):
+            self.split.step(forward, average, *batch)
+        return seen[-1]
 
     def drop_gradients(self) -> None:
         """Forget the gradients of the step before."""

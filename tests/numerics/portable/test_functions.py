@@ -18,7 +18,7 @@ from seedless.numerics.counter import draw
 from seedless.numerics.portable import constants, conv, elementary, norm, reference
 
 SPAN = {"exp": 87, "erf": 6, "sigmoid": 80, "tanh": 9, "sin": 1e5, "cos": 1e5, "expm1": 40}
-TWINS = ("exp", "erf", "sigmoid", "tanh")
+TWINS = ("exp", "erf", "sigmoid", "tanh", "sin", "cos", "expm1", "softplus")
 
 
 def points(name, count=400):
@@ -40,6 +40,7 @@ def test_log_and_root_are_their_formulas(value):
     x = torch.full((5,), value, dtype=torch.float64)
     assert elementary.log(x).tolist() == [reference.log(value)] * 5
     assert elementary.root(x).tolist() == [reference.root(value)] * 5
+    assert elementary.log1p(x).tolist() == [reference.log1p(value)] * 5
 
 
 @settings(max_examples=200)

@@ -140,6 +140,16 @@ def _log_sigmoid_grad(grad: Tensor, x: Tensor, _: Tensor) -> Tensor:
     return out
 
 
+def _softshrink(x: Tensor, edge: float = 0.5) -> Tensor:
+    """X drawn towards zero by edge, zero within it."""
+    moved = torch.where(x > 0, x - edge, x + edge)
+    return torch.where(x.abs() <= edge, torch.zeros_like(x), moved)
+
+
+def _shrink_grad(grad: Tensor, x: Tensor, edge: float) -> Tensor:
+    return torch.where((x >= -edge) & (x <= edge), torch.zeros_like(grad), grad)
+
+
 def prelu(x: Tensor, weight: Tensor) -> Tensor:
     """X where positive, else weight x."""
     return torch.where(x > 0, x, weight * x)
@@ -192,5 +202,10 @@ HANDLERS: dict[str, Handler] = {
     "log_sigmoid_backward": _log_sigmoid_grad,
     "_prelu_kernel": prelu,
     "_prelu_kernel_backward": prelu_backward,
+    "threshold": lambda x, t, value: torch.where(x <= t, torch.full_like(x, value), x),
+    "hardshrink": lambda x, edge=0.5: torch.where(x.abs() <= edge, torch.zeros_like(x), x),
+    "hardshrink_backward": _shrink_grad,
+    "softshrink": wide_one(_softshrink),
+    "softshrink_backward": _shrink_grad,
     "threshold_backward": lambda grad, x, t: torch.where(x <= t, torch.zeros_like(grad), grad),
 }

@@ -142,21 +142,6 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 
     return x
 
 
-def raise_power(x: Any, y: Any) -> Tensor:
-    """x^y of a tensor and a number, or of a positive number and a tensor."""
-    if isinstance(x, Tensor) and not isinstance(y, Tensor):
-        if not x.is_floating_point():
-            return torch.pow(x, y)
-        return wide(lambda v: e.raise_power(v, float(y)))(x)
-    if not isinstance(x, Tensor) and x > 0:
-        base = torch.full((), float(x), dtype=torch.float64, device=y.device)
-        return wide(lambda v: e.exp(v * e.log(base)))(y)
-    raise NumericsError(
-        "portable arithmetic has pow of a tensor and a number, or of a positive number and a "
-        "tensor; write other powers as exp(y * log(x))"
-    )
-
-
 def relu(x: Tensor) -> Tensor:
     """X where it is positive or NaN, else zero."""
     return torch.where(x <= 0, torch.zeros_like(x), x)
@@ -177,7 +162,6 @@ HANDLERS: dict[str, Handler] = {
     "clamp": clamp,
     "clamp_min": lambda x, min: clamp(x, min, None),  # noqa: A006  # aten's name
     "clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
-    "pow": raise_power,
     "square": lambda x: x * x,
     "relu": relu,
     "exp": wide(e.exp),

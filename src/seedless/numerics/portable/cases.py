@@ -1,78 +1,55 @@
 """The ops whose digests are committed: each a function, and the shapes and scales of its inputs.
 
-Inputs are drawn by a counter, so they are the same everywhere; EDGES put denormals, huge numbers
-and the places where formulas change among them.
+Here functions, sums, products and what else stands alone; `cases_layers` has what layers and losses
+call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from seedless.numerics.counter import draw
-
-EDGES = (
-    *(0.0, -0.0, 1e-45, -1e-45, 3e-39, -3e-39, 1.1754944e-38, 1e-20, -1e-20, 1e-7, -1e-4),
-    *(0.5, -0.5, 1.0, -1.0, 5.9, -6.1, 20.5, 88.7, -87.5, -103.9, 1e5, -3e9, 2e22, -1e30),
+from seedless.numerics.portable.cases_layers import LAYERS
+from seedless.numerics.portable.drawn import (
+    LINE,
+    LOGITS,
+    MILD,
+    PICTURE,
+    PLUS,
+    ROWS,
+    SIGNAL,
+    Case,
+    Drawn,
+    labels,
+    places,
+    targets,
 )
 
-
-@dataclass(frozen=True)
-class Drawn:
-    """An input: uniform in +-scale around shift, positive or with the edges in front if asked."""
-
-    shape: tuple[int, ...]
-    scale: float = 1.0
-    shift: float = 0.0
-    positive: bool = False
-    edges: bool = False
-
-    def make(self, name: str, device: torch.device) -> Tensor:
-        """Return the tensor in float32; its values depend on the name alone."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        values = (torch.from_numpy(draw(0, name, count)) * 2 - 1) * self.scale + self.shift
-        if self.edges:
-            values[: len(EDGES)] = torch.tensor(EDGES, dtype=torch.float64)
-        values = values.abs() if self.positive else values
-        return values.to(torch.float32).view(self.shape).to(device)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A function and its inputs."""
-
-    run: Callable[..., Tensor]
-    inputs: tuple[Drawn, ...]
-
-
-LINE = Drawn((4000,), 9.0, edges=True)
-MILD = Drawn((1000,), 4.0)
-PLUS = Drawn((1000,), 9.0, positive=True, edges=True)
-ROWS = Drawn((6, 50, 96), 2.0, 1.0)
-PICTURE = Drawn((3, 8, 13, 11))
-LOGITS = Drawn((40, 30), 5.0)
-SIGNAL = Drawn((3, 12, 60))
-
-
-def _labels(x: Tensor) -> Tensor:
-    return torch.arange(x.shape[0], device=x.device) * 7 % x.shape[1]
-
-
-def _places(x: Tensor) -> Tensor:
-    return torch.arange(x.shape[0], device=x.device) * 7 % 5
-
-
-def _targets(x: Tensor) -> Tensor:
-    return (torch.arange(x.numel(), device=x.device) % 3 == 0).to(x.dtype).view(x.shape)
-
-
 OPS: dict[str, Case] = {
+    **LAYERS,
+    "log2": Case(torch.log2, (PLUS,)),
+    "log10": Case(torch.log10, (PLUS,)),
+    "exp2": Case(torch.exp2, (Drawn((1000,), 60.0),)),
+    "pow_tensor": Case(torch.pow, (Drawn((1000,), 9.0, positive=True), Drawn((1000,), 3.0))),
+    "logaddexp": Case(torch.logaddexp, (MILD, MILD)),
+    "logsumexp": Case(lambda x: x.logsumexp(1), (LOGITS,)),
+    "xlogy": Case(torch.xlogy, (MILD, Drawn((1000,), 9.0, positive=True))),
+    "celu": Case(lambda x: F.celu(x, 0.7), (MILD,)),
+    "hardtanh": Case(F.hardtanh, (LINE,)),
+    "hardshrink": Case(F.hardshrink, (LINE,)),
+    "softshrink": Case(F.softshrink, (LINE,)),
+    "tanhshrink": Case(F.tanhshrink, (MILD,)),
+    "softsign": Case(F.softsign, (MILD,)),
+    "threshold": Case(lambda x: F.threshold(x, 0.1, 0.3), (LINE,)),
+    "topk": Case(lambda x: x.topk(5)[0], (LOGITS,)),
+    "sort": Case(lambda x: x.sort(dim=0)[0], (LOGITS,)),
+    "einsum": Case(
+        lambda a, b: torch.einsum("bij,bkj->bik", a, b), (Drawn((4, 9, 30)), Drawn((4, 7, 30)))
+    ),
+    "baddbmm": Case(
+        lambda c, a, b: torch.baddbmm(c, a, b, beta=0.3, alpha=0.7),
+        (Drawn((2, 5, 6)), Drawn((2, 5, 40)), Drawn((2, 40, 6))),
+    ),
     "exp": Case(torch.exp, (Drawn((4000,), 80.0),)),
     "expm1": Case(torch.expm1, (MILD,)),
     "log": Case(torch.log, (PLUS,)),
@@ -158,22 +135,20 @@ OPS: dict[str, Case] = {
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         (Drawn((2, 3, 9, 8)),) * 3,
     ),
-    "embedding": Case(lambda w: F.embedding(_places(w.new_zeros(60)), w), (Drawn((9, 6)),)),
-    "index_add": Case(lambda x, y: x.index_add(0, _places(y), y), (Drawn((9, 6)), Drawn((60, 6)))),
-    "cross_entropy": Case(lambda x: F.cross_entropy(x, _labels(x)), (LOGITS,)),
+    "embedding": Case(lambda w: F.embedding(places(w.new_zeros(60)), w), (Drawn((9, 6)),)),
+    "index_add": Case(lambda x, y: x.index_add(0, places(y), y), (Drawn((9, 6)), Drawn((60, 6)))),
+    "cross_entropy": Case(lambda x: F.cross_entropy(x, labels(x)), (LOGITS,)),
     "cross_entropy_smooth": Case(
-        lambda x: F.cross_entropy(x, _labels(x), label_smoothing=0.1), (LOGITS,)
+        lambda x: F.cross_entropy(x, labels(x), label_smoothing=0.1), (LOGITS,)
     ),
     "cross_entropy_weighted": Case(
-        lambda x: F.cross_entropy(x, _labels(x), weight=torch.ones_like(x[0]) * 0.3), (LOGITS,)
+        lambda x: F.cross_entropy(x, labels(x), weight=torch.ones_like(x[0]) * 0.3), (LOGITS,)
     ),
     "bce_logits": Case(
-        lambda x: F.binary_cross_entropy_with_logits(
-            x, _targets(x), pos_weight=x[0].detach().abs()
-        ),
+        lambda x: F.binary_cross_entropy_with_logits(x, targets(x), pos_weight=x[0].detach().abs()),
         (LOGITS,),
     ),
-    "bce": Case(lambda x: F.binary_cross_entropy(x, _targets(x)), (Drawn((40, 30), 0.4, 0.5),)),
+    "bce": Case(lambda x: F.binary_cross_entropy(x, targets(x)), (Drawn((40, 30), 0.4, 0.5),)),
     "mse": Case(F.mse_loss, (LOGITS, LOGITS)),
     "l1": Case(F.l1_loss, (LOGITS, LOGITS)),
     "huber": Case(F.huber_loss, (LOGITS, LOGITS)),

@@ -1,14 +1,19 @@
 """Digests of portable arithmetic, computed here, to be held against those computed elsewhere.
 
-An op's digest covers its output and the gradients of its inputs; a model's covers every gradient
-of every step, the losses and the weights at the end: a single differing bit in any of them shows.
-Only a NaN's own bits are left out, since processors differ in them.
+An op's digest covers its output and the gradients of its inputs. A model is trained for some steps,
+and after each the digest takes in the loss, every gradient and every weight and statistic, on top
+of the digest before; beside it stands the trace, a checksum over all that any op computed up to
+then. Only a NaN's own bits are left out, since processors differ in them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,14 +21,29 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seedless.core.digest import digest
-from seedless.numerics.counter import draw
 from seedless.numerics.dropout import draws
-from seedless.numerics.portable.cases import OPS, Case, Drawn
+from seedless.numerics.portable.cases import OPS
+from seedless.numerics.portable.checksum import Trace, tracing
+from seedless.numerics.portable.drawn import Case, Drawn
 from seedless.numerics.portable.mode import portable
 
 LENGTH = 16  # hex digits kept of each digest
-STEPS = 3
-Make = Callable[[], nn.Module]
+STEPS = 20
+FILE = Path(__file__).with_name("digests.json")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a few steps of training left: a digest and a trace after each."""
+
+    digests: tuple[str, ...]
+    traces: tuple[str, ...]
+
+
+def read_committed() -> dict[str, Any]:
+    """Return the digests this package ships: ops, models and full-size models."""
+    found: dict[str, Any] = json.loads(FILE.read_text())
+    return found
 
 
 def compute_ops(device: torch.device | str = "cpu") -> dict[str, str]:
@@ -50,45 +70,48 @@ def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
     return digest(plain).removeprefix("sha256:")[:LENGTH]
 
 
-def compute_models(
-    models: Mapping[str, Make] | None = None, device: torch.device | str = "cpu"
-) -> dict[str, str]:
-    """Return a digest for each model after a few steps; ``models`` adds to torch's own here.
+def train(
+    name: str,
+    model: nn.Module,
+    shape: Sequence[int],
+    device: torch.device | str = "cpu",
+    steps: int = STEPS,
+) -> Fit:
+    """Train a model on drawn samples of ``shape``: images by SGD on cross-entropy, else by AdamW.
 
-    A model made by ``models`` arrives initialized and takes (batch, 12, time) recordings, or images
-    where its name says resnet18.
+    Gradients are clipped; dropout draws by sample and step. ``name`` draws the samples.
     """
     place = torch.device(device)
-    found = {name: train(name, make(), place) for name, make in TORCH_MODELS.items()}
-    return found | {name: train(name, make(), place) for name, make in (models or {}).items()}
-
-
-def train(name: str, model: nn.Module, device: torch.device, steps: int = STEPS) -> str:
-    """Train for a few steps, SGD for images and AdamW else, and return the digest of it all."""
-    model.to(device).train()
-    image = name == "resnet18"
-    shape = SHAPES.get(name, (8, 12, 250))
-    x = Drawn(shape, 1.0).make(f"{name}.x", device)
+    model.to(place).train()
+    image = len(shape) == 4
+    x = Drawn(tuple(shape), 1.0).make(f"{name}.x", place)
     trained = list(model.parameters())
     optimizer: torch.optim.Optimizer
     if image:
-        optimizer = torch.optim.SGD(trained, lr=0.05, momentum=0.9, weight_decay=1e-4)
+        optimizer = torch.optim.SGD(
+            trained, lr=0.05, momentum=0.9, weight_decay=1e-4, foreach=False
+        )
     else:
         optimizer = torch.optim.AdamW(trained, lr=1e-3)
-    keys = torch.arange(len(x), device=device)
-    seen: dict[str, Tensor] = {}
+    keys = torch.arange(len(x), device=place)
+    trace, digests, traces = Trace(), [""], []
     for step in range(steps):
-        with portable(), draws(samples=keys, epoch=step):
+        with tracing(trace), portable(), draws(samples=keys, epoch=step):
             optimizer.zero_grad()
             loss = _loss(model(x), image)
             torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
-        seen[f"{step}.loss"] = loss.detach()
-        for key, parameter in model.named_parameters():
-            if parameter.grad is not None:
-                seen[f"{step}.{key}"] = parameter.grad.clone()
-    return hash_tensors(seen | {f"end.{key}": value for key, value in model.state_dict().items()})
+        digests.append(_chain(digests[-1], loss.detach(), model))
+        traces.append(trace.read())
+    return Fit(tuple(digests[1:]), tuple(traces))
+
+
+def _chain(before: str, loss: Tensor, model: nn.Module) -> str:
+    """Return the digest of a step on top of the one before it."""
+    grads = {f"grad.{k}": p.grad for k, p in model.named_parameters() if p.grad is not None}
+    now = hash_tensors({"loss": loss, **grads, **model.state_dict()})
+    return hashlib.sha256(f"{before} {now}".encode()).hexdigest()[:LENGTH]
 
 
 def _loss(logits: Tensor, image: bool) -> Tensor:
@@ -110,53 +133,17 @@ def compare(found: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
     return lines
 
 
-class _Encoder(nn.Module):
-    """A transformer over (batch, time, 16), its mean over time, and a head."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
-        self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.head = nn.Linear(16, 5)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.head(self.body(x).mean(1))
-        return out
-
-
-class _Recurrent(nn.Module):
-    """A recurrent layer in both directions over (batch, time, 16), and a head."""
-
-    def __init__(self, make: Callable[..., nn.Module]) -> None:
-        super().__init__()
-        self.body = make(16, 12, num_layers=2, batch_first=True, bidirectional=True)
-        self.head = nn.Linear(24, 5)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.head(self.body(x)[0][:, -1])
-        return out
-
-
-def _make(build: Callable[..., nn.Module], *options: Any) -> nn.Module:
-    """Build without memory, so that no generator is asked, and fill with counted draws."""
-    with torch.device("meta"):
-        model = build(*options)
-    model.to_empty(device="cpu")
-    for name, parameter in model.named_parameters():
-        values = torch.from_numpy(draw(0, name, parameter.numel())).view(parameter.shape)
-        shift = 1.0 if parameter.ndim == 1 and "norm" in name and "weight" in name else 0.0
-        parameter.data.copy_((values - 0.5) * 0.5 + shift)
-    return model
-
-
-TORCH_MODELS: dict[str, Make] = {
-    "transformer": lambda: _make(_Encoder),
-    "gru": lambda: _make(_Recurrent, nn.GRU),
-    "lstm": lambda: _make(_Recurrent, nn.LSTM),
-}
-SHAPES = {
-    "transformer": (6, 11, 16),
-    "gru": (6, 11, 16),
-    "lstm": (6, 11, 16),
-    "resnet18": (8, 3, 16, 16),
-}
+def compare_fit(name: str, found: Fit, expected: Fit | None) -> list[str]:
+    """Return one line if a model parted from what is expected, in the steps both have."""
+    if expected is None:
+        return [f"{name}: expected nothing, found {found.digests[-1]}"]
+    pairs = zip(found.digests, expected.digests, found.traces, expected.traces, strict=False)
+    for step, (digest_here, digest_there, trace_here, trace_there) in enumerate(pairs, 1):
+        if digest_here != digest_there:
+            return [f"{name}: expected {digest_there} after step {step}, found {digest_here}"]
+        if trace_here != trace_there:
+            return [
+                f"{name}: step {step} ends in the same bits, but the trace of its ops is "
+                f"{trace_here} where {trace_there} was expected (results:checksum)"
+            ]
+    return []

@@ -23,6 +23,7 @@ def _round(value: Any, bits: int | None = None) -> float:
 
 
 LN2 = _round(_MP.ln2)
+PER_LN10 = _round(1 / _MP.ln10)
 PER_LN2 = _round(64 / _MP.ln2)  # steps of ln 2 / 64 in one
 STEP_HIGH = _round(_MP.ln2 / 64, 40)
 STEP_LOW = _round(_MP.ln2 / 64 - STEP_HIGH)

@@ -21,14 +21,6 @@ def arange(*bounds: Any, **named: Any) -> Tensor:
     return torch.arange(*bounds, **named)
 
 
-def sort(x: Tensor, *given: Any, **named: Any) -> Any:
-    """Stable, so that equal values keep their order on every device."""
-    if isinstance(given[0] if given else None, bool) and len(given) == 3:  # the stable overload
-        given = given[1:]
-    names = dict(zip(("dim", "descending"), given, strict=False)) | named
-    return torch.sort(x, **(names | {"stable": True}))
-
-
 def scatter(x: Tensor, dim: int, index: Tensor, source: Any, **named: Any) -> Tensor:
     """Writes only: what a reduction finds depends on the order."""
     if named.get("reduce") is not None:
@@ -49,7 +41,6 @@ def round_(x: Tensor, decimals: int = 0) -> Tensor:
 
 HANDLERS: dict[str, Handler] = {
     "arange": arange,
-    "sort": sort,
     "scatter": scatter,
     "round": round_,
 }

@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.canary import check_device, check_once
+from seedless.numerics.portable.checksum import note
 from seedless.numerics.portable.recurrent import UnrollRecurrent
 from seedless.numerics.portable.refusal import RANDOM, find_caller, refuse, refuse_backward
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER, REDUCING
@@ -97,6 +98,7 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             with self.watcher:
                 out = run(name, func, args, dict(kwargs or {}))
         if out is not NotImplemented:
+            note(name, args, out)
             return out
         with self:  # the op is made of others: each of them comes back here
             out = func.decompose(*args, **(kwargs or {}))

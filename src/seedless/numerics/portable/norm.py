@@ -279,6 +279,9 @@ HANDLERS: dict[str, Handler] = {
     "native_group_norm": group_norm,
     "native_group_norm_backward": group_norm_backward,
     "linalg_vector_norm": vector_norm,
+    "norm": lambda x, p=2, dim=None, keepdim=False, dtype=None: vector_norm(
+        x, 2 if p is None else p, dim, keepdim, dtype
+    ),
     "var_mean": var_mean,
     "var": lambda x, dim=None, correction=1, keepdim=False: var_mean(x, dim, correction, keepdim)[
         0

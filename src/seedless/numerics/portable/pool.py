@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
 from seedless.numerics.portable.arithmetic import Handler
 from seedless.numerics.portable.conv import Windows, spread, take
 from seedless.numerics.portable.reduce import scatter
@@ -23,27 +23,67 @@ from seedless.numerics.portable.reduce import scatter
 Sizes = Sequence[int]
 
 
-def _make_windows(
-    x: Tensor, kernel: Sizes, stride: Sizes, padding: Sizes | int, ceil: bool
-) -> tuple[Windows, list[int]]:
-    n = len(kernel)
-    if ceil:
-        raise NumericsError(
-            "portable pooling counts whole windows only; got ceil_mode=True: pad the input instead"
+@dataclass(frozen=True)
+class PoolWindows(Windows):
+    """Windows of a pool; with ``ceil`` the last one may hang over the end of its axis."""
+
+    ceil: bool = False
+
+    def positions(self, sizes: Sizes) -> list[int]:
+        """Return how many windows each axis has; none starts on the padding of the far side."""
+        if not self.ceil:
+            return super().positions(sizes)
+        counts = []
+        for size, width, step, pad, gap in zip(
+            sizes, self.kernel, self.stride, self.padding, self.dilation, strict=True
+        ):
+            count = -(-(size + 2 * pad - gap * (width - 1) - 1) // step) + 1
+            counts.append(count - 1 if (count - 1) * step >= size + pad else count)
+        return counts
+
+    def overhang(self, sizes: Sizes) -> list[int]:
+        """Return what each axis lacks beyond its padding for its last window."""
+        each = zip(
+            *(sizes, self.positions(sizes), self.kernel, self.stride, self.padding, self.dilation),
+            strict=True,
         )
-    windows = Windows(tuple(kernel), spread(stride or kernel, n), spread(padding, n), (1,) * n)
+        return [
+            max(0, (count - 1) * step + gap * (width - 1) + 1 - size - 2 * pad)
+            for size, count, width, step, pad, gap in each
+        ]
+
+    def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
+        """Add the padding, and what hangs over, to the last dimensions."""
+        sides = zip(self.padding, self.overhang(x.shape[-len(self.kernel) :]), strict=True)
+        widths = [width for pad, more in reversed(list(sides)) for width in (pad, pad + more)]
+        return F.pad(x, widths, value=value) if any(widths) else x
+
+
+def _make_windows(
+    x: Tensor, kernel: Sizes, stride: Sizes, padding: Any, ceil: bool, dilation: Any = 1
+) -> tuple[PoolWindows, list[int]]:
+    n = len(kernel)
+    steps = spread(stride or kernel, n)
+    windows = PoolWindows(tuple(kernel), steps, spread(padding, n), spread(dilation, n), ceil)
     return windows, windows.positions(x.shape[-n:])
 
 
 def _divisors(
-    x: Tensor, windows: Windows, positions: Sizes, counted: bool, given: int | None
+    x: Tensor, windows: PoolWindows, positions: Sizes, counted: bool, given: int | None
 ) -> Tensor:
+    """Return what each window's sum is divided by: what hangs over is never counted."""
     n = len(windows.kernel)
-    if given or counted:
+    if given or (counted and not any(windows.overhang(x.shape[-n:]))):
         value = float(given or math.prod(windows.kernel))
         return torch.full((), value, dtype=torch.float64, device=x.device)
     ones = torch.ones(x.shape[-n:], dtype=torch.float64, device=x.device)
-    padded = windows.pad(ones)
+    if counted:
+        widths = [width for pad in reversed(windows.padding) for width in (pad, pad)]
+        lacking = windows.overhang(x.shape[-n:])
+        ones = F.pad(ones, widths, value=1.0)
+        padded = F.pad(ones, [width for more in reversed(lacking) for width in (0, more)])
+    else:
+        padded = windows.pad(ones)
     return torch.stack([padded[tap] for tap in windows.taps(positions)]).sum(0)  # small integers
 
 
@@ -84,10 +124,11 @@ def avg_pool_backward(
     return _add_taps([share] * math.prod(kernel), x, windows, positions)
 
 
-def _add_taps(parts: Sequence[Tensor], x: Tensor, windows: Windows, positions: Sizes) -> Tensor:
+def _add_taps(parts: Sequence[Tensor], x: Tensor, windows: PoolWindows, positions: Sizes) -> Tensor:
     n = len(windows.kernel)
     sizes = x.shape[-n:]
-    padded = [size + 2 * pad for size, pad in zip(sizes, windows.padding, strict=True)]
+    sides = zip(sizes, windows.padding, windows.overhang(sizes), strict=True)
+    padded = [size + 2 * pad + more for size, pad, more in sides]
     out = torch.zeros([*x.shape[:-n], *padded], dtype=torch.float64, device=x.device)
     for part, tap in zip(parts, windows.taps(positions), strict=True):
         out[take(tap)] += part
@@ -121,14 +162,11 @@ def max_pool(
 
 def _max_windows(
     x: Tensor, kernel: Sizes, stride: Sizes, padding: Any, dilation: Any, ceil: bool
-) -> tuple[Windows, list[int], Tensor]:
-    n = len(kernel)
-    windows, _ = _make_windows(x, kernel, stride, padding, ceil)
-    windows = Windows(windows.kernel, windows.stride, windows.padding, spread(dilation, n))
-    sizes = x.shape[-n:]
+) -> tuple[PoolWindows, list[int], Tensor]:
+    windows, positions = _make_windows(x, kernel, stride, padding, ceil, dilation)
+    sizes = x.shape[-len(kernel) :]
     places = torch.arange(math.prod(sizes), device=x.device).view(sizes)
-    widths = [width for pad in reversed(windows.padding) for width in (pad, pad)]
-    return windows, windows.positions(sizes), F.pad(places, widths, value=-1)
+    return windows, positions, windows.pad(places, -1)
 
 
 def max_pool_backward(
@@ -216,10 +254,10 @@ def adaptive_max_pool(x: Tensor, output: Sizes) -> tuple[Tensor, Tensor]:
     return best, place.contiguous()
 
 
-def adaptive_max_pool_backward(grad: Tensor, x: Tensor, place: Tensor) -> Tensor:
+def adaptive_max_pool_backward(grad: Tensor, x: Tensor, place: Tensor, dimensions: int) -> Tensor:
     """Each maximum's gradient, added to its place on the grid of its plane."""
-    flat = torch.zeros_like(x, memory_format=torch.contiguous_format).flatten(-2)
-    index, values = place.flatten(-2), grad.flatten(-2)
+    flat = torch.zeros_like(x, memory_format=torch.contiguous_format).flatten(-dimensions)
+    index, values = place.flatten(-dimensions), grad.flatten(-dimensions)
     out = scatter(flat, values, [-1], lambda zeros, q: zeros.scatter_add_(-1, index, q))
     return out.view(x.shape)
 
@@ -240,5 +278,7 @@ HANDLERS: dict[str, Handler] = {
     "_adaptive_avg_pool2d_backward": lambda grad, x: adaptive_avg_pool_backward(grad, x, 2),
     "_adaptive_avg_pool3d_backward": lambda grad, x: adaptive_avg_pool_backward(grad, x, 3),
     "adaptive_max_pool2d": adaptive_max_pool,
-    "adaptive_max_pool2d_backward": adaptive_max_pool_backward,
+    "adaptive_max_pool3d": adaptive_max_pool,
+    "adaptive_max_pool2d_backward": lambda g, x, place: adaptive_max_pool_backward(g, x, place, 2),
+    "adaptive_max_pool3d_backward": lambda g, x, place: adaptive_max_pool_backward(g, x, place, 3),
 }

@@ -21,13 +21,15 @@ Row = Sequence[float]
 def to_grid(row: Row, bits: int) -> tuple[list[int], Fraction]:
     """Return the integers of a finite row and the step of their grid."""
     top = max(map(abs, row), default=0.0)
-    exponent = math.frexp(top)[1] if top else -400
+    exponent = max(math.frexp(top)[1], -400) if top else -400
     step = Fraction(2) ** (exponent - bits)
     return [round(Fraction(value) / step) for value in row], step  # round() takes ties to even
 
 
 def total(row: Row) -> float:
-    """The sum of a finite row of float32 values."""
+    """The sum of a finite row; a single value is its own."""
+    if len(row) == 1:
+        return row[0] + 0.0
     integers, step = to_grid(row, 36)
     return float(float(sum(integers)) * step)
 
@@ -85,6 +87,7 @@ def _horner(coefficients: Row, x: float) -> float:
 
 _erf_rows = lru_cache(c.erf_rows)
 _powers = lru_cache(c.powers)
+_turns = lru_cache(c.turns)
 
 
 def exp(x: float) -> float:
@@ -113,6 +116,49 @@ def erf(x: float) -> float:
     return _horner(column, rest)
 
 
+def log1p(x: float) -> float:
+    """log(1 + x), corrected for what 1 + x rounds away; x finite and above -1."""
+    up = x + 1.0
+    kept = up - 1.0
+    return x if kept == 0 else log(up) * (x / kept)
+
+
+def expm1(x: float) -> float:
+    """exp(x) - 1; for small x by its series."""
+    if abs(x) < 1e-5:
+        return (x * (1 / 6) + 0.5) * x * x + x
+    return exp(x) - 1.0
+
+
+def softplus(x: float) -> float:
+    """log(1 + exp(x))."""
+    return (x if x > 0 else 0.0) + log1p(exp(-abs(x)))
+
+
+def sin(x: float) -> float:
+    """Of a finite float32."""
+    return x if x == 0 else _wave(x, 0)
+
+
+def cos(x: float) -> float:
+    """Of a finite float32."""
+    return _wave(x, 1)
+
+
+def _wave(x: float, quarter: int) -> float:
+    """sin(x + quarter pi/2), with x = m 2^k and m an integer of 24 bits."""
+    k = max(math.frexp(x)[1] - 24, c.TURN_LOWEST) if x else c.TURN_LOWEST
+    m = math.ldexp(x, -k)
+    first, second, third = (part[k - c.TURN_LOWEST] for part in _turns())
+    one, two = m * first, m * second
+    rest = ((one - round(one)) + (two - round(two))) + m * third
+    angle = (rest - round(rest)) * c.HALF_PI
+    index = (round(one) + round(two) + round(rest) + quarter) % 4
+    square = angle * angle
+    out = _horner(c.SIN, square) * angle if index % 2 == 0 else _horner(c.COS, square)
+    return -out if index >= 2 else out
+
+
 def sigmoid(x: float) -> float:
     """1 / (1 + exp(-x))."""
     return 1.0 / (exp(-x) + 1.0)
@@ -127,7 +173,9 @@ def tanh(x: float) -> float:
 
 
 def root(x: float) -> float:
-    """Four Newton steps from the halved exponent; x positive and finite."""
+    """Four Newton steps from the halved exponent; x finite and not negative."""
+    if x == 0:
+        return x
     (bits,) = struct.unpack("<q", struct.pack("<d", x))
     (guess,) = struct.unpack("<d", struct.pack("<q", (bits >> 1) + 0x1FF7A3BEA91D9B1B))
     for _ in range(4):

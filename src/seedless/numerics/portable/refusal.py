@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -52,7 +54,7 @@ def find_caller() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_TORCH, _HERE, "<")) and not name.endswith("contextlib.py"):
+        if not name.startswith((_TORCH, _HERE, "<frozen")) and Path(name).name != "contextlib.py":
             return f"{name}:{frame.f_lineno}"
         if frame.f_back is None:
             break
@@ -60,9 +62,32 @@ def find_caller() -> str:
     return "an unknown line"
 
 
+def find_place() -> str:
+    """Return where an op came from; in a backward pass, what it is the gradient of as well.
+
+    Torch remembers the line of the forward pass only while its anomaly detection is on.
+    """
+    node: Any = torch._C._current_autograd_node()
+    if node is None:
+        return f"at {find_caller()}"
+    what = node.name()
+    stack = "".join(node.metadata.get("traceback_", ()))
+    lines = [
+        f"{name}:{number}"
+        for name, number in re.findall(r'File "([^"]+)", line (\d+)', stack)
+        if not name.startswith((_TORCH, _HERE, "<frozen"))
+    ]
+    if lines:
+        return f"in the backward pass ({what}) of {lines[-1]}"
+    return (
+        f"in the backward pass ({what}) called at {find_caller()} (inside `with "
+        "torch.autograd.detect_anomaly():` this names the line of your model)"
+    )
+
+
 def refuse(op: str, reason: str) -> NumericsError:
     """Return the error for an op that has no portable form here."""
-    return NumericsError(f"{op} is not portable, at {find_caller()}: {ADVICE[reason]}")
+    return NumericsError(f"{op} is not portable, {find_place()}: {ADVICE[reason]}")
 
 
 def refuse_backward() -> NumericsError:

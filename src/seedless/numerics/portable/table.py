@@ -9,13 +9,20 @@ from __future__ import annotations
 from seedless.numerics.portable import (
     activation,
     arithmetic,
+    bag,
     conv,
+    fold,
     gather,
     guarded,
     loss,
     norm,
     optimize,
+    padding,
     pool,
+    powers,
+    resize,
+    select,
+    weight,
 )
 from seedless.numerics.portable.arithmetic import Handler
 
@@ -29,12 +36,28 @@ HANDLERS: dict[str, Handler] = {
     **pool.HANDLERS,
     **loss.HANDLERS,
     **optimize.HANDLERS,
+    **padding.HANDLERS,
+    **resize.HANDLERS,
+    **fold.HANDLERS,
+    **bag.HANDLERS,
+    **select.HANDLERS,
+    **powers.HANDLERS,
+    **weight.HANDLERS,
 }
 
 # Ops that reduce: float64 operands are refused, since a grid of 23 or 36 bits is coarser.
-REDUCING = frozenset({**gather.HANDLERS, **norm.HANDLERS, **conv.HANDLERS}) - frozenset(
-    {"amax", "amin", "max", "min", "argmax", "argmin", "index_put", "_index_put_impl"}
-)
+REDUCING = frozenset(
+    {
+        *gather.HANDLERS,
+        *norm.HANDLERS,
+        *conv.HANDLERS,
+        *padding.HANDLERS,
+        *resize.HANDLERS,
+        *bag.HANDLERS,
+        *weight.HANDLERS,
+        *("nansum", "trace", "put", "logsumexp"),
+    }
+) - frozenset({"amax", "amin", "max", "min", "argmax", "argmin", "index_put", "_index_put_impl"})
 
 EXACT = frozenset(
     {
@@ -136,6 +159,8 @@ EXACT = frozenset(
         "any",
         "all",
         "equal",
+        "_is_any_true",
+        "_is_all_true",
         "_local_scalar_dense",
         "is_same_size",
         "index_fill",
@@ -144,6 +169,16 @@ EXACT = frozenset(
         "pixel_shuffle",
         "pixel_unshuffle",
         "movedim",
+        "diagonal_copy",
+        "channel_shuffle",
+        "native_channel_shuffle",
+        "take",
+        "frac",
+        "signbit",
+        "count_nonzero",
+        "heaviside",
+        "isposinf",
+        "isneginf",
         "unsafe_split_with_sizes",
         "nan_to_num",
         "repeat_interleave",
@@ -156,6 +191,11 @@ EXACT = frozenset(
         "_assert_async",
         "_assert_scalar",
     }
+)
+
+# Those of them that compute something: the others only move, compare or make values.
+COMPUTING = frozenset(
+    {"mul", "neg", "abs", "sign", "sgn", "floor", "ceil", "trunc", "frac", "nan_to_num"}
 )
 
 INTEGER = frozenset(

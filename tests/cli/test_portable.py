@@ -1,0 +1,85 @@
+"""`seedless portable check`: digests beside the shipped ones, one verdict, and an exit code."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from seedless.cli.main import app
+from seedless.numerics.portable import check
+from seedless.pipeline import portable
+
+SHIPPED = check.read_committed()
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """A few ops and one step of each of two models."""
+    ops = {name: check.OPS[name] for name in ("exp", "mm", "conv2d")}
+    monkeypatch.setattr(check, "OPS", ops)
+    monkeypatch.setattr(portable, "MODELS", {"baseline": None})
+    monkeypatch.setattr(portable, "NETS", {"gru": portable.NETS["gru"]})
+    train = portable.train
+    monkeypatch.setattr(portable, "train", lambda *given: train(*given[:4], 1))
+    kept = {name: SHIPPED["ops"][name] for name in ops}
+    monkeypatch.setattr(portable, "read_committed", lambda: SHIPPED | {"ops": kept})
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["portable", "check", *words])
+
+
+def test_the_same_bits_are_said_to_be_the_same():
+    shown = run()
+    assert shown.exit_code == 0, shown.output
+    lines = shown.output.splitlines()
+    exp = SHIPPED["ops"]["exp"]
+    assert f"{'op exp':<32} {exp}  {exp}  same" in lines
+    assert sum(line.endswith("same") for line in lines) == 5
+    assert lines[-1].startswith("SAME: 3 ops and 2 models on cpu have the shipped digests")
+
+
+def test_another_digest_ends_in_exit_code_1_and_names_it(monkeypatch):
+    wrong = dict.fromkeys(("exp", "mm", "conv2d"), "0" * 16)
+    monkeypatch.setattr(portable, "read_committed", lambda: SHIPPED | {"ops": wrong})
+    shown = run()
+    assert shown.exit_code == 1
+    assert f"exp: expected {'0' * 16}, found {SHIPPED['ops']['exp']}" in shown.output
+    assert "DIFFERENT: 3 of 3 ops and 2 models on cpu" in shown.output
+
+
+def test_json_holds_everything():
+    shown = run("--json")
+    found = json.loads(shown.output)
+    assert found["same"] is True
+    assert found["differences"] == []
+    assert found["ops"]["exp"] == found["shipped"]["ops"]["exp"]
+    gru = SHIPPED["models"]["gru"]
+    assert found["models"]["gru"] == {k: [v[0]] for k, v in gru.items()}
+
+
+def test_full_runs_the_models_of_published_size_too(monkeypatch):
+    monkeypatch.setattr(portable, "FULL", {"baseline": (2, 12, 60)})
+    monkeypatch.setattr(portable, "make_model", lambda name, small: _small(name))
+    shown = run("--full")
+    assert "full baseline" in shown.output
+    assert "expected nothing" in shown.output  # none is shipped for it
+    assert shown.exit_code == 1
+
+
+def _small(name):
+    model = portable.build(name, small=True)
+    portable.initialize(model)
+    return model
+
+
+def test_a_device_that_is_not_there_is_refused(run_python):
+    for device, words in (("tpu", "unknown device 'tpu'"), ("cuda", "found none")):
+        done = run_python(
+            *("-m", "seedless", "portable", "check", "--device", device),
+            check=False,
+            CUDA_VISIBLE_DEVICES="",
+        )
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
