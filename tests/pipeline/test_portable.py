@@ -156,3 +156,34 @@ def test_what_cannot_be_portable_is_refused(settings, message):
     config = build("signals", **{"arithmetic": "portable", **settings})
     with flags_restored(), pytest.raises(SeedlessError, match=message):
         settle_execution(config)
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_parts_of_a_batch_do_not_show(clip, tmp_path):
+    """With dropout, class weights, a penalty on features and clipping; the last batch is short."""
+    digests = []
+    for size in (None, 16, 7):
+        config = build("signals", "portable").change(
+            model={"name": "conformer"}, train={"microbatch": size, "clip_norm": clip}
+        )
+        with flags_restored():
+            done = train_run(config, tmp_path / f"{size}")
+        digests.append((done.digest, [e["state"] for e in read_trail(done.path)]))
+    assert digests[0] == digests[1] == digests[2]
+
+
+def test_negative_control_parts_show_in_native_arithmetic(tmp_path):
+    with flags_restored():
+        whole, parts = (
+            train_run(
+                build("signals", "native").change(train={"microbatch": size}), tmp_path / f"{size}"
+            ).digest
+            for size in (None, 7)
+        )
+    assert whole != parts
+
+
+def test_parts_are_refused_where_samples_meet(tmp_path):
+    config = build("images", "portable").change(train={"microbatch": 8})
+    with flags_restored(), pytest.raises(SeedlessError, match="in BatchNorm2d"):
+        train_run(config, tmp_path / "run")

@@ -35,9 +35,10 @@ def crop_and_flip(
     if flip:
         columns = torch.where(mirrored[:, None], width - 1 - columns, columns)
     columns = columns + right[:, None]
-    padded = F.pad(x, (padding,) * 4)
-    image = torch.arange(len(x), device=x.device)
-    picked = padded.permute(0, 2, 3, 1)[image[:, None, None], rows[:, :, None], columns[:, None, :]]
+    padded = F.pad(x, (padding,) * 4).permute(0, 2, 3, 1)
+    wide, channels = padded.shape[2:]
+    cropped = padded.gather(1, rows[:, :, None, None].expand(-1, -1, wide, channels))
+    picked = cropped.gather(2, columns[:, None, :, None].expand(-1, height, -1, channels))
     return picked.permute(0, 3, 1, 2)
 
 
