@@ -25,6 +25,7 @@ from seedless.cli import (
     export,
     init,
     order,
+    parcel,
     report,
     robustness,
     sign,
@@ -46,6 +47,8 @@ app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
 app.add_typer(study.app, name="study")
+study.app.command("bundle")(parcel.bundle)
+study.app.command("unpack")(parcel.unpack)
 app.command("env")(env.show)
 app.command("demo")(demo.demo)
 app.command("train")(train.train)

@@ -29,12 +29,11 @@ from seedless.pipeline.fit import load
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
 from seedless.pipeline.prepare import (
-    Arrays,
     place,
     place_model,
     settle_execution,
-    sort_records,
 )
+from seedless.pipeline.records import Arrays, sort_records
 from seedless.pipeline.score import predict_split
 from seedless.train.loss import make_loss
 
