@@ -52,6 +52,7 @@ Noise = Annotated[
 Prove = Annotated[
     bool, typer.Option("--prove", help="Execute a run of each arm again, in studies that can.")
 ]
+Arms = Annotated[str | None, typer.Option("--arms", metavar="NAME,NAME", help="These arms alone.")]
 STORE = Path("studies")
 UNFINISHED = 3
 
@@ -79,12 +80,15 @@ def plan(
     folds: Folds = None,
     other: Other = None,
     settings: Settings = None,
+    arms: Arms = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the runs of a study; nothing is executed."""
     from seedless.studies.conduct import plan_study
 
-    grid = plan_study(name, read_setting(scale, data, seeds, device, folds, other, settings))
+    grid = plan_study(
+        name, read_setting(scale, data, seeds, device, folds, other, settings, arms=arms)
+    )
     if as_json:
         points = [
             {name: getattr(p, name) for name in ("key", "block", "arm", "replicate", "part")}
@@ -117,6 +121,7 @@ def run(
         typer.Option("--limit", metavar="SECONDS", min=1, help="Begin no run that ends later."),
     ] = None,
     settings: Settings = None,
+    arms: Arms = None,
     noise_path: Noise = None,
     prove: Prove = False,
     as_json: AsJson = False,
@@ -131,7 +136,9 @@ def run(
     try:
         written = run_study(
             name,
-            read_setting(scale, data, seeds, device, folds, other, settings, noise_path, prove),
+            read_setting(
+                scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
+            ),
             store,
             engine=engine,
             runs_per_device=runs_per_device,
@@ -163,6 +170,7 @@ def table(
     folds: Folds = None,
     other: Other = None,
     settings: Settings = None,
+    arms: Arms = None,
     noise_path: Noise = None,
     prove: Prove = False,
     as_json: AsJson = False,
@@ -170,7 +178,9 @@ def table(
     """Print the table of a study whose runs are there, and write it with its figure."""
     from seedless.studies.conduct import write_study
 
-    setting = read_setting(scale, data, seeds, device, folds, other, settings, noise_path, prove)
+    setting = read_setting(
+        scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
+    )
     _print(write_study(name, setting, store), as_json)
 
 
@@ -185,6 +195,7 @@ def report(
     folds: Folds = None,
     other: Other = None,
     settings: Settings = None,
+    arms: Arms = None,
     noise_path: Noise = None,
     prove: Prove = False,
     out: Annotated[
@@ -195,7 +206,9 @@ def report(
     """Write one page of a study whose runs are there: tables, figure, every run's digest."""
     from seedless.studies.page import report_study
 
-    setting = read_setting(scale, data, seeds, device, folds, other, settings, noise_path, prove)
+    setting = read_setting(
+        scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
+    )
     page = report_study(name, setting, store, out)
     if as_json:
         print_json({"page": str(page)})
@@ -213,6 +226,7 @@ def read_setting(
     changes: list[str] | None = None,
     noise: Path | None = None,
     prove: bool = False,
+    arms: str | None = None,
 ) -> Setting:
     """Return what a study is asked to run on, from the options that several verbs share."""
     from seedless.studies.sizes import Setting
@@ -227,6 +241,7 @@ def read_setting(
         noise=None if noise is None else str(noise),
         prove=prove,
         changes=tuple(changes or ()),
+        arms=tuple(name.strip() for name in arms.split(",")) if arms else (),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
@@ -127,6 +128,7 @@ def write_progress(name: str, setting: Setting, folder: Path) -> Written:
 def describe_grid(name: str, setting: Setting, grid: Grid) -> str:
     """Return the head of a study's page."""
     changed = f", with {', '.join(setting.changes)}" if setting.changes else ""
+    changed += f", arms {', '.join(setting.arms)} alone" if setting.arms else ""
     return (
         f"# {name}\n\n{open_study(name).question}\n\nScale {setting.scale}{changed}, data "
         f"{Path(setting.data).stem}, {len({p.key for p in grid.points})} runs, grid "
@@ -144,5 +146,6 @@ def name_tables(name: str, setting: Setting, folder: Path) -> Path:
     more += ["recorded-noise"] if setting.noise else []
     more += ["proved"] if setting.prove else []
     more += [other.partition("=")[0] for other in setting.other]
+    more += [f"{len(setting.arms)}-arms-{digest_value(setting.arms)[7:13]}"] if setting.arms else []
     more += [re.sub(r"[^\w-]+", "-", change) for change in setting.changes]
     return folder / "tables" / "-".join([name, setting.scale, Path(setting.data).stem, *more])

@@ -76,7 +76,8 @@ class Setting:
     runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
     model is tried on after training, as "NAME=PATH". ``noise`` is a folder of recorded noise, for
     the study that adds some; ``prove`` has a run of each arm executed again. ``changes`` are
-    settings such as "train.epochs=30" that every run gets instead of the scale's.
+    settings such as "train.epochs=30" that every run gets instead of the scale's, ``arms`` those
+    that are run where not all are.
     """
 
     scale: str = "smoke"
@@ -89,6 +90,7 @@ class Setting:
     noise: str | None = None
     prove: bool = False
     changes: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
 
     @property
     def size(self) -> Size:

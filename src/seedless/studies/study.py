@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seedless.core.errors import StatsError, StudyError
+from seedless.core.registry import choose
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.multiple import holm
 from seedless.studies.grid import Grid, Point
@@ -58,7 +59,16 @@ class Study:
                     f"--set {change}: a study decides {key} itself; what can be set is how its "
                     "runs are trained, such as train.epochs or execution.precision"
                 )
-        return self.make(setting)
+        return choose_arms(self.make(setting), setting.arms)
+
+
+def choose_arms(grid: Grid, arms: Sequence[str]) -> Grid:
+    """Return the grid with these arms alone; with none named, as it is."""
+    if not arms:
+        return grid
+    for arm in arms:
+        choose("arm", arm, dict.fromkeys(grid.arms))
+    return replace(grid, points=tuple(point for point in grid.points if point.arm in arms))
 
 
 def seed_points(

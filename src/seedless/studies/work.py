@@ -53,6 +53,7 @@ class Worker:
                 self._train(point)
             except (SeedlessError, RuntimeError, MemoryError, OSError) as error:
                 self.store.record_failure(point, explain_error(error))
+            _free_memory()
         return True
 
     def _train(self, point: Point) -> None:
@@ -78,6 +79,17 @@ class Worker:
                 self._data.clear()
             self._data[key] = fresh
         return prepare(config, self._data[key])
+
+
+def _free_memory() -> None:
+    """Give a GPU's memory back: a run's captured steps hold theirs until they are collected."""
+    import gc
+
+    import torch
+
+    if torch.cuda.is_available():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def work_through(
