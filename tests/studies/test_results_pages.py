@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 
+from benchmarks import sitting
 from benchmarks.results import build
 from benchmarks.results_answers import answer
 from benchmarks.results_page import choose_remarks
@@ -59,6 +60,20 @@ def test_a_study_without_all_its_runs_is_named_and_has_no_page(smoke_store, tmp_
     assert not (tmp_path / "out" / "basis.md").exists()
     index = (tmp_path / "out" / "README.md").read_text()
     assert index.partition("## Not there yet")[2].strip().startswith("basis")
+
+
+def test_a_sitting_carries_off_what_is_done(smoke_store, tmp_path, monkeypatch):
+    monkeypatch.setattr(sitting, "run_local", lambda *_, **__: None)  # the runs are there, or not
+    entry = Entry("cifar100", "cifar100", SMOKE)
+    out = tmp_path / "out"
+    out.mkdir()
+    assert not sitting.hold([entry], Store(tmp_path / "empty"), out, 60)
+    assert list(out.iterdir()) == []
+    assert sitting.hold([entry], Store(smoke_store), out, 60)
+    (file,) = out.iterdir()
+    assert unpack_parcel(file, Store(tmp_path / "elsewhere")).new == 4
+    twice = sitting.list_points([entry, entry])
+    assert len(twice) == 4
 
 
 def test_remarks_follow_from_the_data():

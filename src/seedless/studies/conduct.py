@@ -17,7 +17,7 @@ from seedless.studies.catalog import open_study
 from seedless.studies.cluster import run_ray
 from seedless.studies.figures import save_figure
 from seedless.studies.grid import Grid, Point
-from seedless.studies.local import list_left, run_local
+from seedless.studies.local import arrange, list_left, run_local
 from seedless.studies.pooled import explain_pooling
 from seedless.studies.results import read_results
 from seedless.studies.sizes import Setting
@@ -69,7 +69,7 @@ def run_study(
     if points:
         choose("engine", engine, ENGINES)(
             store,
-            points,
+            arrange(points),
             runs_per_device=runs_per_device,
             again=again,
             limit=limit,

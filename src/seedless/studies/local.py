@@ -42,7 +42,6 @@ def run_local(
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
     until = None if limit is None else time.monotonic() + limit
-    points = arrange(points)
     while True:
         codes = _work(store, points, runs_per_device, again, until, watch)
         left = list_left(store, points)

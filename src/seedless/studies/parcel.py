@@ -96,21 +96,23 @@ def write_parcels(
 def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path | bytes]:
     """Return what goes along of a run by its name in the parcel; contents that are made, as bytes.
 
-    The run is checked first: a damaged one is an error.
+    Each file is held against its digest in the receipt; all else is checked where it is unpacked.
     """
     run = store.place(point)
     found: dict[str, Path | bytes] = {}
     if store.state(point) == "failed":
         name = f"failed/{point.key}.json"
         return {name: store.folder / name}
-    store.check(point)
     receipt = read_receipt(run)
     absent = read_left_out(run, receipt)
     if weights and WEIGHTS in absent:
         raise StudyError(f"{run} is a light run without its weights: leave --weights out")
     covered = receipt["predicate"]["files"]
     dropped = [name for name in covered if is_heavy(name, weights=weights)]
-    for name in (RECEIPT, *(name for name in covered if name not in dropped)):
+    found[f"runs/{run.name}/{RECEIPT}"] = run / RECEIPT
+    for name in (name for name in covered if name not in dropped):
+        if not (run / name).is_file() or hash_file(run / name) != covered[name]:
+            raise RunError(f"{run / name} is missing, or not the file its receipt covers")
         found[f"runs/{run.name}/{name}"] = run / name
     found[f"runs/{run.name}/{LIGHT}"] = describe_light(receipt, dropped)
     for path in sorted((store.folder / FINDINGS).glob(f"{run.name}-*.json")):
