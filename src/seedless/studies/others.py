@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from seedless.core.config import Config, override
 from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import hash_file
 from seedless.core.registry import choose
+from seedless.data.load import load
 from seedless.data.simulated import simulate_ecg
 from seedless.pipeline.evaluate import WHOLE, evaluate
 from seedless.proof.receipt import WEIGHTS
 from seedless.studies.findings import keep_finding, read_finding
+from seedless.studies.likeness import standardize
 from seedless.studies.sizes import Setting
 
 CLASS = "AFIB"
@@ -42,12 +45,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class Other:
-    """A set to try models on. ``path`` is None where it is simulated: ``records`` of them."""
+    """A set to try models on. ``path`` is None where it is simulated: ``records`` of them.
+
+    ``standard``: its records are filtered and z-scored first, as the models' own were.
+    """
 
     name: str
     path: Path | None
     kind: Kind
     records: int = 0
+    standard: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,7 @@ def _judge(run: Path, other: Other, data: str, settings: Sequence[str]) -> Verdi
     """Try a model on a set and keep the verdict; a light run has the one that came with it."""
     name = f"on-{other.name.replace(', ', '-').replace(' ', '-')}"
     records = digest_other(other)
+    name += "-standardized" if other.standard else ""
     if not (run / WEIGHTS).exists():
         found = read_finding(run, name)
         if found is None or found["records"] != records:
@@ -149,14 +157,22 @@ def read_verdict(scores: Mapping[str, Any] | None, where: str) -> Verdict:
 def _place(other: Other) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name and the settings a set is read by; simulated records are written first."""
     if other.path is not None:
-        yield other.kind.reader, (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
-        return
-    data = simulate_ecg(other.records, start=FIRST, leads="6")
+        settings = (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
+        if not other.standard:
+            yield other.kind.reader, settings
+            return
+        chosen = Config().change(data={"name": other.kind.reader})
+        data = load(override(chosen, settings).data)
+    else:
+        data = simulate_ecg(other.records, start=FIRST, leads="6")
+    if data.fs is None or data.leads is None:
+        raise StudyError(f"--other {other.name}: expected recordings of named leads, got images")
+    samples = standardize(data.X, data.fs) if other.standard else data.X
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "simulated-other.npz"
+        file = Path(folder) / "other.npz"
         np.savez(
             file,
-            X=data.X,
+            X=samples,
             Y=data.Y,
             folds=data.folds,
             ids=data.ids,
