@@ -3,9 +3,9 @@
     python3 -m benchmarks.sitting medmnist --data DATA --store STORE --out OUT --seconds 540
 
 Runs of the studies named, in this order and with the first seeds of every arm first, are made by
-one set of worker processes until the seconds are nearly over. A study that is whole by then is
-tabulated, and its proofs made. What is done goes into OUT as files of at most 15 MiB, which
-`seedless study unpack` puts into a store elsewhere, or --unpack here in the next sitting.
+one set of worker processes until the seconds are nearly over; a study that is whole by then has its
+proofs made. What is done goes into OUT as files of at most 15 MiB, which `seedless study unpack`
+puts into a store elsewhere, where `benchmarks.results` tabulates it, or --unpack here next time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from pathlib import Path
 from benchmarks.results_plan import Entry, list_entries
 from seedless.numerics.environment import prepare_process
 from seedless.studies.catalog import open_study
-from seedless.studies.conduct import write_study
 from seedless.studies.grid import Point
 from seedless.studies.local import arrange, list_left, run_local
-from seedless.studies.parcel import unpack_parcel, write_parcels
+from seedless.studies.parcel import Parcel, unpack_parcel, write_parcels
 from seedless.studies.proofs import prove_run
 from seedless.studies.store import Store
 
@@ -38,23 +37,32 @@ def list_points(entries: Sequence[Entry]) -> list[Point]:
     return list({point.key: point for point in points}.values())
 
 
-def finish_entry(entry: Entry, store: Store) -> bool:
-    """Tabulate a study that is whole, proofs included; False where runs are left."""
+def prove_entry(entry: Entry, store: Store) -> None:
+    """Execute again what a study's proofs need, side by side; its table then finds the verdicts."""
     grid = open_study(entry.study).plan(entry.setting)
-    if list_left(store, grid.points):
-        return False
-    if entry.setting.prove:  # side by side: the table then finds the verdicts
-        first = {(p.block, p.arm): p for p in reversed(grid.points) if store.read(p).ok}
-        with ThreadPoolExecutor(len(first) or 1) as pool:
-            list(pool.map(prove_run, [store.place(point) for point in first.values()]))
-    write_study(entry.study, entry.setting, store.folder)
-    return True
+    first = {(p.block, p.arm): p for p in reversed(grid.points) if store.read(p).ok}
+    with ThreadPoolExecutor(len(first) or 1) as pool:
+        list(pool.map(prove_run, [store.place(point) for point in first.values()]))
+
+
+def pack(entries: Sequence[Entry], store: Store, out: Path) -> list[Parcel]:
+    """Write what is done; models that are to be tried on other sets take their weights along."""
+    written: list[Parcel] = []
+    for weights in (False, True):
+        chosen = [entry for entry in entries if bool(entry.setting.other) == weights]
+        points = list_points(chosen)
+        if any(store.state(point) in ("done", "failed") for point in points):
+            name = "-".join(entry.slug for entry in chosen)
+            written += write_parcels(
+                store, points, out / f"{name}.tar.xz", weights=weights, part_size=PART, force=True
+            )
+    return written
 
 
 def hold(
     entries: Sequence[Entry], store: Store, out: Path, seconds: float, at_once: int | None = None
 ) -> bool:
-    """Make, tabulate and pack what can be done in time; say whether everything is."""
+    """Make, prove and pack what can be done in time; say whether all runs are there."""
     began = time.monotonic()
     points = list_points(entries)
     keep = END + (PROOF if any(entry.setting.prove for entry in entries) else 0.0)
@@ -72,18 +80,14 @@ def hold(
         run_local(store, points, runs_per_device=at_once, limit=limit, watch=watch)
     whole = True
     for entry in entries:
-        done = finish_entry(entry, store)
-        whole = whole and done
-        left = time.monotonic() - began
-        print(
-            f"{left:5.0f} s  {entry.slug}: {'tabulated' if done else 'runs are left'}", flush=True
-        )
-    if any(store.state(point) in ("done", "failed") for point in points):
-        name = "-".join(dict.fromkeys(entry.slug for entry in entries))
-        for parcel in write_parcels(
-            store, points, out / f"{name}.tar.xz", part_size=PART, force=True
-        ):
-            print(f"{parcel.file}: {parcel.runs} runs, {parcel.size:,} bytes", flush=True)
+        left = len(list_left(store, list_points([entry])))
+        if entry.setting.prove and not left:
+            prove_entry(entry, store)
+        whole = whole and not left
+        passed = time.monotonic() - began
+        print(f"{passed:5.0f} s  {entry.slug}: {left} runs are left", flush=True)
+    for parcel in pack(entries, store, out):
+        print(f"{parcel.file}: {parcel.runs} runs, {parcel.size:,} bytes", flush=True)
     print(f"{time.monotonic() - began:5.0f} s in all", flush=True)
     return whole
 

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+import torch
 
 from seedless.core.errors import StudyError
 from seedless.studies import local, work
@@ -105,6 +106,13 @@ def test_runs_that_others_are_at_are_waited_for(tmp_path):
         holder.communicate()
     assert len(looks) >= 3
     assert [store.state(point) for point in points] == ["done", "done"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_runs_of_an_absent_device_are_refused_and_not_recorded_as_failed(tmp_path):
+    with pytest.raises(StudyError, match="CUDA"):
+        run_study("cifar100", replace(SMOKE, device="cuda"), tmp_path)
+    assert list((tmp_path / "failed").iterdir()) == []
 
 
 def test_a_worker_that_dies_is_said(tmp_path, monkeypatch):

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 from seedless.core.errors import StudyError
 from seedless.pipeline.many import VISIBLE, list_slots
 from seedless.studies.grid import Point
@@ -41,6 +43,7 @@ def run_local(
     """
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
+    refuse_absent(list_left(store, points))
     until = None if limit is None else time.monotonic() + limit
     while True:
         codes = _work(store, points, runs_per_device, again, until, watch)
@@ -61,6 +64,16 @@ def run_local(
             time.sleep(PAUSE)
             left = list_left(store, points)
             free = [point for point in left if not store.held(point)]
+
+
+def refuse_absent(points: Iterable[Point]) -> None:
+    """Refuse runs of a device that is not here, before each of them is recorded as failed."""
+    asking = [point for point in points if point.config.execution.device == "cuda"]
+    if asking and not torch.cuda.device_count():
+        raise StudyError(
+            f"{len(asking)} runs are still to be made, on a CUDA device, and torch finds none here; "
+            "make them where one is, or with --device cpu"
+        )
 
 
 def arrange(points: Iterable[Point]) -> list[Point]:
