@@ -71,7 +71,7 @@ def refuse_absent(points: Iterable[Point]) -> None:
     asking = [point for point in points if point.config.execution.device == "cuda"]
     if asking and not torch.cuda.device_count():
         raise StudyError(
-            f"{len(asking)} runs are still to be made, on a CUDA device, and torch finds none here; "
+            f"{len(asking)} runs are still to be made on a CUDA device, and torch finds none here: "
             "make them where one is, or with --device cpu"
         )
 
