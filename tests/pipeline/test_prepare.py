@@ -13,7 +13,8 @@ from seedless.data.load import load
 from seedless.data.normalize import fit_scale
 from seedless.models import MODELS, build
 from seedless.numerics.environment import usable_cores
-from seedless.pipeline.prepare import check_names, prepare, resolve, settle_execution, sort_records
+from seedless.pipeline.prepare import check_names, prepare, resolve, settle_execution
+from seedless.pipeline.records import sort_records
 from tests.train.problems import images
 
 TINY = parse_config(

@@ -14,6 +14,7 @@ from seedless.data.simulated_population import PRESETS, preset_records
 from seedless.pipeline.evaluate import evaluate
 from seedless.studies import crossdataset, others
 from seedless.studies.conduct import plan_study, write_study
+from seedless.studies.likeness import is_standardized, standardize
 from seedless.studies.sizes import Setting
 from seedless.studies.store import Store
 from seedless.studies.work import Worker
@@ -130,3 +131,33 @@ def test_a_split_that_says_nothing_of_the_class_is_refused():
         others.read_verdict({"n": 3, "classes": {"SR": {}}}, "a run")
     with pytest.raises(StudyError, match="nothing is said"):
         others.read_verdict(None, "a run")
+
+
+def test_records_are_brought_into_the_form_of_the_training_records():
+    """A slow drift and another gain make no difference; a lead that is flat stays flat."""
+    time = np.arange(1000) / 100
+    wave = np.sin(2 * np.pi * 1.3 * time) + 0.4 * np.sin(2 * np.pi * 9 * time)
+    records = np.stack([wave, 7 * wave + 3 + 0.5 * time, np.full(1000, 2.0)])[None].astype("f4")
+    found = standardize(records, 100.0)
+    assert found.shape == records.shape
+    np.testing.assert_allclose(found[0, :2].mean(axis=1), 0, atol=1e-5)
+    np.testing.assert_allclose(found[0, :2].std(axis=1), 1, atol=1e-5)
+    assert np.corrcoef(found[0, 0], found[0, 1])[0, 1] > 0.99
+    assert not found[0, 2].any()
+
+
+def test_only_standardized_training_records_ask_for_it(tmp_path):
+    data = simulate_ecg(60)
+    for name, samples in (("plain", data.X), ("standard", standardize(data.X, 100.0))):
+        np.savez(
+            tmp_path / f"{name}.npz",
+            X=samples,
+            Y=data.Y,
+            folds=data.folds,
+            ids=data.ids,
+            classes=np.array(data.classes),
+            leads=np.array(data.leads),
+            fs=np.array(data.fs),
+        )
+        config = Setting("smoke", str(tmp_path / f"{name}.npz"), device="cpu").ecg()
+        assert is_standardized(config) == (name == "standard")

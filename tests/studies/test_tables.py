@@ -47,6 +47,7 @@ def test_churn_counts_the_images_that_seeds_disagree_about(read):
 
 def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
     from seedless.pipeline.verdict import Verdict
+    from seedless.studies import proofs
 
     asked = []
 
@@ -54,14 +55,37 @@ def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
         asked.append(run.name)
         return Verdict("differs" if len(asked) == 2 else "identical", "")
 
-    monkeypatch.setattr(medmnist, "verify", judge)
+    monkeypatch.setattr(proofs, "verify", judge)
+    monkeypatch.setattr(proofs, "read_finding", lambda *_: None)
+    monkeypatch.setattr(proofs, "keep_finding", lambda *_: None)  # others share this store
     plain, proven = (
         medmnist.tabulate(read("medmnist", replace(SMOKE, prove=prove))) for prove in (False, True)
     )
     assert len(proven) == len(plain) + 1
-    said = [row[2] for row in proven[-1].rows]
+    said = [row[3].partition(":")[0] for row in proven[-1].rows]
     assert said == ["identical", "differs", *["identical"] * 6]
     assert [row[1] for row in proven[-1].rows] == asked
+
+
+def test_records_that_divide_the_seeds_are_named_with_their_votes(read):
+    results = read("medmnist")
+    rows = medmnist.tabulate_patients(results, ["chestmnist"]).rows
+    tests = {}
+    for arm in medmnist.ARMS:
+        churn = medmnist.find_churn(results, arm, "chestmnist")
+        for name, one in churn.classes.items():
+            for flip in one.records:
+                tests[f"chestmnist: {flip.id}", name, arm] = f"{sum(flip.calls)} of 2"
+    assert rows
+    for record, name, *votes in rows:
+        for arm, vote in zip(medmnist.ARMS, votes, strict=True):
+            assert vote == tests.get((record, name, arm), "all alike")
+
+
+def test_a_test_that_cannot_be_made_says_who_is_missing(read):
+    rows = open_study("demographics").tabulate(read("demographics"))[-1].rows
+    for row in rows:
+        assert row[3] or "a test over classes needs two" in row[5]
 
 
 def test_explanations_that_differ_are_not_called_equal(read, monkeypatch):

@@ -28,6 +28,7 @@ from seedless.cli import (
     export,
     init,
     order,
+    parcel,
     portable,
     report,
     robustness,
@@ -65,6 +66,8 @@ app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
 app.add_typer(portable.app, name="portable")
 app.add_typer(study.app, name="study")
+study.app.command("bundle")(parcel.bundle)
+study.app.command("unpack")(parcel.unpack)
 app.command("env")(env.show)
 app.command("demo")(demo.demo)
 app.command("train")(train.train)

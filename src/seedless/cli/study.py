@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.studies.conduct import Written
@@ -52,7 +52,9 @@ Noise = Annotated[
 Prove = Annotated[
     bool, typer.Option("--prove", help="Execute a run of each arm again, in studies that can.")
 ]
+Arms = Annotated[str | None, typer.Option("--arms", metavar="NAME,NAME", help="These arms alone.")]
 STORE = Path("studies")
+UNFINISHED = 3
 
 
 @app.command("list")
@@ -77,12 +79,16 @@ def plan(
     device: Device = "auto",
     folds: Folds = None,
     other: Other = None,
+    settings: Settings = None,
+    arms: Arms = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the runs of a study; nothing is executed."""
     from seedless.studies.conduct import plan_study
 
-    grid = plan_study(name, _set(scale, data, seeds, device, folds, other))
+    grid = plan_study(
+        name, read_setting(scale, data, seeds, device, folds, other, settings, arms=arms)
+    )
     if as_json:
         points = [
             {name: getattr(p, name) for name in ("key", "block", "arm", "replicate", "part")}
@@ -110,22 +116,34 @@ def run(
     again: Annotated[
         bool, typer.Option("--again", help="Try runs again that failed before.")
     ] = False,
+    limit: Annotated[
+        float | None,
+        typer.Option("--limit", metavar="SECONDS", min=1, help="Begin no run that ends later."),
+    ] = None,
+    settings: Settings = None,
+    arms: Arms = None,
     noise_path: Noise = None,
     prove: Prove = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make every run of a study that is not in the store yet, then its table and its figure."""
+    """Make every run of a study that is not in the store yet, then its table and its figure.
+
+    Exit code 3: not finished, because of --limit.
+    """
     from seedless.studies.conduct import run_study
 
     progress = Progress(shown=not as_json)
     try:
         written = run_study(
             name,
-            _set(scale, data, seeds, device, folds, other, noise_path, prove),
+            read_setting(
+                scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
+            ),
             store,
             engine=engine,
             runs_per_device=runs_per_device,
             again=again,
+            limit=limit,
             watch=progress.show,
         )
     except KeyboardInterrupt:
@@ -134,6 +152,11 @@ def run(
     finally:
         progress.close()
     _print(written, as_json)
+    if written.left:
+        typer.echo(
+            f"not finished: {written.left} runs are left; the same command goes on", err=True
+        )
+        sys.exit(UNFINISHED)
 
 
 @app.command("table")
@@ -146,6 +169,8 @@ def table(
     device: Device = "auto",
     folds: Folds = None,
     other: Other = None,
+    settings: Settings = None,
+    arms: Arms = None,
     noise_path: Noise = None,
     prove: Prove = False,
     as_json: AsJson = False,
@@ -153,7 +178,9 @@ def table(
     """Print the table of a study whose runs are there, and write it with its figure."""
     from seedless.studies.conduct import write_study
 
-    setting = _set(scale, data, seeds, device, folds, other, noise_path, prove)
+    setting = read_setting(
+        scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
+    )
     _print(write_study(name, setting, store), as_json)
 
 
@@ -167,6 +194,8 @@ def report(
     device: Device = "auto",
     folds: Folds = None,
     other: Other = None,
+    settings: Settings = None,
+    arms: Arms = None,
     noise_path: Noise = None,
     prove: Prove = False,
     out: Annotated[
@@ -177,7 +206,9 @@ def report(
     """Write one page of a study whose runs are there: tables, figure, every run's digest."""
     from seedless.studies.page import report_study
 
-    setting = _set(scale, data, seeds, device, folds, other, noise_path, prove)
+    setting = read_setting(
+        scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
+    )
     page = report_study(name, setting, store, out)
     if as_json:
         print_json({"page": str(page)})
@@ -185,16 +216,19 @@ def report(
         typer.echo(f"page    {page}")
 
 
-def _set(
+def read_setting(
     scale: str,
     data: str,
     seeds: int | None,
     device: str,
     folds: int | None = None,
     other: list[str] | None = None,
+    changes: list[str] | None = None,
     noise: Path | None = None,
     prove: bool = False,
+    arms: str | None = None,
 ) -> Setting:
+    """Return what a study is asked to run on, from the options that several verbs share."""
     from seedless.studies.sizes import Setting
 
     return Setting(
@@ -206,6 +240,8 @@ def _set(
         other=tuple(other or ()),
         noise=None if noise is None else str(noise),
         prove=prove,
+        changes=tuple(changes or ()),
+        arms=tuple(name.strip() for name in arms.split(",")) if arms else (),
     )
 
 
@@ -215,14 +251,17 @@ def _print(written: Written, as_json: bool) -> None:
             {
                 "tables": [asdict(table) for table in written.tables],
                 "markdown": str(written.markdown),
-                "figure": str(written.figure),
+                "figure": None if written.figure is None else str(written.figure),
                 "runs": written.counts,
+                "left": written.left,
             }
         )
         return
     for table in written.tables:
         typer.echo(f"{table}\n")
-    typer.echo(f"table   {written.markdown}\nfigure  {written.figure}")
+    typer.echo(f"table   {written.markdown}")
+    if written.figure is not None:
+        typer.echo(f"figure  {written.figure}")
 
 
 class Progress:

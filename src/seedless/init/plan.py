@@ -105,12 +105,15 @@ class Plan:
 
     def tensors(self) -> dict[str, Float32]:
         """Compute every parameter's values, by name. Equal layers share one array."""
-        return self._for_each(Row.values)
+        found = self._for_each(Row.values)
+        # Drawing millions of values costs more than hashing them: not twice for a digest.
+        self.__dict__.setdefault("digests", _digest_each(found))
+        return found
 
     @cached_property
     def digests(self) -> dict[str, str]:
         """Each parameter's own digest."""
-        return {name: digest({name: values}) for name, values in self.tensors().items()}
+        return _digest_each(self._for_each(Row.values))
 
     @cached_property
     def digest(self) -> str:
@@ -172,6 +175,10 @@ class Plan:
                 for key in seen[0]
             }
             yield name, row, worst
+
+
+def _digest_each(tensors: dict[str, Float32]) -> dict[str, str]:
+    return {name: digest({name: values}) for name, values in tensors.items()}
 
 
 def _merge(names: list[str]) -> str:

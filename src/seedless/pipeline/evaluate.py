@@ -30,12 +30,11 @@ from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
 from seedless.pipeline.overlap import count_trained
 from seedless.pipeline.prepare import (
-    Arrays,
     place,
     place_model,
     settle_execution,
-    sort_records,
 )
+from seedless.pipeline.records import Arrays, sort_records
 from seedless.pipeline.score import predict_split
 from seedless.train.loss import make_loss
 

@@ -18,7 +18,8 @@ from seedless.data.normalize import Scale
 from seedless.pipeline.fit import load
 from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import ENTRY_HELP, GIVEN, load_entry, prepare_given
-from seedless.pipeline.prepare import Arrays, place, place_model, settle_execution, sort_records
+from seedless.pipeline.prepare import place, place_model, settle_execution
+from seedless.pipeline.records import Arrays, sort_records
 from seedless.pipeline.run import Run
 from seedless.pipeline.verify import load_moved
 from seedless.train.loss import Loss, make_loss

@@ -20,6 +20,7 @@ from seedless.pipeline.given import GIVEN, Given, Model, Pair, prepare_given, re
 from seedless.pipeline.prepare import Prepared
 from seedless.pipeline.progress import Progress
 from seedless.pipeline.run import Run, resume_run, train_run
+from seedless.proof.light import read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import WEIGHTS, read_receipt
 from seedless.train.state import name_tensors
@@ -103,6 +104,11 @@ def load(run: str | Path, model: nn.Module | None = None) -> Run:
         if chosen.name == GIVEN:
             raise ConfigError(f"{path} is a run of fit(): pass the model to put its weights into")
         model = build_model(chosen)
+    if WEIGHTS in read_left_out(path, receipt):
+        raise RunError(
+            f"{path} is a light run, without its weights: `seedless verify` executes it again, "
+            "`seedless study bundle --weights` makes one that keeps them"
+        )
     weights = load_tensors((path / WEIGHTS).read_bytes())
     tensors = name_tensors(model)
     if set(weights) != set(tensors):

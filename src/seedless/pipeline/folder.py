@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from seedless.core.config import Config, load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import explain_missing
+from seedless.proof.receipt import LIGHT, explain_missing
 
 CONFIG = "config.toml"
 
@@ -21,6 +21,7 @@ CONFIG = "config.toml"
 KNOWN = {
     CONFIG,
     RECEIPT,
+    LIGHT,
     ".lock",
     "checkpoints",
     "log.jsonl",

@@ -19,7 +19,8 @@ from seedless.core.digest import as_rows, digest_samples, digest_value, to_numpy
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.marks import read_stages
 from seedless.core.presets import open_config
-from seedless.pipeline.prepare import Arrays, Prepared, assemble, settle_execution
+from seedless.pipeline.prepare import Prepared, assemble, settle_execution
+from seedless.pipeline.records import Arrays
 
 GIVEN = "given"
 Pair = tuple[ArrayLike, ArrayLike]

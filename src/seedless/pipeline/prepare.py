@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from seedless.core.config import Config
@@ -18,7 +17,6 @@ from seedless.core.digest import digest, keys_of
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
 from seedless.data.load import load
-from seedless.data.normalize import fit_scale
 from seedless.evaluate.ranking import macro_auc
 from seedless.models import MODELS
 from seedless.models.layers import arrange_weights
@@ -26,6 +24,7 @@ from seedless.numerics.dropout import check_layers
 from seedless.numerics.environment import settle, usable_cores
 from seedless.ordering import STRATEGIES
 from seedless.pipeline.choices import build_model, initialize_model, order_samples
+from seedless.pipeline.records import Arrays, Sorted
 from seedless.train.arithmetic import check_arithmetic, compute_in
 from seedless.train.forms import FORMS
 from seedless.train.loop import check_settings
@@ -57,42 +56,30 @@ class Prepared:
         return self.problem.config
 
 
-def prepare(config: Config, data: Dataset | None = None) -> Prepared:
+def prepare(config: Config, data: Dataset | Sorted | None = None) -> Prepared:
     """Load, check, resolve and build all that a configuration names. Nothing is trained yet.
 
     ``data`` stands for what the configuration would load, where it is at hand.
     """
     config = settle_execution(config)
     check_names(config)
-    data = sort_records(load(config.data) if data is None else data)
+    if not isinstance(data, Sorted):
+        data = Sorted(load(config.data) if data is None else data)
+    ready, data = data, data.data
     config = resolve(config, data)
-    scale = fit_scale(data, config.data.normalize or "global")
     model = build_model(config.model)
-    parts = {split: data.take(rows) for split in data.protocol if len(rows := data.rows(split))}
-    if "train" not in parts:
-        raise DataError(f"{data.name} has no records to train on: its training split is empty")
+    scale, arrays = ready.scale(config.data.normalize or "global")
     facts = {
         "name": Path(config.data.name).name,
         "digest": data.digest,
-        "records": {split: len(part) for split, part in parts.items()},
+        "records": {split: len(part.X) for split, part in arrays.items()},
         "task": data.task,
         "shape": list(data.X.shape[1:]),
         "leads": None if data.leads is None else list(data.leads),
         "fs": data.fs,
         "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
     }
-    arrays = {split: Arrays(scale.apply(part.X), part.Y, part.ids) for split, part in parts.items()}
     return assemble(config, model, arrays, data.task, data.classes, facts, "train")
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays:
-    """Samples as the model receives them, multi-hot labels, and names."""
-
-    X: NDArray[np.float32]
-    Y: NDArray[np.uint8]
-    ids: NDArray[np.str_]
-    rows: NDArray[np.int64] | None = None  # where each lay in an array without names
 
 
 def assemble(
@@ -214,13 +201,6 @@ def check_names(config: Config) -> None:
     choose("decay", config.train.decay, dict.fromkeys(DECAYS))
     if config.init.basis == "given":
         raise ConfigError("init.basis is given, which belongs to fit(): a model by name has none")
-
-
-def sort_records(data: Dataset) -> Dataset:
-    """Return the dataset in the order of its contents, so that storage order cannot show."""
-    keys = zip(data.digests, data.Y, data.folds, data.ids, strict=True)
-    sortable = [(d.tobytes(), y.tobytes(), int(f), str(name)) for d, y, f, name in keys]
-    return data.take(np.array(sorted(range(len(data)), key=sortable.__getitem__)))
 
 
 def resolve(config: Config, data: Dataset) -> Config:

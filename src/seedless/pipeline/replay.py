@@ -16,6 +16,7 @@ from seedless.pipeline.run import describe_promise
 from seedless.pipeline.score import finish
 from seedless.pipeline.validate import Opened
 from seedless.pipeline.verdict import Verdict
+from seedless.proof.light import ChainReplay
 from seedless.proof.receipt import list_unknown
 from seedless.proof.replay import (
     DivergenceError,
@@ -26,6 +27,8 @@ from seedless.proof.replay import (
 )
 from seedless.proof.source import describe_source
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
+from seedless.train.log import FILE as LOG
+from seedless.train.log import read_log
 from seedless.train.loop import train
 from seedless.train.moment import Observer, Position
 from seedless.train.state import restore_state
@@ -74,7 +77,9 @@ def replay(
     if begin is not None:
         restore_state(begin.state, problem.model, problem.optimizer, problem.order)
         start = begin.start
-    watch = Replay(opened.trail)
+    watch: Replay | ChainReplay = Replay(opened.trail)
+    if opened.left_out:
+        watch = ChainReplay(opened.claims, read_log(opened.path / LOG))
     try:
         outcome = train(problem, (watch, *observers), start=start, until=end)
     except DivergenceError as found:
@@ -90,6 +95,8 @@ def replay(
     if end is None or end.epoch == opened.config.train.epochs:
         claims = finish(prepared, outcome.best, None)
         claims["promise"] = describe_promise(prepared.config, outcome.last)
+        if isinstance(watch, ChainReplay):
+            claims |= watch.claims
         recorded = {key: opened.claims[key] for key in claims}
         odd = compare_values(recorded, claims)
         if odd:
@@ -152,6 +159,11 @@ def find_segment(opened: Opened, segment: int | None) -> tuple[Checkpoint | None
         return None, None
     whole = [item for item in list_checkpoints(opened.path) if not item[0].batch]
     if not 1 <= segment <= len(whole):
+        if opened.left_out:
+            raise RunError(
+                f"{opened.path} is a light run, without checkpoints: leave --segment out and "
+                "execute all of it"
+            )
         raise RunError(
             f"{opened.path} has {len(whole)} segments between checkpoints, numbered from 1; got "
             f"{segment}"

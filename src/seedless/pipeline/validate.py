@@ -27,6 +27,7 @@ from seedless.pipeline.folder import read_config
 from seedless.pipeline.given import GIVEN
 from seedless.pipeline.run import PROMISES
 from seedless.pipeline.score import METRICS
+from seedless.proof.light import FACTS, read_left_out
 from seedless.proof.receipt import WEIGHTS, check_receipt, read_receipt
 from seedless.proof.trail import Entry, digest_tensors, read_trail
 from seedless.train.checkpoint import list_checkpoints, read_checkpoint
@@ -34,10 +35,11 @@ from seedless.train.log import FILE as LOG
 from seedless.train.log import read_log
 from seedless.train.optim import rate_at
 
-# What line 0 of a trail and the receipt say alike, and what else the lines of a trail hold.
-FACTS = ("settings", "source", "environment", "data", "initialization", "model")
+# What the lines of a trail hold.
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
 _START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
+
+Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 # What a damaged file raises.
 _DAMAGE = (OSError, ValueError, RecursionError)
@@ -45,13 +47,17 @@ _DAMAGE = (OSError, ValueError, RecursionError)
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A run folder, read and found consistent where ``problems`` is empty."""
+    """A run folder, read and found consistent where ``problems`` is empty.
+
+    ``left_out``: files of a light run that are not here; its trail is empty then.
+    """
 
     path: Path
     claims: Mapping[str, Any]
     config: Config
     trail: Sequence[Entry]
     problems: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def validate(run: Path) -> Opened:
@@ -59,19 +65,19 @@ def validate(run: Path) -> Opened:
     statement = read_receipt(run)
     claims = statement["predicate"]
     try:
-        problems = check_receipt(run, statement)
+        left_out = read_left_out(run, statement)
+        problems = check_receipt(run, statement, left_out)
     except OSError as error:
         raise RunError(f"cannot read {error.filename}: {error.strerror}") from None
     try:
         config = read_config(run)
-        trail = read_trail(run)
+        trail = [] if left_out else read_trail(run)
     except SeedlessError as error:
         return Opened(run, claims, Config(), (), (str(error), *problems))
-    opened = Opened(run, claims, config, trail, ())
-    for check in (
-        *(_check_config, _check_trail, _check_weights, _check_scores),
-        *(_check_log, _check_checkpoints),
-    ):
+    opened = Opened(run, claims, config, trail, (), left_out)
+    whole = (_check_trail, _check_weights, _check_log, _check_checkpoints)
+    light = (_check_light,)
+    for check in (_check_config, _check_scores, *(light if left_out else whole)):
         try:
             problems += check(opened)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -101,6 +107,49 @@ def _check_config(opened: Opened) -> list[str]:
     return problems
 
 
+def _check_light(opened: Opened) -> list[str]:
+    """Check what a light run has left: the log for the trail, weights only where they are here."""
+    claims, config = opened.claims, opened.config
+    epochs, problems = config.train.epochs, _check_facts(claims, config)
+    lines = read_log(opened.path / LOG)
+    told = [[line["epoch"], line["rate"]] for line in lines]
+    rates = [rate_at(config.train, n, int(line["step"]) - 1) for n, line in enumerate(lines)]
+    if not _same(told, [[n + 1, rate] for n, rate in enumerate(rates)]) or len(lines) != epochs:
+        problems.append(f"{LOG} is not of the epochs and rates that the configuration asks for")
+    if claims["trail"]["entries"] != epochs + 1:
+        problems.append(f"expected a trail of epochs 0 to {epochs} in the receipt")
+    problems += _check_selected(lines, claims, config)
+    if WEIGHTS not in opened.left_out:
+        tensors = load((opened.path / WEIGHTS).read_bytes())
+        if digest(tensors) != claims["weights"]["digest"]:
+            problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
+    return problems
+
+
+def _check_facts(claims: Mapping[str, Any], config: Config) -> list[str]:
+    """What a run began with, as the receipt alone has it."""
+    problems = []
+    machine = claims["environment"]
+    if claims["settings"] != config.digest:
+        problems.append("the run was begun with another configuration than config.toml")
+    if not _same(machine["threads"]["intraop"], config.execution.threads):
+        problems.append("the threads of the environment are not those of config.toml")
+    if not all(isinstance(value, str) for value in machine["variables"].values()):
+        problems.append("the variables of the environment are not text")
+    return problems
+
+
+def _check_selected(lines: Lines, claims: Mapping[str, Any], config: Config) -> list[str]:
+    """The selected epoch, chosen again from the scores of a trail or a log, line 0 left out."""
+    epoch, selected, problems = claims["weights"]["epoch"], claims["metrics"]["selected"], []
+    best = _select(lines, config, config.train.epochs)
+    if not _same(best, [epoch, selected["score"]]) or selected["metric"] != "macro_auc":
+        problems.append(f"the trail's best score is not that of epoch {epoch}, or another one")
+    if not re.fullmatch("[0-9a-f]{32}", claims["weights"]["md5"]):
+        problems.append("the receipt's md5 is not one")
+    return problems
+
+
 def _check_trail(opened: Opened) -> list[str]:
     trail, config, claims = opened.trail, opened.config, opened.claims
     problems = []
@@ -117,15 +166,9 @@ def _check_trail(opened: Opened) -> list[str]:
     for fact in FACTS:
         if not _same(begun.get(fact), claims[fact]):
             problems.append(f"the trail's first line and the receipt disagree about {fact!r}")
-    if begun.get("settings") != config.digest:
-        problems.append("the trail was begun with another configuration than config.toml")
     if begun.get("step") != 0:
         problems.append("the trail's first line is not of a run before its first step")
-    machine = claims["environment"]
-    if not _same(machine["threads"]["intraop"], config.execution.threads):
-        problems.append("the threads of the environment are not those of config.toml")
-    if not all(isinstance(value, str) for value in machine["variables"].values()):
-        problems.append("the variables of the environment are not text")
+    problems += _check_facts(claims, config)
     if claims["schedule"] != digest_value([entry.get("schedule") for entry in trail[1:]]):
         problems.append("the receipt's schedule is not that of the trail")
     return problems
@@ -143,13 +186,7 @@ def _check_weights(opened: Opened) -> list[str]:
         problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
     if not _holds(trail, epoch, tensors):
         problems.append(f"{WEIGHTS} does not hold the weights the trail has at epoch {epoch}")
-    best = _select(trail, config, config.train.epochs)
-    selected = claims["metrics"]["selected"]
-    if not _same(best, [epoch, selected["score"]]) or selected["metric"] != "macro_auc":
-        problems.append(f"the trail's best score is not that of epoch {epoch}, or another one")
-    if not re.fullmatch("[0-9a-f]{32}", claims["weights"]["md5"]):
-        problems.append("the receipt's md5 is not one")
-    return problems
+    return problems + _check_selected(trail[1:], claims, config)
 
 
 def _check_scores(opened: Opened) -> list[str]:
@@ -223,7 +260,7 @@ def _check_checkpoints(opened: Opened) -> list[str]:
             continue
         start, entry = checkpoint.start, trail[place.epoch]
         best = None if start.best is None else [start.best.epoch, start.best.score]
-        if not _same(best, _select(trail, config, place.epoch)):
+        if not _same(best, _select(trail[1:], config, place.epoch)):
             problems.append(f"{path.name} keeps other weights as the best than the trail tells")
         if start.best is not None and not _holds(trail, start.best.epoch, start.best.weights):
             problems.append(f"{path.name} does not keep the weights the trail has at its best")
@@ -239,13 +276,9 @@ def _check_checkpoints(opened: Opened) -> list[str]:
     return problems
 
 
-def _select(trail: Sequence[Entry], config: Config, epoch: int) -> list[Any] | None:
+def _select(lines: Lines, config: Config, epoch: int) -> list[Any] | None:
     """Return epoch and score of the weights a run keeps after an epoch, or None before any."""
-    scores = {
-        entry["epoch"]: entry["score"]
-        for entry in trail[1 : epoch + 1]
-        if entry["score"] is not None
-    }
+    scores = {line["epoch"]: line["score"] for line in lines[:epoch] if line["score"] is not None}
     if not scores:
         return [epoch, None] if epoch == config.train.epochs else None
     best = max(scores, key=lambda e: (scores[e], -e))

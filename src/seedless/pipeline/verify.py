@@ -77,10 +77,10 @@ def verify(
         if opened.problems:
             return Verdict("invalid", f"{run} is not what its receipt says", opened.problems)
         if validate_only:
-            return Verdict(
-                "consistent",
-                f"{run} agrees with its receipt; nothing was executed, no prediction made again",
-            )
+            told = "; nothing was executed, no prediction made again"
+            if opened.left_out:
+                told = f" as far as it is here{told}; left out: {', '.join(opened.left_out)}"
+            return Verdict("consistent", f"{run} agrees with its receipt{told}")
         choose_device(opened, device)
         if given is not None:
             return replay(opened, lambda config: prepare_given(config, given), segment, (), device)

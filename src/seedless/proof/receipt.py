@@ -7,7 +7,7 @@ and, once re-executed, that it is true; who made it is for a signature to say.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from seedless.core.files import hash_file, write_atomic
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
 PAGE = "report.html"
+LIGHT = "light.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:seedless:receipt:1"
 SCHEMA = "1.0"
@@ -37,7 +38,7 @@ FIELDS = {
 }
 
 # Not covered: the receipt itself, what is made from it, and what a living process leaves behind.
-UNCOVERED = (FILE, SIGNATURE, PAGE, ".lock")
+UNCOVERED = (FILE, SIGNATURE, PAGE, LIGHT, ".lock")
 
 
 def cover_files(run: Path) -> dict[str, str]:
@@ -146,15 +147,23 @@ def _look_up(statement: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str
     return place if isinstance(place, dict) else {}
 
 
-def check_receipt(run: Path, statement: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong between a receipt and the files it covers, each as one sentence."""
+def check_receipt(
+    run: Path, statement: Mapping[str, Any], left_out: Collection[str] = ()
+) -> list[str]:
+    """Return what is wrong between a receipt and the files it covers, each as one sentence.
+
+    Files ``left_out`` may be missing, and must be.
+    """
     predicate = dict(statement["predicate"])
     problems = check_fields(statement)
     covered, found = predicate.get("files"), cover_files(run)
     if not isinstance(covered, dict) or not all(isinstance(v, str) for v in covered.values()):
         return [*problems, f"the list of files in {FILE} does not give a digest for each"]
     for name in sorted({*covered, *found}):
-        if name not in found:
+        if name in left_out:
+            if name in found:
+                problems.append(f"{name} is here, and {LIGHT} says that it was left out")
+        elif name not in found:
             problems.append(f"{name} is missing")
         elif name not in covered:
             problems.append(f"{name} is not covered by the receipt: it was added later")
@@ -162,7 +171,8 @@ def check_receipt(run: Path, statement: Mapping[str, Any]) -> list[str]:
             problems.append(
                 f"{name} was changed: expected {covered[name][:23]}..., found {found[name][:23]}..."
             )
-    subject = [{"name": WEIGHTS, "digest": {"sha256": found.get(WEIGHTS, "")[7:]}}]
+    weights = (covered if WEIGHTS in left_out else found).get(WEIGHTS, "")
+    subject = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
     if statement.get("subject") != subject:
         problems.append(f"the receipt's subject is not {WEIGHTS} as it lies here")
     claimed = predicate.pop("digest", None)

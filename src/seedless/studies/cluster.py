@@ -28,10 +28,13 @@ def run_ray(
     *,
     runs_per_device: int = 1,
     again: bool = False,
+    limit: float | None = None,
     address: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
     """Make all points on the Ray cluster at ``address``, or RAY_ADDRESS, or on this machine."""
+    if limit is not None:
+        raise StudyError("--limit belongs to --engine local: a cluster has limits of its own")
     ray = _import_ray()
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
@@ -15,11 +17,12 @@ from seedless.studies.catalog import open_study
 from seedless.studies.cluster import run_ray
 from seedless.studies.figures import save_figure
 from seedless.studies.grid import Grid, Point
-from seedless.studies.local import run_local
+from seedless.studies.local import arrange, list_left, run_local
 from seedless.studies.pooled import explain_pooling
 from seedless.studies.results import read_results
 from seedless.studies.sizes import Setting
 from seedless.studies.store import State, Store
+from seedless.studies.study import tabulate_progress
 from seedless.studies.table import Table
 
 Watch = Callable[[Sequence[tuple[Point, State]]], None]
@@ -29,12 +32,16 @@ ENGINES = {"local": run_local, "ray": run_ray}
 
 @dataclass(frozen=True)
 class Written:
-    """What a study left: its tables, and the files they and the figure were written to."""
+    """What a study left: its tables, and the files they and the figure were written to.
+
+    ``left``: runs that are still to be made; without a figure then.
+    """
 
     tables: tuple[Table, ...]
     markdown: Path
-    figure: Path
+    figure: Path | None
     counts: dict[str, int]
+    left: int = 0
 
 
 def plan_study(name: str, setting: Setting) -> Grid:
@@ -50,20 +57,26 @@ def run_study(
     engine: str = "local",
     runs_per_device: int = 1,
     again: bool = False,
+    limit: float | None = None,
     watch: Watch = lambda _: None,
 ) -> Written:
-    """Make every run of a study that is not there yet, then its tables and its figure."""
+    """Make every run of a study that is not there yet, then its tables and its figure.
+
+    Where a ``limit`` in seconds leaves runs to be made, the table is one of how far it is.
+    """
     grid, store = plan_study(name, setting), Store(folder)
     points = list({point.key: point for point in grid.points}.values())
     if points:
         choose("engine", engine, ENGINES)(
             store,
-            points,
+            arrange(points),
             runs_per_device=runs_per_device,
             again=again,
+            limit=limit,
             watch=lambda: watch([(point, store.state(point)) for point in points]),
         )
-    return write_study(name, setting, folder)
+    left = list_left(store, points)
+    return write_progress(name, setting, folder) if left else write_study(name, setting, folder)
 
 
 def write_study(name: str, setting: Setting, folder: Path) -> Written:
@@ -75,21 +88,11 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
     if setting.folds:
         first = replace(first, notes=(*first.notes, explain_pooling(grid, setting.folds)))
     tables = (first, *rest)
-    data = Path(setting.data).stem
-    # Whatever changes a table is in its name, or one would replace another.
-    more = [f"{setting.seeds}-seeds"] if setting.seeds else []
-    more += [f"{setting.folds}-folds"] if setting.folds else []
-    more += ["recorded-noise"] if setting.noise else []
-    more += ["proved"] if setting.prove else []
-    more += [other.partition("=")[0] for other in setting.other]
-    place = folder / "tables" / "-".join([name, setting.scale, data, *more])
-    place.parent.mkdir(exist_ok=True)
-    head = (
-        f"# {name}\n\n{study.question}\n\nScale {setting.scale}, data {data}, "
-        f"{len({p.key for p in grid.points})} runs, grid `{grid.digest}`.\n\n"
-    )
+    place = name_tables(name, setting, folder)
+    head = describe_grid(name, setting, grid)
     text = head + "\n".join(table.to_markdown() for table in tables)
     try:
+        place.parent.mkdir(exist_ok=True)
         write_atomic(place.with_suffix(".md"), text.encode())
         content = {"grid": grid.digest, "tables": [asdict(table) for table in tables]}
         plain = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -102,3 +105,47 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
         for one in results.outcomes
     )
     return Written(tables, place.with_suffix(".md"), figure, dict(counts))
+
+
+def write_progress(name: str, setting: Setting, folder: Path) -> Written:
+    """Write how far a study is, arm by arm: for one that is not finished."""
+    grid, store = open_study(name).plan(setting), Store(folder)
+    table = tabulate_progress(grid, store)
+    place = name_tables(name, setting, folder)
+    place = place.with_name(f"{place.name}-unfinished.md")
+    text = describe_grid(name, setting, grid) + table.to_markdown()
+    try:
+        place.parent.mkdir(exist_ok=True)
+        write_atomic(place, text.encode())
+    except OSError as error:
+        raise StudyError(f"cannot write {place.parent}: {error.strerror}") from None
+    points = {point.key: point for point in grid.points}
+    states = Counter(str(store.state(point)) for point in points.values())
+    left = states["begun"] + states["waiting"]
+    return Written((table,), place, None, dict(states), left)
+
+
+def describe_grid(name: str, setting: Setting, grid: Grid) -> str:
+    """Return the head of a study's page."""
+    changed = f", with {', '.join(setting.changes)}" if setting.changes else ""
+    changed += f", arms {', '.join(setting.arms)} alone" if setting.arms else ""
+    return (
+        f"# {name}\n\n{open_study(name).question}\n\nScale {setting.scale}{changed}, data "
+        f"{Path(setting.data).stem}, {len({p.key for p in grid.points})} runs, grid "
+        f"`{grid.digest}`.\n\n"
+    )
+
+
+def name_tables(name: str, setting: Setting, folder: Path) -> Path:
+    """Return where a study's tables lie, without a suffix.
+
+    Whatever changes a table is in its name, or one would replace another.
+    """
+    more = [f"{setting.seeds}-seeds"] if setting.seeds else []
+    more += [f"{setting.folds}-folds"] if setting.folds else []
+    more += ["recorded-noise"] if setting.noise else []
+    more += ["proved"] if setting.prove else []
+    more += [other.partition("=")[0] for other in setting.other]
+    more += [f"{len(setting.arms)}-arms-{digest_value(setting.arms)[7:13]}"] if setting.arms else []
+    more += [re.sub(r"[^\w-]+", "-", change) for change in setting.changes]
+    return folder / "tables" / "-".join([name, setting.scale, Path(setting.data).stem, *more])

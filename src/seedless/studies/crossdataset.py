@@ -7,13 +7,15 @@ that no model has seen stand in, and are called so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
 from seedless.studies.figures import DOT, INK, MARK, finish
 from seedless.studies.grid import Grid, Point, make_grid
-from seedless.studies.others import CLASS, Verdict, judge_runs, list_others, read_verdict
+from seedless.studies.likeness import NOTE, is_standardized
+from seedless.studies.others import CLASS, Other, Verdict, judge_runs, list_others, read_verdict
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, seed_points, tabulate_arms
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 MODELS = ("baseline", "conformer")
 OWN = "its own test set"
+STAND_INS = ("mitdb", "cpsc2021")
 # AUC and share of positive calls, by set and model.
 PUBLISHED: dict[tuple[str, str], tuple[float, float | None]] = {
     ("afdb", "baseline"): (0.952, 0.341),
@@ -65,10 +68,18 @@ def judge(results: Results) -> Rows:
         own = [(one.run, one.metrics.get("test")) for one in done if one.metrics is not None]
         found[OWN, model] = tuple(read_verdict(test, f"{run}'s test set") for run, test in own)
         runs = tuple((one.run, one.weights or "") for one in done)
-        for other in list_others(results.setting):
+        for other in choose_form(results):
             found[other.name, model] = judge_runs(runs, other)
     names = dict.fromkeys(name for name, _ in found)
     return {(name, model): found[name, model] for name in names for model in MODELS}
+
+
+def choose_form(results: Results) -> tuple[Other, ...]:
+    """Return the other sets, to be brought into the form the training records are in."""
+    others = list_others(results.setting)
+    if results.setting.simulated or not is_standardized(results.grid.points[0].config):
+        return others
+    return tuple(replace(other, standard=True) for other in others)
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -104,10 +115,23 @@ def tabulate(results: Results) -> list[Table]:
     if results.setting.simulated:
         notes.append("The models were trained on simulated ECGs: approximate on real ones.")
     elif results.setting.data.endswith(".npz"):
-        notes.append("Arrays of one's own have a scale of their own: others are in millivolts.")
+        standard = all(other.standard for other in choose_form(results))
+        plain = "Arrays of one's own have a scale of their own: others are in millivolts."
+        notes.append(NOTE if standard else plain)
+    stand_ins = [name for name in remarks if name in STAND_INS]
+    if stand_ins:
+        notes.append(
+            f"{' and '.join(stand_ins)} stand in for AFDB, of which no record is here: other "
+            "patients, devices and, where a remark says so, leads. AFDB's published values are "
+            f"{_tell_published('afdb')}; nothing here is to be set beside them."
+        )
     title = f"{CLASS} without training on the set, six leads"
     arms = tabulate_arms("Test macro AUC of the six-lead models", results)
     return [Table(title, columns, tuple(rows), tuple(notes), tuple(values)), arms]
+
+
+def _tell_published(name: str) -> str:
+    return " and ".join(f"{PUBLISHED[name, model][0]:.3f} ({model})" for model in MODELS)
 
 
 def _find_part(name: str, verdict: Verdict | None) -> str:

@@ -133,6 +133,22 @@ def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
     }
 
 
+def explain_few(results: Results, block: str, pairs: int) -> str:
+    """Say why there are too few classes to test over: who is among the test records."""
+    for one in results.of(ARM, block):
+        found = score(one.run, one.weights, "sex") if one.weights else one.error or "it failed"
+        if isinstance(found, str):
+            return f"not tested: {found}"
+        if not set(PAIR) <= set(found.groups):
+            return "not tested: the test records are of one sex"
+        sizes = " and ".join(f"{found.groups[sex].n} {sex}" for sex in PAIR)
+        return (
+            f"not tested: of {sizes} test records {pairs} classes have more than {LEAST} positives "
+            "in both, and a test over classes needs two: take more records, --scale small or paper"
+        )
+    return "not tested: no run was finished"
+
+
 def test_classes(results: Results) -> Table:
     """Return a permutation test: in each class the sexes could have been swapped."""
     rows = []
@@ -141,6 +157,10 @@ def test_classes(results: Results) -> Table:
         pairs = find_pairs(results, block)
         a, b = [one for one, _ in pairs.values()], [other for _, other in pairs.values()]
         told = published if block == "" else ""
+        if len(pairs) < 2:
+            why = explain_few(results, block, len(pairs))
+            rows.append((name, str(len(pairs)), "", "", told, why))
+            continue
         try:
             found = flip_signs(a, b)
         except StatsError as error:

@@ -58,9 +58,46 @@ def tabulate(results: Results) -> list[Table]:
     )
     pairs = [("", arm, REFERENCE) for arm in results.grid.arms if arm != REFERENCE]
     return [
+        answer_content(results),
         tabulate_arms("Test macro AUC by order", results, PUBLISHED, notes),
         compare_arms("Each order against the seeded shuffle", results, pairs, margin=MARGIN),
     ]
+
+
+def answer_content(results: Results) -> Table:
+    """Return the study's own question in one table: is a seed-free order as good as the shuffle?
+
+    TOST: two one-sided tests against the margin; their larger p below .05 means equal within it.
+    """
+    rows, values = [], []
+    there = [arm for arm in ("content", "golden") if arm in results.grid.arms]
+    pairs = [("", arm, REFERENCE) for arm in there]
+    compared = compare_arms("", results, pairs, margin=MARGIN)
+    for value in compared.values:
+        arm, row = value["arms"][0], value["row"]
+        known = PUBLISHED.get(("", arm))
+        gap = "" if known is None else f"{known.mean - PUBLISHED['', REFERENCE].mean:+.3f}"
+        if row is None or row.get("equivalence") is None:
+            rows.append((arm, "", "", "", "", gap, "not tested"))
+            continue
+        same = row["equivalence"]
+        low, high = same["interval"]
+        rows.append(
+            (
+                arm,
+                f"{row['a']['n']}, {row['b']['n']}",
+                f"{row['a']['mean'] - row['b']['mean']:+.4f}",
+                f"{low:+.4f} to {high:+.4f}",
+                f"{same['p']:.3g}",
+                gap,
+                "equal within the margin" if same["p"] < 0.05 else "not shown to be equal",
+            )
+        )
+        values.append({"arm": arm, "tost": same["p"], "margin": MARGIN, "n": row["a"]["n"]})
+    columns = ("order", "n", f"less {REFERENCE}", "90 % interval", f"TOST p, ± {MARGIN:g}")
+    more = ("published, one run", "so")
+    title = "Does an order without a seed cost accuracy?"
+    return Table(title, (*columns, *more), tuple(rows), (), tuple(values))
 
 
 def draw(results: Results) -> Figure:

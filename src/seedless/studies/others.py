@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,10 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from seedless.core.config import Config, override
+from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
+from seedless.core.files import hash_file
 from seedless.core.registry import choose
+from seedless.data.load import load
 from seedless.data.simulated import simulate_ecg
 from seedless.pipeline.evaluate import WHOLE, evaluate
+from seedless.proof.receipt import WEIGHTS
+from seedless.studies.findings import keep_finding, read_finding
+from seedless.studies.likeness import standardize
 from seedless.studies.sizes import Setting
 
 CLASS = "AFIB"
@@ -38,12 +45,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class Other:
-    """A set to try models on. ``path`` is None where it is simulated: ``records`` of them."""
+    """A set to try models on. ``path`` is None where it is simulated: ``records`` of them.
+
+    ``standard``: its records are filtered and z-scored first, as the models' own were.
+    """
 
     name: str
     path: Path | None
     kind: Kind
     records: int = 0
+    standard: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,12 +112,36 @@ def list_others(setting: Setting) -> tuple[Other, ...]:
 def judge_runs(runs: tuple[tuple[Path, str], ...], other: Other) -> tuple[Verdict, ...]:
     """Return what each run, (folder, weights' digest), is worth on a set it was not trained on."""
     with _place(other) as (data, settings):
-        return tuple(_judge(run, data, settings) for run, _ in runs)
+        return tuple(_judge(run, other, data, settings) for run, _ in runs)
 
 
-def _judge(run: Path, data: str, settings: Sequence[str]) -> Verdict:
+def _judge(run: Path, other: Other, data: str, settings: Sequence[str]) -> Verdict:
+    """Try a model on a set and keep the verdict; a light run has the one that came with it."""
+    name = f"on-{other.name.replace(', ', '-').replace(' ', '-')}"
+    records = digest_other(other)
+    name += "-standardized" if other.standard else ""
+    if not (run / WEIGHTS).exists():
+        found = read_finding(run, name)
+        if found is None or found["records"] != records:
+            raise StudyError(
+                f"{run} is a light run without weights, and was not tried on these records of "
+                f"{other.name} where it had them; bundle it with --weights, or tabulate the study "
+                "there first"
+            )
+        return Verdict(**found["verdict"])
     scores = evaluate(run, data=data, settings=settings, split=WHOLE, resamples=RESAMPLES).scores
-    return read_verdict(scores, f"{run} on {data}")
+    verdict = read_verdict(scores, f"{run} on {data}")
+    keep_finding(run, name, {"records": records, "verdict": asdict(verdict)})
+    return verdict
+
+
+@lru_cache(maxsize=8)
+def digest_other(other: Other) -> str:
+    """Return a digest of a set's files, or of what is simulated in its place."""
+    if other.path is None:
+        return digest_value({"simulated": other.records, "from": FIRST})
+    files = sorted(path for path in other.path.rglob("*") if path.is_file())
+    return digest_value({str(f.relative_to(other.path)): hash_file(f) for f in files})
 
 
 def read_verdict(scores: Mapping[str, Any] | None, where: str) -> Verdict:
@@ -122,14 +157,22 @@ def read_verdict(scores: Mapping[str, Any] | None, where: str) -> Verdict:
 def _place(other: Other) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name and the settings a set is read by; simulated records are written first."""
     if other.path is not None:
-        yield other.kind.reader, (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
-        return
-    data = simulate_ecg(other.records, start=FIRST, leads="6")
+        settings = (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
+        if not other.standard:
+            yield other.kind.reader, settings
+            return
+        chosen = Config().change(data={"name": other.kind.reader})
+        data = load(override(chosen, settings).data)
+    else:
+        data = simulate_ecg(other.records, start=FIRST, leads="6")
+    if data.fs is None or data.leads is None:
+        raise StudyError(f"--other {other.name}: expected recordings of named leads, got images")
+    samples = standardize(data.X, data.fs) if other.standard else data.X
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "simulated-other.npz"
+        file = Path(folder) / "other.npz"
         np.savez(
             file,
-            X=data.X,
+            X=samples,
             Y=data.Y,
             folds=data.folds,
             ids=data.ids,

@@ -32,7 +32,8 @@ def report_study(name: str, setting: Setting, folder: Path, out: Path | None = N
     written = write_study(name, setting, folder)
     results = read_results(open_study(name).plan(setting), Store(folder), setting)
     place = out or written.markdown.with_suffix(".html")
-    text = render_study(results, written.tables, written.figure.read_bytes())
+    figure = written.markdown.with_suffix(".png").read_bytes()
+    text = render_study(results, written.tables, figure)
     try:
         write_atomic(place, text.encode())
     except OSError as error:

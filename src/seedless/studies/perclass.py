@@ -6,6 +6,7 @@ Rare classes rest on few positives, so their number stands beside every range.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
@@ -52,7 +53,7 @@ def choose_blocks(setting: Setting) -> tuple[str, ...]:
     """Return the kinds of data there are: both simulated, or the one that was named."""
     if setting.simulated:
         return ("ecg", "images")
-    return ("images",) if "mnist" in setting.data else ("ecg",)
+    return ("images",) if "mnist" in Path(setting.data).name else ("ecg",)
 
 
 def build_run(setting: Setting, block: str, basis: str, seed: int | None) -> Config:

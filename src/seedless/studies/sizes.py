@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedless.core.config import Config
+from seedless.core.config import Config, override
 from seedless.core.errors import StudyError
 from seedless.core.presets import open_config
 from seedless.core.registry import choose
@@ -75,7 +75,9 @@ class Setting:
     ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
     runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
     model is tried on after training, as "NAME=PATH". ``noise`` is a folder of recorded noise, for
-    the study that adds some; ``prove`` has a run of each arm executed again.
+    the study that adds some; ``prove`` has a run of each arm executed again. ``changes`` are
+    settings such as "train.epochs=30" that every run gets instead of the scale's, ``arms`` those
+    that are run where not all are.
     """
 
     scale: str = "smoke"
@@ -87,6 +89,8 @@ class Setting:
     other: tuple[str, ...] = ()
     noise: str | None = None
     prove: bool = False
+    changes: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
 
     @property
     def size(self) -> Size:
@@ -135,7 +139,7 @@ class Setting:
         for part in (smaller, changes):
             for section, settings in part.items():
                 values[section] |= settings
-        return Config.model_validate(values)
+        return override(Config.model_validate(values), self.changes)
 
     def _point_to(self, path: Path, usual: dict[str, Any], kind: int) -> dict[str, Any]:
         if not path.exists():

@@ -128,6 +128,11 @@ class Store:
         finally:
             lock.release()
 
+    def held(self, point: Point) -> bool:
+        """Say whether a process is at a run just now."""
+        with self.claim(point) as mine:
+            return not mine
+
     def _failure(self, point: Point) -> Path:
         return self.folder / "failed" / f"{point.key}.json"
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seedless.core.errors import StatsError, StudyError
+from seedless.core.registry import choose
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.multiple import holm
 from seedless.studies.grid import Grid, Point
-from seedless.studies.results import MEASURES, Results, vary_in
+from seedless.studies.results import MEASURES, Results, read_score, vary_in
 from seedless.studies.sizes import Setting
+from seedless.studies.store import Store
 from seedless.studies.table import Published, Table, format_mean
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ FEW = 10  # positives below which a class's AUC rests on single records
 
 # Settings that only some studies have a use for, and the options that give them.
 SPECIAL = {"folds": "--folds", "other": "--other", "noise": "--noise-path", "prove": "--prove"}
+
+# What a study is about: not to be set from outside, or its arms would not be what they are called.
+DECIDED = ("init", "order.name", "order.seed", "model.name", "data", "execution.device", "control")
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,23 @@ class Study:
         for name, option in SPECIAL.items():
             if getattr(setting, name) and name not in self.takes:
                 raise StudyError(f"{option} has no meaning for the study {self.name}: leave it out")
-        return self.make(setting)
+        for change in setting.changes:
+            key = change.partition("=")[0].strip()
+            if any(key == name or key.startswith(f"{name}.") for name in DECIDED):
+                raise StudyError(
+                    f"--set {change}: a study decides {key} itself; what can be set is how its "
+                    "runs are trained, such as train.epochs or execution.precision"
+                )
+        return choose_arms(self.make(setting), setting.arms)
+
+
+def choose_arms(grid: Grid, arms: Sequence[str]) -> Grid:
+    """Return the grid with these arms alone; with none named, as it is."""
+    if not arms:
+        return grid
+    for arm in arms:
+        choose("arm", arm, dict.fromkeys(grid.arms))
+    return replace(grid, points=tuple(point for point in grid.points if point.arm in arms))
 
 
 def seed_points(
@@ -107,6 +128,31 @@ def tabulate_arms(
     columns = ("", "runs", "failed", "at chance", "seeds vary in", score)
     more = ("published", "difference", "in its 95 % interval")
     return Table(title, (*columns, *more), tuple(rows), tuple(notes), tuple(values))
+
+
+def tabulate_progress(grid: Grid, store: Store) -> Table:
+    """Return a row an arm: how many of its runs are there, and what those came to."""
+    rows = []
+    for block in grid.blocks:
+        for arm in dict.fromkeys(p.arm for p in grid.points if p.block == block):
+            points = grid.of(arm, block)
+            states = [store.state(point) for point in points]
+            done = [p for p, state in zip(points, states, strict=True) if state == "done"]
+            scores = [read_score(store.read(point).metrics or {}) for point in done]
+            rows.append(
+                (
+                    " / ".join(part for part in (block, arm) if part),
+                    str(len(points)),
+                    str(len(done)),
+                    str(states.count("failed")),
+                    format_mean([score for score in scores if score is not None]),
+                )
+            )
+    columns = ("", "runs", "done", "failed", "macro AUC of each run so far, test")
+    note = (
+        "Not finished: a table of what is there, with nothing compared. The same command goes on."
+    )
+    return Table("How far it is", columns, tuple(rows), (note,))
 
 
 def compare_arms(

@@ -1,34 +1,37 @@
 """One run of a study, made or found: the same function in every engine.
 
-    python -m seedless.studies.work STORE GRID.json
+    python -m seedless.studies.work STORE GRID.json [--again] [--number N --of M] [--until SECONDS]
 
 goes through a grid and makes what no other process is at. Many may share a store.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedless.core.config import Config, DataConfig, parse_config
-from seedless.core.dataset import Dataset
+from seedless.core.config import Config, parse_config
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import prepare_process
 from seedless.studies.grid import Point
 from seedless.studies.store import Store, explain_error
 
 Say = Callable[[str], None]
+MEMORY = 1 << 32  # bytes of records that are kept for runs to come
+MARGIN = 1.2  # a run may take so much longer than the longest before it
 
 
 class Worker:
-    """Makes runs one after another; the data of the last one are kept for the next."""
+    """Makes runs one after another; data are read, sorted and scaled once for all of them."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._data: tuple[DataConfig, Dataset] | None = None
+        self._data: dict[str, Any] = {}
 
     def make(self, point: Point, *, again: bool = False) -> bool:
         """Make a run unless it is there; return False where another process is at it.
@@ -50,6 +53,7 @@ class Worker:
                 self._train(point)
             except (SeedlessError, RuntimeError, MemoryError, OSError) as error:
                 self.store.record_failure(point, explain_error(error))
+            _free_memory()
         return True
 
     def _train(self, point: Point) -> None:
@@ -65,17 +69,55 @@ class Worker:
     def _prepare(self, config: Config) -> Any:
         from seedless.data.load import load
         from seedless.pipeline.prepare import prepare
+        from seedless.pipeline.records import Sorted
 
-        if self._data is None or self._data[0] != config.data:
-            self._data = (config.data, load(config.data))
-        return prepare(config, self._data[1])
+        key = config.data.model_dump_json()
+        if key not in self._data:
+            fresh = Sorted(load(config.data))
+            kept = sum(ready.data.X.nbytes for ready in self._data.values())
+            if kept + fresh.data.X.nbytes > MEMORY:
+                self._data.clear()
+            self._data[key] = fresh
+        return prepare(config, self._data[key])
 
 
-def work_through(store: Store, points: Sequence[Point], *, again: bool = False) -> None:
-    """Make what is missing of a grid, from this process's place on, whatever others do."""
-    worker = Worker(store)
-    for point in points:
+def _free_memory() -> None:
+    """Give a GPU's memory back: a run's captured steps hold theirs until they are collected."""
+    import gc
+
+    import torch
+
+    if torch.cuda.is_available():
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def work_through(
+    store: Store,
+    points: Sequence[Point],
+    *,
+    again: bool = False,
+    number: int = 0,
+    of: int = 1,
+    until: float | None = None,
+) -> None:
+    """Make what is missing of a grid, as the ``number``-th of so many workers beside each other.
+
+    Runs that were there at the beginning are checked, each by one of the workers. ``until``, a time
+    of `time.monotonic`: no run is begun that would hardly end by then.
+    """
+    worker, longest = Worker(store), 0.0
+    there = {point.key for point in points if store.state(point) == "done"}
+    for place, point in enumerate(points):
+        if store.state(point) == "done":
+            if point.key in there and place % of == number:
+                worker.make(point)
+            continue
+        began = time.monotonic()
+        if until is not None and began + MARGIN * longest > until:
+            break
         worker.make(point, again=again)
+        longest = max(longest, time.monotonic() - began)
 
 
 def write_points(points: Sequence[Point], file: Path) -> None:
@@ -93,8 +135,25 @@ def read_points(file: Path) -> list[Point]:
 def main() -> None:
     """Work through a grid."""
     prepare_process()
-    folder, file, *rest = sys.argv[1:]
-    work_through(Store(Path(folder)), read_points(Path(file)), again="--again" in rest)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("grid", type=Path)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--number", type=int, default=0)
+    parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("--until", type=float)
+    given = parser.parse_args()
+    try:
+        work_through(
+            Store(given.store),
+            read_points(given.grid),
+            again=given.again,
+            number=given.number,
+            of=given.of,
+            until=given.until,
+        )
+    except SeedlessError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,188 @@
+"""Write docs/results from a store, so that no figure there is typed by hand:
+
+    python -m benchmarks.results --store STORE --data DATA [--date TEXT] [--only NAME]
+
+Every study of `benchmarks.results_plan` whose runs are all in the store is tabulated and drawn, and
+its runs' receipts are listed; pages are then written from what was collected, now or before.
+Without a store only the pages are written again. Equal stores give equal bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import RESULTS
+from benchmarks.results_page import write_pages
+from benchmarks.results_plan import Entry, list_entries, spell_command
+from seedless.core.canonical import canonical_json
+from seedless.core.digest import digest_value
+from seedless.core.errors import SeedlessError
+from seedless.data.load import load
+from seedless.numerics.environment import prepare_process
+from seedless.proof.receipt import read_receipt
+from seedless.studies.catalog import open_study
+from seedless.studies.conduct import write_study
+from seedless.studies.local import list_left
+from seedless.studies.results import Results, read_results
+from seedless.studies.store import Outcome, Store
+
+PAGES = RESULTS.parent.parent / "docs" / "results"
+COLLECTED, RECEIPTS = "collected", "receipts"
+
+
+def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> bool:
+    """Write tables, figure and receipts of a study; False where the store lacks runs of it."""
+    study = open_study(entry.study)
+    grid = study.plan(entry.setting)
+    if list_left(store, grid.points):
+        return False
+    for point in {point.key: point for point in grid.points}.values():
+        store.check(point)
+    written = write_study(entry.study, entry.setting, store.folder)
+    results = read_results(grid, store, entry.setting)
+    receipts = list_receipts(results.outcomes)
+    environments = {digest_value(one): one for one in map(_place, results.outcomes) if one}
+    content = {
+        "slug": entry.slug,
+        "study": entry.study,
+        "question": study.question,
+        "command": spell_command(entry),
+        "date": date,
+        "data": describe_data(results),
+        "setting": {"scale": entry.setting.scale, "simulated": entry.setting.simulated},
+        "grid": grid.digest,
+        "runs": count_runs(results.outcomes),
+        "seconds": add_seconds(results.outcomes),
+        "environments": [environments[key] for key in sorted(environments)],
+        "tables": [asdict(table) for table in written.tables],
+    }
+    for folder in (COLLECTED, RECEIPTS):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    (out / COLLECTED / f"{entry.slug}.json").write_text(text + "\n", encoding="utf-8")
+    figure = written.markdown.with_suffix(".png").read_bytes()
+    (out / f"{entry.slug}.png").write_bytes(figure)
+    if receipts["runs"]:
+        packed = gzip.compress(canonical_json(receipts), mtime=0)
+        (out / RECEIPTS / f"{entry.slug}.json.gz").write_bytes(packed)
+    return True
+
+
+def list_receipts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what each run's receipt says in short, and the environments they name."""
+    runs, environments = [], {}
+    for one in {one.point.key: one for one in outcomes}.values():
+        row: dict[str, Any] = {"key": one.point.key, "run": one.point.label, "error": one.error}
+        if one.ok:
+            claims = read_receipt(one.run)["predicate"]
+            place = digest_value(claims["environment"])
+            environments[place] = claims["environment"]
+            row |= {
+                "receipt": claims["digest"],
+                "config": claims["config"]["digest"],
+                "source": claims["source"]["digest"],
+                "data": claims["data"]["digest"],
+                "initialization": claims["initialization"]["weights"],
+                "trail": claims["trail"],
+                "weights": claims["weights"],
+                "predictions": claims["predictions"],
+                "environment": place,
+            }
+        runs.append(row)
+    return {"runs": runs, "environments": environments}
+
+
+def describe_data(results: Results) -> dict[str, Any]:
+    """Return the data's name, the records of a run, and the positives of each class."""
+    done = [one for one in results.outcomes if one.ok]
+    if not done:
+        return {"name": Path(results.setting.data).stem, "records": {}, "classes": {}}
+    facts = read_receipt(done[0].run)["predicate"]["data"]
+    first = load(done[0].point.config.data)
+    return {
+        "name": Path(results.setting.data).stem,
+        "labelled": [int(first.Y.any(axis=1).sum()), len(first)],
+        "records": facts["records"],
+        "classes": results.classes(done[0].point.block),
+    }
+
+
+def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Return how many runs there are, and how many failed or ended at chance."""
+    runs = {one.point.key: one for one in outcomes}.values()
+    states = Counter(
+        "failed" if not one.ok else "converged" if one.converged else "at chance" for one in runs
+    )
+    return {"all": len(runs), **{k: states[k] for k in ("converged", "at chance", "failed")}}
+
+
+def add_seconds(outcomes: Sequence[Outcome]) -> float:
+    """Return the seconds all runs spent on epochs, by their logs."""
+    from seedless.train.log import FILE, read_log
+
+    runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
+    return round(sum(line["seconds"] for run in runs for line in read_log(run / FILE)), 1)
+
+
+def _place(one: Outcome) -> dict[str, Any] | None:
+    """Return in short where a run was made."""
+    if not one.ok:
+        return None
+    claims = read_receipt(one.run)["predicate"]
+    machine, execution = claims["environment"], claims["config"]["values"]["execution"]
+    on_gpu = execution["device"] == "cuda" and machine["devices"]
+    return {
+        "device": machine["devices"][0]["name"] if on_gpu else machine["cpu"]["model"],
+        "python": machine["python"],
+        "torch": machine["packages"]["torch"],
+        "mode": execution["mode"],
+        "precision": execution["precision"],
+        "source": claims["source"]["digest"],
+        "version": claims["source"]["version"],
+    }
+
+
+def build(
+    entries: Sequence[Entry], store: Store | None, out: Path, date: str | None = None
+) -> list[str]:
+    """Collect what is there, write all pages, and return the slugs that were collected."""
+    found = []
+    for entry in entries if store is not None else ():
+        assert store is not None
+        if collect(entry, store, out, date):
+            found.append(entry.slug)
+    write_pages(entries, out)
+    return found
+
+
+def main() -> None:
+    """Write the pages and say what was collected."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=PAGES)
+    parser.add_argument("--date")
+    parser.add_argument("--only")
+    given = parser.parse_args()
+    prepare_process()
+    entries = list_entries(given.data)
+    chosen = [one for one in entries if given.only in (None, one.slug)]
+    store = None if given.store is None else Store(given.store)
+    try:
+        for slug in build(chosen, store, given.out, given.date):
+            print(f"collected {slug}")
+        write_pages(entries, given.out)
+    except SeedlessError as error:
+        raise SystemExit(f"error: {error}") from None
+    print(given.out / "README.md")
+
+
+if __name__ == "__main__":
+    main()

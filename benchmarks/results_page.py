@@ -1,0 +1,161 @@
+"""The pages of docs/results, written from what `benchmarks.results` collected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results_answers import answer
+from benchmarks.results_plan import Entry, spell_command
+from seedless.studies.pooled import LEAST
+from seedless.studies.study import FEW
+from seedless.studies.table import Table
+
+Found = Mapping[str, Any]
+
+# What must be said wherever these records are used.
+DERIVED = (
+    "The ECGs are real records of PTB-XL, and not as PTB-XL has them: filtered to 0.5-40 Hz, each "
+    "lead z-scored, resampled from 500 to 100 Hz and rounded to 0.01. AUCs here do not compare "
+    "with the published ones, which stand beside them only to say what was published.",
+    "The network is the small one of `--scale small`, not the published one.",
+)
+FILTERED = (
+    "The records were filtered to 0.5-40 Hz before they came here, so nearly all of their energy "
+    "lies in the lowest 0.8 N frequencies by construction, which is what the first rows of dct and "
+    "sinusoidal are. It is no evidence for the published claim about records as recorded."
+)
+SIMULATED = "The records are simulated: they show how methods compare on such records, no more."
+
+
+def write_pages(entries: Sequence[Entry], out: Path) -> None:
+    """Write a page for each study that was collected, and the one they are found by."""
+    found = {}
+    for entry in entries:
+        file = out / "collected" / f"{entry.slug}.json"
+        if file.exists():
+            found[entry.slug] = json.loads(file.read_text(encoding="utf-8"))
+            page = make_page(found[entry.slug])
+            (out / f"{entry.slug}.md").write_text(page, encoding="utf-8")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "README.md").write_text(make_index(entries, found), encoding="utf-8")
+
+
+def make_page(found: Found) -> str:
+    """Return a study's page."""
+    slug, runs = found["slug"], found["runs"]
+    data = found["data"]
+    told = ", ".join(f"{count} to {name}" for name, count in data["records"].items())
+    parts = [
+        f"# {slug}",
+        f"{found['question']} {answer(found)}",
+        "\n".join(f"- {remark}" for remark in choose_remarks(found)),
+        "## How it was run",
+        f"```\n{found['command']}\n```",
+    ]
+    if runs["all"]:
+        parts.append(
+            f"{runs['all']} runs on {data['name']} ({told} in the first), {found['seconds']:,.0f} "
+            f"seconds of epochs in all: {runs['converged']} converged, {runs['at chance']} at "
+            f"chance, {runs['failed']} failed. Grid `{found['grid']}`. Every run's receipt, "
+            f"weights and trail by their digests: [receipts](receipts/{slug}.json.gz)."
+        )
+        parts += [describe_place(place) for place in found["environments"]]
+    else:
+        parts.append("Nothing is trained: closed forms, and the records themselves.")
+    parts += [f"![{slug}]({slug}.png)"]
+    for table in found["tables"]:
+        shown = Table(
+            table["title"],
+            tuple(table["columns"]),
+            tuple(map(tuple, table["rows"])),
+            tuple(table["notes"]),
+        )
+        parts.append(shown.to_markdown().rstrip())
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def describe_place(place: Found) -> str:
+    """Return where runs were made, in a line."""
+    return (
+        f"{place['device']}, torch {place['torch']}, Python {place['python']}, mode "
+        f"{place['mode']}, {place['precision']}; seedless {place['version']}, source "
+        f"`{place['source'][:23]}`."
+    )
+
+
+def choose_remarks(found: Found) -> list[str]:
+    """Return what a reader must know of these data and runs, by what they are."""
+    remarks = []
+    classes: Mapping[str, int] = found["data"]["classes"]
+    runs = found["runs"]
+    theory = not runs["all"]
+    if "derived100" in found["data"]["name"]:
+        remarks += [FILTERED] if theory else DERIVED
+    if found["setting"]["simulated"]:
+        remarks.append(SIMULATED)
+    if labelled := found["data"].get("labelled"):
+        count, of = labelled
+        remarks.append(f"{count:,} of the {of:,} records carry a label, and are trained on.")
+    absent = [name for name, count in classes.items() if count == 0]
+    few = [f"{name} ({count})" for name, count in classes.items() if 0 < count < FEW]
+    if absent:
+        remarks.append(
+            f"Without a positive in the test records, so in no score: {', '.join(absent)}."
+        )
+    if few:
+        pooled = (
+            f"; under {LEAST} of them a class is not scored" if "folds" in found["command"] else ""
+        )
+        remarks.append(f"Classes that rest on few positives: {', '.join(few)}{pooled}.")
+    if runs["at chance"] or runs["failed"]:
+        remarks.append(
+            f"{runs['at chance']} runs ended at chance and {runs['failed']} failed; means hold all "
+            "that ended, and every table counts the others."
+        )
+    return remarks
+
+
+def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
+    """Return the page all others are found by."""
+    lines = [
+        "# What was run, and what came of it",
+        "",
+        "Every number on these pages was written by `python -m benchmarks.results` from runs whose "
+        "receipts are listed beside it; none was typed. Studies whose runs are not all there are "
+        "named at the end.",
+        "",
+        "| study | data | runs | answer |",
+        "|---|---|--:|---|",
+    ]
+    for slug, one in found.items():
+        name, runs = one["data"]["name"], one["runs"]["all"]
+        lines.append(f"| [{slug}]({slug}.md) | {name} | {runs} | {answer(one)} |")
+    lines += ["", "## Where, when and with what", ""]
+    for slug, one in found.items():
+        when = f" {one['date']}." if one["date"] else ""
+        places = " ".join(map(describe_place, one["environments"])) or "No runs."
+        lines.append(f"- {slug}:{when} {places}")
+    lines += ["", "## Run them again", "", RERUN.strip(), "", "```"]
+    lines += [spell_command(entry) for entry in entries]
+    lines += ["python -m benchmarks.results --store STORE --data DATA", "```", "", CARRY.strip()]
+    missing = [entry.slug for entry in entries if entry.slug not in found]
+    if missing:
+        lines += ["", "## Not there yet", "", f"{', '.join(missing)}: their commands stand above."]
+    return "\n".join(lines) + "\n"
+
+
+RERUN = """
+DATA is a folder with `medmnist/breastmnist.npz` (the official file), `ptb-xl-derived100.npz` (real
+PTB-XL records as arrays), and the folders `mitdb` and `cpsc2021` of PhysioNet's records. A run that
+is in the store is not made again, and studies share runs. `--runs-per-device` as the machine has
+room: how many run at once changes no bit, another kind of device does.
+"""
+
+CARRY = """
+Where a machine is there for minutes only, `--limit SECONDS` begins no run that would end later, and
+the command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
+along what is done, and `seedless study unpack FILE --store STORE` puts it into a store elsewhere.
+"""

@@ -1,0 +1,120 @@
+"""One sitting at a machine that is there for minutes: make runs of docs/results, carry them off.
+
+    python3 -m benchmarks.sitting medmnist --data DATA --store STORE --out OUT --seconds 540
+
+Runs of the studies named, in this order and with the first seeds of every arm first, are made by
+one set of worker processes until the seconds are nearly over; a study that is whole by then has its
+proofs made. What is done goes into OUT as files of at most 15 MiB, which `seedless study unpack`
+puts into a store elsewhere, where `benchmarks.results` tabulates it, or --unpack here next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.results_plan import Entry, list_entries
+from seedless.numerics.environment import prepare_process
+from seedless.studies.catalog import open_study
+from seedless.studies.grid import Point
+from seedless.studies.local import arrange, list_left, run_local
+from seedless.studies.parcel import Parcel, unpack_parcel, write_parcels
+from seedless.studies.proofs import prove_run
+from seedless.studies.store import Store
+
+PART = 15  # MiB a file
+END = 45.0  # seconds kept for packing
+PROOF = 90.0  # and for executing runs again, where a study asks for it
+
+
+def list_points(entries: Sequence[Entry]) -> list[Point]:
+    """Return the runs of all entries, each once, study by study."""
+    points = [p for e in entries for p in arrange(open_study(e.study).plan(e.setting).points)]
+    return list({point.key: point for point in points}.values())
+
+
+def prove_entry(entry: Entry, store: Store) -> None:
+    """Execute again what a study's proofs need, side by side; its table then finds the verdicts."""
+    grid = open_study(entry.study).plan(entry.setting)
+    first = {(p.block, p.arm): p for p in reversed(grid.points) if store.read(p).ok}
+    with ThreadPoolExecutor(len(first) or 1) as pool:
+        list(pool.map(prove_run, [store.place(point) for point in first.values()]))
+
+
+def pack(entries: Sequence[Entry], store: Store, out: Path) -> list[Parcel]:
+    """Write what is done; models that are to be tried on other sets take their weights along."""
+    written: list[Parcel] = []
+    for weights in (False, True):
+        chosen = [entry for entry in entries if bool(entry.setting.other) == weights]
+        points = list_points(chosen)
+        if any(store.state(point) in ("done", "failed") for point in points):
+            name = "-".join(entry.slug for entry in chosen)
+            written += write_parcels(
+                store, points, out / f"{name}.tar.xz", weights=weights, part_size=PART, force=True
+            )
+    return written
+
+
+def hold(
+    entries: Sequence[Entry], store: Store, out: Path, seconds: float, at_once: int | None = None
+) -> bool:
+    """Make, prove and pack what can be done in time; say whether all runs are there."""
+    began = time.monotonic()
+    points = list_points(entries)
+    keep = END + (PROOF if any(entry.setting.prove for entry in entries) else 0.0)
+    at_once = at_once or max(entry.at_once for entry in entries)
+    said = [0.0]
+
+    def watch() -> None:
+        if time.monotonic() - said[0] > 15:
+            said[0] = time.monotonic()
+            states = Counter(store.state(point) for point in points)
+            print(f"{said[0] - began:5.0f} s  {dict(sorted(states.items()))}", flush=True)
+
+    if points:
+        limit = max(1.0, seconds - keep)
+        run_local(store, points, runs_per_device=at_once, limit=limit, watch=watch)
+    whole = True
+    for entry in entries:
+        left = len(list_left(store, list_points([entry])))
+        if entry.setting.prove and not left:
+            prove_entry(entry, store)
+        whole = whole and not left
+        passed = time.monotonic() - began
+        print(f"{passed:5.0f} s  {entry.slug}: {left} runs are left", flush=True)
+    for parcel in pack(entries, store, out):
+        print(f"{parcel.file}: {parcel.runs} runs, {parcel.size:,} bytes", flush=True)
+    print(f"{time.monotonic() - began:5.0f} s in all", flush=True)
+    return whole
+
+
+def main() -> None:
+    """Hold a sitting; exit code 3 where runs are left."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("slugs", nargs="+")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--at-once", type=int)
+    parser.add_argument("--unpack", type=Path, nargs="*", default=())
+    given = parser.parse_args()
+    prepare_process()
+    known = {entry.slug: entry for entry in list_entries(given.data)}
+    unknown = [slug for slug in given.slugs if slug not in known]
+    if unknown:
+        raise SystemExit(f"error: expected of {', '.join(known)}, got {', '.join(unknown)}")
+    store = Store(given.store)
+    for file in given.unpack:
+        print(file, unpack_parcel(file, store))
+    entries = [known[slug] for slug in given.slugs]
+    given.out.mkdir(parents=True, exist_ok=True)
+    raise SystemExit(0 if hold(entries, store, given.out, given.seconds, given.at_once) else 3)
+
+
+if __name__ == "__main__":
+    main()

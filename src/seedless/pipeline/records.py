@@ -1,0 +1,58 @@
+"""Records on their way to a run: in the order of their contents, and as the model receives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.dataset import Dataset
+from seedless.core.errors import DataError
+from seedless.data.normalize import Scale, fit_scale
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Samples as the model receives them, multi-hot labels, and names."""
+
+    X: NDArray[np.float32]
+    Y: NDArray[np.uint8]
+    ids: NDArray[np.str_]
+    rows: NDArray[np.int64] | None = None  # where each lay in an array without names
+
+
+class Sorted:
+    """Data in the order of their contents, and scaled once for all runs that ask for the same."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = sort_records(data)
+        self._scaled: dict[str, tuple[Scale, dict[str, Arrays]]] = {}
+
+    def scale(self, normalize: str) -> tuple[Scale, dict[str, Arrays]]:
+        """Return the scale of the training records, and every split with it applied."""
+        if normalize not in self._scaled:
+            data = self.data
+            scale = fit_scale(data, normalize)
+            parts = {
+                name: data.take(rows) for name in data.protocol if len(rows := data.rows(name))
+            }
+            if "train" not in parts:
+                raise DataError(
+                    f"{data.name} has no records to train on: its training split is empty"
+                )
+            self._scaled[normalize] = (
+                scale,
+                {
+                    name: Arrays(scale.apply(part.X), part.Y, part.ids)
+                    for name, part in parts.items()
+                },
+            )
+        return self._scaled[normalize]
+
+
+def sort_records(data: Dataset) -> Dataset:
+    """Return the dataset in the order of its contents, so that storage order cannot show."""
+    keys = zip(data.digests, data.Y, data.folds, data.ids, strict=True)
+    sortable = [(d.tobytes(), y.tobytes(), int(f), str(name)) for d, y, f, name in keys]
+    return data.take(np.array(sorted(range(len(data)), key=sortable.__getitem__)))

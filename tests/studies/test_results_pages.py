@@ -1,0 +1,106 @@
+"""The pages of docs/results: from a store alone, to the byte, with what must be said in them."""
+
+import gzip
+import json
+import shutil
+
+from benchmarks import sitting
+from benchmarks.results import build
+from benchmarks.results_answers import answer
+from benchmarks.results_page import choose_remarks
+from benchmarks.results_plan import Entry, list_entries, spell_command
+from seedless.studies.catalog import open_study
+from seedless.studies.parcel import unpack_parcel, write_parcels
+from seedless.studies.sizes import Setting
+from seedless.studies.store import Store
+from tests.conftest import ROOT
+
+SMOKE = Setting("smoke", device="cpu")
+NAMES = ("theory", "medmnist", "basis", "golden", "perclass", "order", "crossdataset")
+ENTRIES = tuple(Entry(name, name, SMOKE) for name in NAMES)
+
+
+def read_all(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
+    """Written twice, the second time from light runs that travelled in a parcel."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert build(ENTRIES, Store(smoke_store), here) == list(NAMES)
+    points = [p for name in NAMES for p in open_study(name).plan(SMOKE).points]
+    (parcel,) = write_parcels(Store(smoke_store), points, tmp_path / "all.tar.xz")
+    other = Store(tmp_path / "other")
+    unpack_parcel(parcel.file, other)
+    assert build(ENTRIES, other, there) == list(NAMES)
+    written = read_all(here)
+    assert read_all(there) == written
+    assert {f"{name}.{suffix}" for name in NAMES for suffix in ("md", "png")} < {*written}
+    index = written["README.md"].decode()
+    for entry in ENTRIES:
+        assert f"[{entry.slug}]({entry.slug}.md)" in index
+        assert spell_command(entry) in index
+        page = written[f"{entry.slug}.md"].decode()
+        assert open_study(entry.study).question in page
+    receipts = json.loads(gzip.decompress(written["receipts/basis.json.gz"]))
+    grid = open_study("basis").plan(SMOKE)
+    assert {row["key"] for row in receipts["runs"]} == {point.key for point in grid.points}
+    outcome = Store(smoke_store).read(grid.points[0])
+    by_key = {row["key"]: row for row in receipts["runs"]}
+    assert by_key[grid.points[0].key]["weights"]["digest"] == outcome.weights
+    assert by_key[grid.points[0].key]["environment"] in receipts["environments"]
+
+
+def test_a_study_without_all_its_runs_is_named_and_has_no_page(smoke_store, tmp_path):
+    store = Store(tmp_path / "store")
+    point = open_study("basis").plan(SMOKE).points[0]
+    shutil.copytree(Store(smoke_store).place(point), store.place(point))
+    assert build([Entry("basis", "basis", SMOKE)], store, tmp_path / "out") == []
+    assert not (tmp_path / "out" / "basis.md").exists()
+    index = (tmp_path / "out" / "README.md").read_text()
+    assert index.partition("## Not there yet")[2].strip().startswith("basis")
+
+
+def test_a_sitting_carries_off_what_is_done(smoke_store, tmp_path, monkeypatch):
+    monkeypatch.setattr(sitting, "run_local", lambda *_, **__: None)  # the runs are there, or not
+    entry = Entry("cifar100", "cifar100", SMOKE)
+    out = tmp_path / "out"
+    out.mkdir()
+    assert not sitting.hold([entry], Store(tmp_path / "empty"), out, 60)
+    assert list(out.iterdir()) == []
+    assert sitting.hold([entry], Store(smoke_store), out, 60)
+    (file,) = out.iterdir()
+    assert unpack_parcel(file, Store(tmp_path / "elsewhere")).new == 4
+    twice = sitting.list_points([entry, entry])
+    assert len(twice) == 4
+
+
+def test_remarks_follow_from_the_data():
+    found = {
+        "data": {"name": "ptb-xl-derived100", "classes": {"SR": 90, "PACE": 0, "PSVT": 7}},
+        "runs": {"all": 3, "at chance": 1, "failed": 0, "converged": 2},
+        "setting": {"simulated": False},
+        "command": "seedless study run basis --folds 3",
+    }
+    told = " ".join(choose_remarks(found))
+    for words in ("z-scored", "do not compare", "PACE", "PSVT (7)", "1 runs ended at chance"):
+        assert words in told
+    found["data"] = {"name": "simulated", "classes": {"SR": 90}}
+    found["setting"]["simulated"] = True
+    told = " ".join(choose_remarks(found))
+    assert "simulated" in told
+    assert "z-scored" not in told
+
+
+def test_what_is_committed_is_what_the_generator_writes(tmp_path):
+    """Pages are made from the collected files beside them: none was edited by hand."""
+    pages = ROOT / "docs" / "results"
+    shutil.copytree(pages, tmp_path / "copy")
+    for path in (tmp_path / "copy").glob("*.md"):
+        path.unlink()
+    build(list_entries(ROOT / "data"), None, tmp_path / "copy")
+    assert read_all(tmp_path / "copy") == read_all(pages)
+    for file in (pages / "collected").glob("*.json"):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        assert answer(found) in (pages / f"{file.stem}.md").read_text(encoding="utf-8")
