@@ -8,6 +8,7 @@ executed again and judged as strictly as a whole one: every line of the trail go
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from seedless.core.canonical import canonical_json
 from seedless.core.digest import digest_value
 from seedless.core.errors import RunError
-from seedless.proof.receipt import LIGHT, WEIGHTS
+from seedless.proof.receipt import FILE, LIGHT, WEIGHTS, read_receipt
 from seedless.proof.replay import DivergenceError
 from seedless.proof.trail import FILE as TRAIL
 from seedless.proof.trail import GENESIS, Entry, chain, make_entry, make_start
@@ -99,3 +100,15 @@ class ChainReplay(Observer):
         if odd:
             raise DivergenceError(moment.position.epoch, odd)
         self.entries.append(chain(content, self.entries[-1]["digest"]))
+
+
+def copy_light(run: Path, to: Path, *, weights: bool = False) -> Path:
+    """Copy a finished run without what is large into the new folder ``to``, with the note."""
+    receipt = read_receipt(run)
+    covered = receipt["predicate"]["files"]
+    dropped = [name for name in covered if is_heavy(name, weights=weights)]
+    to.mkdir(parents=True)
+    for name in (FILE, *(name for name in covered if name not in dropped)):
+        shutil.copyfile(run / name, to / name)
+    (to / LIGHT).write_bytes(describe_light(receipt, dropped))
+    return to

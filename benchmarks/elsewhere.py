@@ -1,0 +1,99 @@
+"""Portable runs made on one machine and executed on another:
+
+    python -m benchmarks.elsewhere make FOLDER [--data FILE] [--device cuda]
+    python -m benchmarks.elsewhere verify FOLDER [--data FILE] [--device cuda] [--out FOLDER]
+
+`make` trains the demonstration and, where breastmnist.npz is given, ResNet-18 on it for five
+epochs, and leaves each as one light file, FOLDER/NAME.tar.xz, that travels. `verify`, on the other
+machine, executes them again and writes elsewhere-DEVICE.json: what was made where, the verdicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.measure import RESULTS, write_results
+from seedless.core.config import Config
+from seedless.core.presets import open_config
+from seedless.pipeline.run import train_run
+from seedless.pipeline.verify import verify
+from seedless.proof.light import copy_light
+from seedless.proof.receipt import read_receipt
+
+EPOCHS = 5  # of the images
+
+
+def build_runs(device: str, data: str | None) -> dict[str, Config]:
+    """Return the runs by name, in portable arithmetic on a device."""
+    execution = {"arithmetic": "portable", "device": device, "threads": 2}
+    runs = {"demo": open_config("demo").change(execution=execution)}
+    if data is not None:
+        images = open_config("medmnist").change(
+            data={"name": Path(data).stem, "path": data},
+            train={"epochs": EPOCHS, "evaluate_every": 1, "checkpoint_every": EPOCHS},
+            execution=execution,
+        )
+        runs["breastmnist"] = images
+    return runs
+
+
+def make(folder: Path, device: str, data: str | None) -> None:
+    """Train each run and pack what of it travels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, config in build_runs(device, data).items():
+        with TemporaryDirectory() as place:
+            run = train_run(config, Path(place) / name)
+            light = copy_light(run.path, Path(place) / "light" / name)
+            with tarfile.open(folder / f"{name}.tar.xz", "w:xz") as file:
+                file.add(light, name)
+        print(f"{name} on {device}: {run.digest}")
+
+
+def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:
+    """Execute each packed run again on a device; return what was found."""
+    found: dict[str, Any] = {}
+    for packed in sorted(folder.glob("*.tar.xz")):
+        name = packed.name.removesuffix(".tar.xz")
+        with TemporaryDirectory() as place:
+            with tarfile.open(packed) as file:
+                file.extractall(place, filter="data")
+            run = Path(place) / name
+            claims = read_receipt(run)["predicate"]
+            given = None if claims["data"]["name"] == "simulated" else data
+            verdict = verify(run, device=device, data=given)
+            made = claims["environment"]
+            found[name] = {
+                "verdict": verdict.as_dict(),
+                "weights": claims["weights"],
+                "test": claims["metrics"]["test"]["macro_auc"],
+                "made_with": {key: made[key] for key in ("python", "packages", "cpu", "devices")},
+            }
+        print(f"{name} on {device}: {verdict.outcome}, {verdict.sentence}")
+        for detail in verdict.details:
+            print(f"  {detail}")
+    return found
+
+
+def main() -> None:
+    """Make runs here, or execute those made elsewhere."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=("make", "verify"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--data", help="breastmnist.npz")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    if chosen.action == "make":
+        make(chosen.folder, chosen.device, chosen.data)
+        return
+    found = check(chosen.folder, chosen.device, chosen.data)
+    command = f"python -m benchmarks.elsewhere verify FOLDER --device {chosen.device}"
+    print(write_results(f"elsewhere-{chosen.device}", command, found, chosen.out))
+
+
+if __name__ == "__main__":
+    main()
