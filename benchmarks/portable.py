@@ -1,121 +1,143 @@
-"""What portable arithmetic costs: a training step in it and in plain PyTorch, in turns.
+"""What portable arithmetic costs: a training step of each model, and single ops, beside plain ones.
 
-    python -m benchmarks.portable [--device cuda] [--out FOLDER]
+    python -m benchmarks.portable [--device cuda] [--batch 16] [--rounds 3] [--parts]
 
-It writes the results, and fills docs/portable.md from what is recorded and from the table of ops.
-``--page`` only does the latter.
+Rivals take turns in one process, so that a noisy neighbour meets both; medians are compared. Eager
+steps on both sides. Writes benchmarks/results/portable-{device}.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import resource
+import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 import seedless
-from benchmarks.measure import RESULTS, take_turns, write_results
-from seedless.numerics.portable.drawn import Drawn
-from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
-from seedless.pipeline.portable import make_model
+from benchmarks.measure import take_turns, write_results
+from seedless.numerics.portable.cases import Drawn
+from seedless.numerics.portable.microbatch import Split
+from seedless.numerics.portable.mode import portable
 
-PAGE = RESULTS.parent.parent / "docs" / "portable.md"
-SHAPES = {"conformer": (32, 12, 1000), "resnet18": (64, 3, 32, 32)}
-ROUNDS = 5
+MODELS = ("conformer", "baseline", "xresnet1d101", "resnet18")
+OPS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
+    "linear": (F.linear, [(4000, 256), (1024, 256)]),
+    "attention scores": (torch.bmm, [(64, 250, 32), (64, 32, 250)]),
+    "conv2d": (lambda x, w: F.conv2d(x, w, padding=1), [(16, 64, 32, 32), (64, 64, 3, 3)]),
+    "layer_norm": (lambda x: F.layer_norm(x, x.shape[-1:]), [(16, 250, 256)]),
+    "batch_norm": (lambda x: F.batch_norm(x, None, None, training=True), [(16, 64, 32, 32)]),
+    "softmax": (lambda x: x.softmax(-1), [(64, 250, 250)]),
+    "gelu": (F.gelu, [(16, 250, 1024)]),
+    "silu": (F.silu, [(16, 250, 1024)]),
+    "sum": (lambda x: x.sum((0, 1)), [(16, 250, 1024)]),
+}
 
 
-def make_step(
-    name: str, device: str, context: Callable[[], AbstractContextManager[None]]
-) -> Callable[[], None]:
-    """Return a training step of a full-size model."""
-    model = make_model(name, False).to(device).train()
-    x = Drawn(SHAPES[name]).make(name, torch.device(device))
-    y = torch.arange(len(x), device=device) % 7
-    keys = torch.arange(len(x), device=device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+class Step:
+    """A training step of a model, plain, portable or portable in parts."""
 
-    def step() -> None:
-        with context(), seedless.draws(samples=keys, epoch=0):
-            optimizer.zero_grad()
-            torch.autograd.backward(F.cross_entropy(model(x), y))
-            optimizer.step()
-        if device == "cuda":
+    def __init__(self, name: str, kind: str, batch: int, device: torch.device) -> None:
+        self.kind, self.model = kind, seedless.build(name)
+        seedless.initialize(self.model)
+        self.model.to(device).train()
+        shape = (batch, 3, 32, 32) if name == "resnet18" else (batch, 12, 1000)
+        self.x = Drawn(shape).make("x", device)
+        self.keys = torch.arange(batch, device=device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+        self.split = Split(self.model.parameters(), batch // 2)
+
+    def forward(self, x: Tensor, keys: Tensor) -> Tensor:
+        """Return the outputs, with dropout drawn by key."""
+        with seedless.draws(samples=keys, epoch=0):
+            out: Tensor = self.model(x)
+        return out
+
+    def loss(self, out: Tensor, *_: Tensor) -> Tensor:
+        """Return a loss that needs no labels."""
+        return F.binary_cross_entropy_with_logits(out, torch.zeros_like(out))
+
+    def __call__(self) -> None:
+        """Take one step."""
+        with nullcontext() if self.kind == "plain" else portable():
+            self.optimizer.zero_grad()
+            if self.kind == "parts":
+                self.split.step(self.forward, self.loss, self.x, self.keys)
+            else:
+                self.loss(self.forward(self.x, self.keys)).backward()
+            self.optimizer.step()
+        if self.x.is_cuda:
             torch.cuda.synchronize()
 
-    return step
+
+def measure_model(
+    name: str, kinds: list[str], batch: int, rounds: int, device: torch.device
+) -> dict[str, Any]:
+    """Return seconds a step and ratios to the plain one."""
+    steps = {kind: Step(name, kind, batch, device) for kind in kinds}
+    found: dict[str, Any] = {"seconds": take_turns(steps, rounds)}
+    found["ratio"] = {kind: s / found["seconds"]["plain"] for kind, s in found["seconds"].items()}
+    if device.type == "cuda":
+        found["bytes"] = {kind: _peak(step) for kind, step in steps.items()}
+    else:  # of the process, all kinds and models so far together: Linux counts in KiB
+        found["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return found
 
 
-def measure(device: str) -> dict[str, Any]:
-    """Return the seconds a step takes, plain and portable, for each model."""
-    return {
-        name: {"shape": list(shape)}
-        | take_turns(
-            {
-                "plain": make_step(name, device, nullcontext),
-                "portable": make_step(name, device, seedless.portable),
-            },
-            ROUNDS,
-        )
-        for name, shape in SHAPES.items()
-    }
+def _peak(step: Step) -> int:
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    return torch.cuda.max_memory_allocated()
 
 
-def describe_ops() -> str:
-    """Return the table of ops."""
-    rows = {"replaced": HANDLERS, "as they are": EXACT, "on integers": INTEGER}
-    lines = ["| | ops |", "|---|---|"]
-    for name, ops in rows.items():
-        lines.append(f"| {name}, {len(ops)} | {', '.join(f'`{op}`' for op in sorted(ops))} |")
-    return "\n".join(lines)
-
-
-def describe_cost() -> str:
-    """Return a table of every recorded device, or a sentence where none is."""
-    files = [
-        file for place in ("cpu", "cuda") if (file := RESULTS / f"portable-{place}.json").exists()
+def measure_op(name: str, rounds: int, device: torch.device) -> dict[str, Any]:
+    """Return seconds of an op, forward and backward, plain and portable."""
+    run, shapes = OPS[name]
+    inputs = [
+        Drawn(shape).make(f"{name}.{i}", device).requires_grad_() for i, shape in enumerate(shapes)
     ]
-    if not files:
-        return "No measurement is recorded yet; `python -m benchmarks.portable` makes one."
-    lines = [
-        "| where | a training step of | plain, ms | portable, ms | ratio |",
-        "|---|---|---|---|---|",
-    ]
-    for file in files:
-        for name, row in json.loads(file.read_text())["results"].items():
-            plain, ours = row["plain"] * 1e3, row["portable"] * 1e3
-            size = " x ".join(map(str, row["shape"]))
-            link = f"[{file.stem.removeprefix('portable-')}](../benchmarks/results/{file.name})"
-            lines.append(
-                f"| {link} | {name}, {size} | {plain:.0f} | {ours:.0f} | {ours / plain:.1f} |"
-            )
-    return "\n".join(lines)
 
+    def call(context: Callable[[], Any]) -> Callable[[], None]:
+        def once() -> None:
+            with context():
+                y = run(*inputs)
+                torch.autograd.grad(y, inputs, y.detach())
+            if device.type == "cuda":
+                torch.cuda.synchronize()
 
-def make_page(text: str) -> str:
-    """Return the page with both parts that are not typed filled in."""
-    for mark, part in (("ops", describe_ops()), ("cost", describe_cost())):
-        before, rest = text.split(f"<!-- {mark} -->")
-        after = rest.split(f"<!-- /{mark} -->")[1]
-        text = f"{before}<!-- {mark} -->\n{part}\n<!-- /{mark} -->{after}"
-    return text
+        return once
+
+    seconds = take_turns({"plain": call(nullcontext), "portable": call(portable)}, rounds)
+    return {"seconds": seconds, "ratio": seconds["portable"] / seconds["plain"]}
 
 
 def main() -> None:
-    """Measure, write, and fill the page."""
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--page", action="store_true")
-    given = parser.parse_args()
-    if not given.page:
-        command = f"python -m benchmarks.portable --device {given.device}"
-        print(write_results(f"portable-{given.device}", command, measure(given.device), given.out))
-    PAGE.write_text(make_page(PAGE.read_text()))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--parts", action="store_true", help="the conformer in two parts, too")
+    parser.add_argument("--models", default=",".join(MODELS))
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    results: dict[str, Any] = {"batch": options.batch, "models": {}, "ops": {}}
+    for name in options.models.split(","):
+        # Batch norms cannot be computed in parts.
+        kinds = ["plain", "portable", *(["parts"] if options.parts and name == "conformer" else [])]
+        found = measure_model(name, kinds, options.batch, options.rounds, device)
+        results["models"][name] = found
+        print(name, {kind: f"{ratio:.2f}" for kind, ratio in found["ratio"].items()}, flush=True)
+    for name in OPS:
+        results["ops"][name] = measure_op(name, options.rounds, device)
+        print(name, f"{results['ops'][name]['ratio']:.2f}", flush=True)
+    command = " ".join(["python -m benchmarks.portable", *sys.argv[1:]])
+    print(write_results(f"portable-{device.type}", command, results))
 
 
 if __name__ == "__main__":

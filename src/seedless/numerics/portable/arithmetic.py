@@ -6,7 +6,7 @@ value are multiplied in a kernel of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
+from seedless.numerics.portable.sums import is_taken
 
 Handler = Callable[..., Any]
 
@@ -56,6 +57,27 @@ def widen(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         place = slice(start, start + BLOCK)
         flat[place] = f(*(row[place].to(torch.float64) for row in rows))
     return out
+
+
+def by_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]:
+    """Return f of tensors whose rows it takes one by one: on a CPU some rows at a time.
+
+    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. Where sums are counted (`sums.is_taken`)
+    all rows go at once.
+    """
+    rows, size = inputs[0].shape[0], inputs[0].numel()
+    cut = _Cut.on and inputs[0].is_cpu and size > BLOCK and not is_taken()
+    if not cut:
+        return list(f(*inputs))
+    step = max(1, BLOCK * rows // size)
+    outs: list[Tensor] = []
+    for start in range(0, rows, step):
+        found = f(*(x[start : start + step] for x in inputs))
+        if not outs:
+            outs = [part.new_empty((rows, *part.shape[1:])) for part in found]
+        for out, part in zip(outs, found, strict=True):
+            out[start : start + step] = part
+    return outs
 
 
 def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

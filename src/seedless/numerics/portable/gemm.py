@@ -3,9 +3,9 @@
 Law: y[m, n] = round64(sum over k of p[m, k] q[k, n]) s[m] t[n], where p, s are the left rows and
 q, t the right columns on their grids of 23 bits. A product of two such integers is below 2^46, so
 float64 adds 128 of them exactly, in any order and with any fusing, and a library's own float64
-product does the work. For longer sums one operand is cut into 2^12 upper + lower, both within
-2^11: two products, exact up to 2^19 addends, are joined with one rounding. Yet longer ones are cut
-into chunks, whose integers are added exactly. An element whose row or column is not finite is NaN.
+product does the work. Longer sums are added exactly from chunks of 128, or one operand is cut into
+2^12 upper + lower, both within 2^11: two products, each exact up to 2^19 addends. Either way the
+sum is rounded once. An element whose row or column is not finite is NaN.
 
 The error of an element is at most k 2^-22 max|row| max|column| (and one rounding): of float32's own
 size where large meets large. Where a row's large values meet only a column's tiny ones and the
@@ -14,18 +14,24 @@ other way round, by factors beyond 2^12 or so, float32 itself keeps more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
+from math import prod
 
 import torch
 from torch import Tensor
 
+from seedless.numerics.portable.grid import LIMB, borrow, place
 from seedless.numerics.portable.sums import Operand, Parts, Sum, add_parts, evaluate
 
 BITS = 23
 SHORT = 1 << (53 - 2 * BITS)  # addends of one product
 HALF = 12  # bits of the lower part of an operand that is cut in two
 LONG = 1 << (53 - BITS - HALF + 1)  # addends of two products
+CHUNKED = 1 << 14  # elements of a product from which a CPU had better take chunks
 _SHIELD = 1.5 * 2.0 ** (52 + HALF)
+_CHUNK_SHIELD = 1.5 * 2.0 ** (52 + LIMB)
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
@@ -39,7 +45,7 @@ def multiply(left: Tensor, right: Tensor) -> Tensor:
     operands = Operand(left, [2], BITS), Operand(right, [1], BITS)
     addends = left.shape[2]
     return evaluate(
-        Sum("product", operands, shape, addends, SHORT, multiply_integers, endless=False)
+        Product("product", operands, shape, addends, SHORT, multiply_integers, endless=False)
     )
 
 
@@ -52,6 +58,39 @@ def multiply_integers(p: Tensor, q: Tensor) -> Parts:
         return _multiply_halves(p, q)
     pieces = (slice(start, start + LONG) for start in range(0, length, LONG))
     return reduce(add_parts, (_multiply_halves(p[:, :, piece], q[:, piece]) for piece in pieces))
+
+
+@dataclass(frozen=True)
+class Product(Sum):
+    """A product whose operands are placed on their grids chunk by chunk, where that is quicker."""
+
+    def parts(self, tops: Sequence[Tensor]) -> Parts:
+        """Return the exact product on the grids of these exponents."""
+        left, right = (operand.values for operand in self.operands)
+        if left.is_cpu and self.addends > SHORT and prod(self.shape) >= CHUNKED:
+            return _multiply_chunks(left, right, tops, self.shape)
+        return super().parts(tops)
+
+
+def _multiply_chunks(
+    left: Tensor, right: Tensor, tops: Sequence[Tensor], shape: tuple[int, ...]
+) -> Parts:
+    """Return the product from chunks whose parts, as `grid.split` cuts them, are added.
+
+    One product's work, but passes over the result for each chunk: in memory that is used again,
+    which on a CPU is what makes them cheap.
+    """
+    high, low = torch.zeros((2, *shape), dtype=torch.float64)
+    product, upper = borrow("product", shape), borrow("upper", shape)
+    for start in range(0, left.shape[2], SHORT):
+        piece = slice(start, start + SHORT)
+        p = place(left[:, :, piece], tops[0], BITS, "left")
+        q = place(right[:, piece], tops[1], BITS, "right")
+        torch.bmm(p, q, out=product)
+        torch.add(product, _CHUNK_SHIELD, out=upper).sub_(_CHUNK_SHIELD)
+        high.add_(upper)
+        low.add_(product.sub_(upper))
+    return high, low
 
 
 def _multiply_halves(p: Tensor, q: Tensor) -> Parts:

@@ -9,6 +9,8 @@ A row with an infinity or a NaN keeps it in q; its finite values may round to ze
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -34,10 +36,35 @@ def exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
     return (top.view(torch.int64) >> 52).sub_(1022).clamp_(LOWEST, HIGHEST)
 
 
-def place(x: Tensor, exponent: Tensor, bits: int) -> Tensor:
-    """Return x as integers of the grid with this exponent, in float64."""
+class _Lent(threading.local):
+    """Memory of each thread's own, kept: new memory costs a CPU more than the arithmetic in it."""
+
+    def __init__(self) -> None:
+        self.memory: dict[str, Tensor] = {}
+
+
+_LENT = _Lent()
+LENT_MOST = 1 << 23  # elements kept under one name, 64 MiB
+
+
+def borrow(name: str, shape: Sequence[int]) -> Tensor:
+    """Return float64 memory on the CPU, whatever is in it, until the next one borrows this name."""
+    size = math.prod(shape)
+    if size > LENT_MOST:
+        return torch.empty(tuple(shape), dtype=torch.float64)
+    held = _LENT.memory.get(name)
+    if held is None or held.numel() < size:
+        held = _LENT.memory[name] = torch.empty(size, dtype=torch.float64)
+    return held[:size].view(tuple(shape))
+
+
+def place(x: Tensor, exponent: Tensor, bits: int, lent: str | None = None) -> Tensor:
+    """Return x as integers of the grid with this exponent, new or in ``lent`` memory."""
     scale = power(bits - exponent)
-    wide = x * scale if x.dtype == torch.float64 else x.to(torch.float64).mul_(scale)
+    if lent is not None:
+        wide = borrow(lent, x.shape).copy_(x).mul_(scale)
+    else:
+        wide = x * scale if x.dtype == torch.float64 else x.to(torch.float64).mul_(scale)
     return wide.round_()
 
 

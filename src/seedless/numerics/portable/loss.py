@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import elementary as e
-from seedless.numerics.portable.arithmetic import Handler
+from seedless.numerics.portable.arithmetic import Handler, by_rows
 from seedless.numerics.portable.reduce import divide, mean, total
 
 NONE, MEAN = 0, 1  # aten's numbers for a loss's reduction; 2 is the sum
@@ -37,10 +38,23 @@ def _weigh(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     return centred, weights, total(weights, dim, True)
 
 
+def _along(f: Callable[..., Tensor], dim: int, *inputs: Tensor) -> Tensor:
+    """Return f(inputs, dim), for the last axis some rows at a time."""
+    first = inputs[0]
+    if first.ndim < 2 or dim % first.ndim != first.ndim - 1 or not first.numel():
+        return f(*inputs, dim)
+    rows = (x.reshape(-1, x.shape[-1]) for x in inputs)
+    return by_rows(lambda *parts: [f(*parts, -1)], *rows)[0].view(first.shape)
+
+
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     """exp(x) over its sum."""
-    _, weights, norm = _weigh(x, dim)
-    return (weights / norm).to(x.dtype)
+
+    def apply(x: Tensor, dim: int) -> Tensor:
+        _, weights, norm = _weigh(x, dim)
+        return weights.div_(norm).to(x.dtype)
+
+    return _along(apply, dim, x)
 
 
 def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -57,9 +71,13 @@ def log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
 
 def softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
     """y (g - sum(g y))."""
-    wide = y.to(torch.float64)
-    product = grad.to(torch.float64) * wide
-    return (product - wide * total(product, dim, True)).to(dtype)
+
+    def apply(grad: Tensor, y: Tensor, dim: int) -> Tensor:
+        wide = y.to(torch.float64)
+        product = grad.to(torch.float64) * wide
+        return product.sub_(wide * total(product, dim, True)).to(dtype)
+
+    return _along(apply, dim, grad, y)
 
 
 def log_softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:

@@ -6,6 +6,7 @@ to float32, which is what the gradient sees, and the result is rounded once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import elementary as e
-from seedless.numerics.portable.arithmetic import Handler
+from seedless.numerics.portable.arithmetic import Handler, by_rows
 from seedless.numerics.portable.reduce import axes, count, divide, mean, total
 
 Three = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -24,7 +25,7 @@ def moments(x: Tensor, dims: Sequence[int]) -> tuple[Tensor, Tensor]:
     x = x.to(torch.float64)
     centre = mean(x, dims, True)
     deviation = x - centre
-    return centre, mean(deviation * deviation, dims, True)
+    return centre, mean(deviation.mul_(deviation), dims, True)
 
 
 def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -42,12 +43,20 @@ def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y, the mean and the reciprocal deviation."""
-    dims = list(range(x.ndim - len(shape), x.ndim))
-    centre, variance = moments(x, dims)
-    scale = e.rsqrt(variance + eps).to(x.dtype)
-    centre = centre.to(x.dtype)
-    normed = (x.to(torch.float64) - centre) * scale
-    return _affine(normed, weight, bias).to(x.dtype), centre, scale
+    lead = x.shape[: x.ndim - len(shape)]
+    dims = list(range(1, len(shape) + 1))
+
+    def apply(x: Tensor) -> Sequence[Tensor]:
+        wide = x.to(torch.float64)
+        centre, variance = moments(wide, dims)
+        scale = e.rsqrt(variance + eps).to(x.dtype)
+        centre = centre.to(x.dtype)
+        normed = wide.sub_(centre).mul_(scale)
+        return _affine(normed, weight, bias).to(x.dtype), centre, scale
+
+    y, centre, scale = by_rows(apply, x.reshape(math.prod(lead), *shape))
+    kept = [*lead, *(1 for _ in shape)]
+    return y.view(x.shape), centre.view(kept), scale.view(kept)
 
 
 def layer_norm_backward(

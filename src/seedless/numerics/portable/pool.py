@@ -234,7 +234,9 @@ def adaptive_max_pool(x: Tensor, output: Sizes) -> tuple[Tensor, Tensor]:
     n = len(output)
     sizes = x.shape[-n:]
     ends = [_bins(length, size, x.device) for length, size in zip(sizes, output, strict=True)]
-    widest = [int((last - first).max()) + 1 for first, last in ends]
+    host = torch.device("cpu")  # a loop's length may not be read from a device
+    widths = (_bins(length, size, host) for length, size in zip(sizes, output, strict=True))
+    widest = [int((last - first).max()) + 1 for first, last in widths]
     flat = x.flatten(-n)
     best = place = None
     for offsets in itertools.product(*map(range, widest)):

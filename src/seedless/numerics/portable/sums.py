@@ -108,6 +108,11 @@ def evaluate(call: Sum) -> Tensor:
     return call.compute() if _Turn.taker is None else _Turn.taker.take(call)
 
 
+def is_taken() -> bool:
+    """Return whether someone else evaluates the sums now, and counts them."""
+    return _Turn.taker is not None
+
+
 @contextmanager
 def taken_by(taker: Taker) -> Iterator[None]:
     """Send every sum of this process to ``taker``."""
