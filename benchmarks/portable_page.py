@@ -1,4 +1,4 @@
-"""Fill docs/portable.md from the table of ops and the recorded costs, so that none is typed by hand:
+"""Fill docs/portable.md from the table of ops and the recorded costs: none is typed by hand.
 
     python -m benchmarks.portable_page
 
