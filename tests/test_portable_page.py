@@ -5,15 +5,14 @@ import re
 
 import torch
 
-from benchmarks import portable as page
+from benchmarks import portable_page as page
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
-from seedless.pipeline.portable import make_model
 
 TEXT = page.PAGE.read_text()
 
 
 def test_the_ops_on_the_page_are_those_of_the_table():
-    assert page.make_page(TEXT) == TEXT, "run python -m benchmarks.portable --page"
+    assert page.make_page(TEXT) == TEXT, "run python -m benchmarks.portable_page"
     ops = TEXT.split("<!-- ops -->")[1].split("<!-- /ops -->")[0]
     assert set(re.findall(r"`(\w+)`", ops)) == {*HANDLERS, *EXACT, *INTEGER}
 
@@ -26,9 +25,9 @@ def test_a_new_op_must_reach_the_page(monkeypatch):
 def test_costs_come_from_the_recorded_results(monkeypatch, tmp_path):
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     assert "No measurement" in page.describe_cost()
-    row = {"shape": [2, 3], "plain": 0.5, "portable": 4.0}
-    (tmp_path / "portable-cpu.json").write_text(json.dumps({"results": {"net": row}}))
-    assert page.describe_cost().splitlines()[-1].endswith("| net, 2 x 3 | 500 | 4000 | 8.0 |")
+    found = {"batch": 16, "models": {"net": {"seconds": {"plain": 0.5, "portable": 4.0}}}}
+    (tmp_path / "portable-cpu.json").write_text(json.dumps({"results": found}))
+    assert page.describe_cost().splitlines()[-1].endswith("| net, batch 16 | 500 | 4000 | 8.0 |")
 
 
 def test_the_quick_start_runs():
@@ -44,14 +43,3 @@ def test_the_quick_start_runs():
     }
     exec(code, given)
     assert not torch.equal(before, model.weight)
-
-
-def test_both_steps_that_are_measured_train(monkeypatch):
-    monkeypatch.setattr(page, "SHAPES", {"baseline": (2, 12, 60)})
-    monkeypatch.setattr(page, "make_model", lambda name, small: make_small(name))
-    for context in (page.nullcontext, page.seedless.portable):
-        page.make_step("baseline", "cpu", context)()
-
-
-def make_small(name):
-    return make_model(name, True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from seedless.numerics.counter import draw
 from seedless.numerics.portable.gemm import multiply
+from seedless.numerics.portable.grid import to_grid
 from seedless.numerics.portable.mode import portable
 from seedless.numerics.portable.reference import exact_dot
 
@@ -55,14 +56,12 @@ def test_order_layout_and_zeros_do_not_show_in_sums_and_means(x, random, zeros):
     padded = torch.cat([x, torch.zeros(len(x), zeros)], 1)[
         :, torch.from_numpy(np.argsort(draw(0, "zeros", x.shape[1] + zeros)))
     ]
-    total = run(lambda v: v.sum(1), x)
-    assert same(total, run(lambda v: v.sum(1), x[:, order]))
-    assert same(total, run(lambda v: v.sum(1), turned))
-    assert same(total, run(lambda v: v.sum(1), padded))
-    assert same(total, run(lambda v: v.sum(0), x.t()))
-    mean = run(lambda v: v.mean(1), x)
-    assert same(mean, run(lambda v: v.mean(1), x[:, order]))
-    assert same(mean, run(lambda v: v.mean(1), turned))
+    with portable():
+        total, *others = (v.sum(1) for v in (x, x[:, order], turned, padded))
+        mean, *means = (v.mean(1) for v in (x, x[:, order], turned))
+        others.append(x.t().sum(0))
+    assert all(same(total, other) for other in others)
+    assert all(same(mean, other) for other in means)
 
 
 @st.composite
@@ -74,21 +73,30 @@ def pairs(draw_one, values=FINITE):
     return left.repeat(1, times), right.repeat(1, times).t()
 
 
+def multiply_in_chunks(left, right, chunk):
+    """Products of chunks of K, their integers added as Python adds them."""
+    (p, s), (q, t) = to_grid(left, [1], 23), to_grid(right, [0], 23)
+    p, q = p.to(torch.int64), q.to(torch.int64)
+    parts = [p[:, k : k + chunk] @ q[k : k + chunk] for k in range(0, p.shape[1], chunk)]
+    return (sum(parts).to(torch.float64) * s * t).to(torch.float32) + 0.0
+
+
 @settings(max_examples=25)
 @given(pairs(ANY), st.randoms(use_true_random=False), st.integers(1, 128), st.integers(0, 140))
 def test_order_chunks_layout_and_zeros_do_not_show_in_products(pair, random, chunk, zeros):
     left, right = pair
     order = list(range(left.shape[1]))
     random.shuffle(order)
-    whole = run(torch.mm, left, right)
-    assert same(whole, run(torch.mm, left[:, order], right[order]))
-    assert same(whole, multiply(left[None], right[None], chunk=chunk)[0].to(torch.float32))
-    assert same(whole, run(torch.mm, right.t(), left.t()).t().contiguous())
-    assert same(whole, run(torch.mm, left, right.contiguous()))
+    with portable():
+        whole = left @ right
+        turned = (right.t() @ left.t()).t().contiguous()
+        others = [left[:, order] @ right[order], left @ right.contiguous(), turned]
+    assert all(same(whole, other) for other in others)
     if left.isfinite().all() and right.isfinite().all():  # infinity times a zero is no number
         wider = torch.cat([left, torch.zeros(len(left), zeros)], 1)
         longer = torch.cat([right, torch.zeros(zeros, right.shape[1])])
         assert same(whole, run(torch.mm, wider, longer))
+        assert same(whole, multiply_in_chunks(left, right, chunk))
     assert same(whole[:1], run(torch.mm, left[:1], right))
 
 

@@ -33,7 +33,7 @@ class Recurrent(nn.Module):
 
     def __init__(self, make: Callable[..., nn.Module]) -> None:
         super().__init__()
-        self.body = make(16, 12, num_layers=2, batch_first=True, bidirectional=True)
+        self.body = make(16, 12, batch_first=True, bidirectional=True)
         self.head = nn.Linear(24, 5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -59,4 +59,4 @@ NETS: dict[str, Make] = {
     "gru": lambda: make_net(Recurrent, nn.GRU),
     "lstm": lambda: make_net(Recurrent, nn.LSTM),
 }
-SHAPE = (5, 4, 16)  # of what they are trained on: batch, time, features
+SHAPE = (5, 3, 16)  # of what they are trained on: batch, time, features

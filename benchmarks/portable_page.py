@@ -1,0 +1,57 @@
+"""Fill docs/portable.md from the table of ops and the recorded costs: none is typed by hand.
+
+    python -m benchmarks.portable_page
+
+The costs are those of `benchmarks/results/portable-cpu.json` and `portable-cuda.json`, which hold
+under ``models`` the seconds of a step of each, plain and portable, and the ``batch``.
+"""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.measure import RESULTS
+from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
+
+PAGE = RESULTS.parent.parent / "docs" / "portable.md"
+
+
+def describe_ops() -> str:
+    """Return the table of ops."""
+    rows = {"replaced": HANDLERS, "as they are": EXACT, "on integers": INTEGER}
+    lines = ["| | ops |", "|---|---|"]
+    for name, ops in rows.items():
+        lines.append(f"| {name}, {len(ops)} | {', '.join(f'`{op}`' for op in sorted(ops))} |")
+    return "\n".join(lines)
+
+
+def describe_cost() -> str:
+    """Return a table of every recorded device, or a sentence where none is."""
+    files = [RESULTS / f"portable-{place}.json" for place in ("cpu", "cuda")]
+    files = [file for file in files if file.exists()]
+    if not files:
+        return "No measurement is recorded yet."
+    lines = ["| where | a training step of | plain, ms | portable, ms | ratio |", "|" + "---|" * 5]
+    for file in files:
+        found = json.loads(file.read_text())["results"]
+        link = f"[{file.stem.removeprefix('portable-')}](../benchmarks/results/{file.name})"
+        for name, row in found["models"].items():
+            plain, ours = (row["seconds"][kind] * 1e3 for kind in ("plain", "portable"))
+            lines.append(
+                f"| {link} | {name}, batch {found['batch']} | {plain:.0f} | {ours:.0f} "
+                f"| {ours / plain:.1f} |"
+            )
+    return "\n".join(lines)
+
+
+def make_page(text: str) -> str:
+    """Return the page with both parts that are not typed filled in."""
+    for mark, part in (("ops", describe_ops()), ("cost", describe_cost())):
+        before, rest = text.split(f"<!-- {mark} -->")
+        after = rest.split(f"<!-- /{mark} -->")[1]
+        text = f"{before}<!-- {mark} -->\n{part}\n<!-- /{mark} -->{after}"
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(make_page(PAGE.read_text()))
