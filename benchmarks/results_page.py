@@ -158,4 +158,7 @@ CARRY = """
 Where a machine is there for minutes only, `--limit SECONDS` begins no run that would end later, and
 the command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
 along what is done, and `seedless study unpack FILE --store STORE` puts it into a store elsewhere.
+`python -m benchmarks.sitting NAME... --data DATA --store STORE --out FOLDER --seconds 540` does all
+of this for pages named here, with one set of worker processes, and executes again what is to be
+proved.
 """
