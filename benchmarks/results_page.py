@@ -98,7 +98,8 @@ def choose_remarks(found: Found) -> list[str]:
         remarks.append(SIMULATED)
     if labelled := found["data"].get("labelled"):
         count, of = labelled
-        remarks.append(f"{count:,} of the {of:,} records carry a label, and are trained on.")
+        rest = "; the others are in validation and test alone" if count < of else ""
+        remarks.append(f"{count:,} of the {of:,} records carry a label{rest}.")
     absent = [name for name, count in classes.items() if count == 0]
     few = [f"{name} ({count})" for name, count in classes.items() if 0 < count < FEW]
     if absent:
