@@ -16,13 +16,20 @@ def find_table(found: Found, words: str) -> Found:
     return {"rows": [], "values": [], "notes": []}
 
 
+def comparable(found: Found) -> bool:
+    """Whether a published value may stand in one sentence with ours: the data are the same."""
+    return not found["setting"]["simulated"] and "derived" not in found["data"]["name"]
+
+
 def show_arms(found: Found, title: str, block: str | None = None) -> str:
     """Return the mean of each arm of a block, in words."""
     rows = find_table(found, title)["values"]
     told = []
     for row in rows:
         if row["mean"] is not None and block in (None, row["block"]):
-            known = "" if row["published"] is None else f" (published {row['published']:g})"
+            known = ""
+            if row["published"] is not None and comparable(found):
+                known = f" (published {row['published']:g})"
             told.append(f"{row['arm']} {row['mean']:.3f}, n = {len(row['scores'])}{known}")
     return "; ".join(told)
 
@@ -54,7 +61,9 @@ def answer_medmnist(found: Found) -> str:
     seeded = [block for block in dict.fromkeys(blocks) if not block.endswith(", golden")]
     told = [f"{block}: {show_arms(found, 'Test macro AUC by set', block)}" for block in seeded]
     churn = find_table(found, "Test records whose answer")["values"]
-    changes = "; ".join(f"{row['flips']} of {row['n']} ({row['arm']})" for row in churn)
+    changes = "; ".join(
+        f"{row['flips']} of {row['n']} ({row['block']}, {row['arm']})" for row in churn
+    )
     proofs = find_table(found, "The same bits twice")["rows"]
     same = sum(row[3].startswith("identical") for row in proofs)
     proof = f" Executed again, {same} of {len(proofs)} runs gave the same bits." if proofs else ""

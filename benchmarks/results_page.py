@@ -98,7 +98,8 @@ def choose_remarks(found: Found) -> list[str]:
         remarks.append(SIMULATED)
     if labelled := found["data"].get("labelled"):
         count, of = labelled
-        remarks.append(f"{count:,} of the {of:,} records carry a label, and are trained on.")
+        rest = "; the others are in validation and test alone" if count < of else ""
+        remarks.append(f"{count:,} of the {of:,} records carry a label{rest}.")
     absent = [name for name, count in classes.items() if count == 0]
     few = [f"{name} ({count})" for name, count in classes.items() if 0 < count < FEW]
     if absent:
@@ -158,4 +159,7 @@ CARRY = """
 Where a machine is there for minutes only, `--limit SECONDS` begins no run that would end later, and
 the command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
 along what is done, and `seedless study unpack FILE --store STORE` puts it into a store elsewhere.
+`python -m benchmarks.sitting NAME... --data DATA --store STORE --out FOLDER --seconds 540` does all
+of this for pages named here, with one set of worker processes, and executes again what is to be
+proved.
 """

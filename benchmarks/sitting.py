@@ -11,6 +11,7 @@ puts into a store elsewhere, where `benchmarks.results` tabulates it, or --unpac
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ from seedless.studies.local import arrange, list_left, run_local
 from seedless.studies.parcel import Parcel, unpack_parcel, write_parcels
 from seedless.studies.proofs import prove_run
 from seedless.studies.store import Store
+from seedless.train.log import FILE as LOG
+from seedless.train.log import read_log
 
 PART = 15  # MiB a file
 END = 45.0  # seconds kept for packing
@@ -43,6 +46,14 @@ def prove_entry(entry: Entry, store: Store) -> None:
     first = {(p.block, p.arm): p for p in reversed(grid.points) if store.read(p).ok}
     with ThreadPoolExecutor(len(first) or 1) as pool:
         list(pool.map(prove_run, [store.place(point) for point in first.values()]))
+
+
+def time_run(entry: Entry, store: Store) -> str:
+    """Return the seconds a run of an entry spent on its epochs, the median over those done."""
+    done = [point for point in list_points([entry]) if store.state(point) == "done"]
+    logs = [read_log(store.place(point) / LOG) for point in done]
+    seconds = [sum(line["seconds"] for line in log) for log in logs]
+    return f"{statistics.median(seconds):.1f} s" if seconds else "no seconds"
 
 
 def pack(entries: Sequence[Entry], store: Store, out: Path) -> list[Parcel]:
@@ -85,7 +96,8 @@ def hold(
             prove_entry(entry, store)
         whole = whole and not left
         passed = time.monotonic() - began
-        print(f"{passed:5.0f} s  {entry.slug}: {left} runs are left", flush=True)
+        told = f"{left} runs are left, {time_run(entry, store)} of epochs a run"
+        print(f"{passed:5.0f} s  {entry.slug}: {told}", flush=True)
     for parcel in pack(entries, store, out):
         print(f"{parcel.file}: {parcel.runs} runs, {parcel.size:,} bytes", flush=True)
     print(f"{time.monotonic() - began:5.0f} s in all", flush=True)

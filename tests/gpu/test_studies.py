@@ -1,0 +1,38 @@
+"""Studies on a CUDA device: many runs in one process, light runs executed again."""
+
+import pytest
+
+from seedless.pipeline.verify import verify
+from seedless.studies.parcel import unpack_parcel, write_parcels
+from seedless.studies.store import Store
+from seedless.studies.work import work_through
+from tests.studies.grids import make_tiny
+from tests.tiny import flags_restored
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def _restore():
+    with flags_restored():
+        yield
+
+
+def test_a_run_has_its_bits_after_any_other_in_the_process(tmp_path):
+    points = make_tiny(epochs=3, execution={"device": "cuda"}).points
+    there, back = Store(tmp_path / "there"), Store(tmp_path / "back")
+    work_through(there, points)
+    work_through(back, points[::-1])
+    for point in points:
+        assert there.read(point).weights is not None
+        assert there.read(point).weights == back.read(point).weights
+    assert len({there.read(point).weights for point in points}) == len(points)
+
+
+def test_a_light_run_is_executed_again_on_the_device(tmp_path):
+    point = make_tiny(epochs=2, execution={"device": "cuda"}).points[0]
+    store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
+    work_through(store, [point])
+    (parcel,) = write_parcels(store, [point], tmp_path / "one.tar.xz")
+    unpack_parcel(parcel.file, other)
+    assert verify(other.place(point)).outcome == "identical"
