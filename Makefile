@@ -34,8 +34,9 @@ browser:
 	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1 \
 	  || echo "no chromium here and none could be installed: tests that need it are skipped"; }
 
+# Two test processes a machine of two cores: numpy's own threads would spin against each other.
 unit: $(VENV)/.installed
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_WAIT_POLICY=PASSIVE OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.foundation
