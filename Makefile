@@ -7,7 +7,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test lint types layers browser unit bench golden clean
 
-test: lint types layers browser unit
+# Types are checked on one core while tests run: they take a minute where nothing is cached yet.
+test: lint layers browser
+	$(MAKE) --no-print-directory -j 2 types unit
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,8 +36,11 @@ browser:
 	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1 \
 	  || echo "no chromium here and none could be installed: tests that need it are skipped"; }
 
+# With one BLAS thread each, two test processes do not spin against each other on two cores; and
+# the hundred processes they start read compiled modules, whatever the shell says of those.
 unit: $(VENV)/.installed
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_WAIT_POLICY=PASSIVE OPENBLAS_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.foundation

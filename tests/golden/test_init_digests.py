@@ -17,7 +17,7 @@ SHOW = ("-m", "seedless", "init", "show", "conformer", "--basis", "mixed", "--js
 SETTINGS = [
     {"OMP_NUM_THREADS": "1"},
     {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"},
-    {"OMP_NUM_THREADS": "4"},
+    {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "2"},
     {"OMP_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default"},
     {"ATEN_CPU_CAPABILITY": "avx2"},
     {"ATEN_CPU_CAPABILITY": "avx512"},

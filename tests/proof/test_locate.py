@@ -10,6 +10,7 @@ from torch import nn
 
 import seedless
 from seedless.core.errors import SeedlessError
+from seedless.numerics.flags import keep_flags
 from seedless.proof import fingerprint
 from seedless.proof.fingerprint import Fingerprints, OpRecord
 from seedless.proof.locate import CHANGED_OUTSIDE, ENDED, compare_tensors, find_first
@@ -128,28 +129,22 @@ def test_without_digests_the_draw_is_not_found(monkeypatch):
     assert find_first(record_dropout(1), record_dropout(2)) is None
 
 
-THREADS = """
-import json, sys, torch, seedless
-from seedless.proof.fingerprint import Fingerprints
-seedless.settle(threads=int(sys.argv[1]))
-model = seedless.build("baseline")
-seedless.initialize(model, "mixed")
-x = torch.arange(8 * 12 * 1000.0).sin().view(8, 12, 1000)
-with Fingerprints(model, {"batch/samples": x}) as seen:
-    with seen.phase("forward"), seedless.draws(samples=torch.arange(8), epoch=0):
-        model(x)
-with open(sys.argv[2], "w") as file:
-    json.dump([record.as_dict() for record in seen.records], file)
-"""
+def record_threads(threads):
+    """Record a forward pass of a whole model, and take the records through JSON."""
+    with keep_flags():
+        seedless.settle(threads=threads)
+        model = seedless.build("baseline")
+        seedless.initialize(model, "mixed")
+        x = torch.arange(8 * 12 * 1000.0).sin().view(8, 12, 1000)
+        drawn = seedless.draws(samples=torch.arange(8), epoch=0)
+        with Fingerprints(model, {"batch/samples": x}) as seen, seen.phase("forward"), drawn:
+            model(x)
+    rows = json.loads(json.dumps([record.as_dict() for record in seen.records]))
+    return [OpRecord.from_dict(row) for row in rows]
 
 
-def test_another_number_of_threads_is_found_at_an_operation(run_python, tmp_path):
-    runs = []
-    for threads, name in ((1, "one"), (2, "two"), (1, "again")):
-        run_python("-c", THREADS, str(threads), tmp_path / name, OMP_WAIT_POLICY="PASSIVE")
-        rows = json.loads((tmp_path / name).read_text())
-        runs.append([OpRecord.from_dict(row) for row in rows])
-    one, two, again = runs
+def test_another_number_of_threads_is_found_at_an_operation():
+    one, two, again = (record_threads(threads) for threads in (1, 2, 1))
     assert find_first(one, again) is None
     found = find_first(one, two)
     assert found.kind == "op"

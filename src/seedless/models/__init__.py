@@ -86,7 +86,8 @@ def _size(name: str, value: object, default: int) -> int:
 
 def _materialize(model: nn.Module) -> nn.Module:
     """Give a model without memory some: NaN in parameters, start values in norms' buffers."""
-    model.to_empty(device="cpu")
+    # `to_empty` would ask torch's symbolic shapes for them, half a second of imports.
+    model._apply(lambda meta: torch.empty(meta.shape, dtype=meta.dtype, device="cpu"))  # type: ignore[no-untyped-call]  # untyped in torch
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(math.nan)
