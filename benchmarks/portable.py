@@ -1,9 +1,10 @@
 """What portable arithmetic costs: a training step of each model, and single ops, beside plain ones.
 
-    python -m benchmarks.portable [--device cuda] [--batch 16] [--rounds 3] [--parts]
+    python -m benchmarks.portable [--device cuda] [--batch 16] [--rounds 3] [--parts] [--out FOLDER]
 
-Rivals take turns in one process, so that a noisy neighbour meets both; medians are compared. Eager
-steps on both sides. Writes benchmarks/results/portable-{device}.json.
+Steps are those of the training loop, full-size models: on a GPU both arithmetics as one graph, and
+eager. Rivals take turns in one process, so that a noisy neighbour meets both; medians are compared.
+Writes portable-DEVICE.json.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ import resource
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-import seedless
-from benchmarks.measure import take_turns, write_results
+from benchmarks.measure import RESULTS, take_turns, write_results
+from seedless.core.config import parse_config
+from seedless.core.digest import digest
+from seedless.numerics.environment import settle
 from seedless.numerics.portable.cases import Drawn
-from seedless.numerics.portable.microbatch import Split
 from seedless.numerics.portable.mode import portable
+from seedless.pipeline.prepare import prepare
+from seedless.train.forms import make_step
 
 MODELS = ("conformer", "baseline", "xresnet1d101", "resnet18")
 OPS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
@@ -39,60 +44,70 @@ OPS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
 }
 
 
-class Step:
-    """A training step of a model, plain, portable or portable in parts."""
+class Loop:
+    """Steps of the training loop itself, one at a time, on the same batch."""
 
-    def __init__(self, name: str, kind: str, batch: int, device: torch.device) -> None:
-        self.kind, self.model = kind, seedless.build(name)
-        seedless.initialize(self.model)
-        self.model.to(device).train()
-        shape = (batch, 3, 32, 32) if name == "resnet18" else (batch, 12, 1000)
-        self.x = Drawn(shape).make("x", device)
-        self.keys = torch.arange(batch, device=device)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
-        self.split = Split(self.model.parameters(), batch // 2)
-
-    def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """Return the outputs, with dropout drawn by key."""
-        with seedless.draws(samples=keys, epoch=0):
-            out: Tensor = self.model(x)
-        return out
-
-    def loss(self, out: Tensor, *_: Tensor) -> Tensor:
-        """Return a loss that needs no labels."""
-        return F.binary_cross_entropy_with_logits(out, torch.zeros_like(out))
+    def __init__(self, name: str, kind: str, batch: int, device: str) -> None:
+        image = name == "resnet18"
+        data = {"name": "simulated-images", "size": 32, "channels": 3} if image else {}
+        arithmetic, _, form = kind.partition(" ")
+        settings = {
+            "data": {"name": "simulated", **data, "records": 2 * batch + 20},
+            "model": {"name": name},
+            "init": {"basis": "dct"},
+            "order": {"batch_size": batch},
+            "train": {"microbatch": batch // 2 if form == "parts" else None},
+            "execution": {"arithmetic": arithmetic, "device": device},
+        }
+        if form in ("eager", "graph"):
+            settings["execution"]["mode"] = form
+        self.problem = prepare(parse_config(settings)).problem
+        self.step = make_step(self.problem)
+        self.rows = torch.arange(batch, device=device)
 
     def __call__(self) -> None:
         """Take one step."""
-        with nullcontext() if self.kind == "plain" else portable():
-            self.optimizer.zero_grad()
-            if self.kind == "parts":
-                self.split.step(self.forward, self.loss, self.x, self.keys)
-            else:
-                self.loss(self.forward(self.x, self.keys)).backward()
-            self.optimizer.step()
-        if self.x.is_cuda:
+        self.step(self.rows, 0)
+        if self.rows.is_cuda:
             torch.cuda.synchronize()
+
+    def digest(self) -> str:
+        """Return the digest of the weights as they are now."""
+        return digest(self.problem.model)
+
+
+def list_kinds(name: str, device: str, parts: bool) -> list[str]:
+    """Return the rivals: on a GPU both launched as a graph, and one by one."""
+    kinds = ["native", "portable"]
+    if device == "cuda":
+        kinds = [f"{kind} {form}" for kind in kinds for form in ("graph", "eager")]
+    # Batch norms cannot be computed in parts.
+    return [*kinds, "portable parts"] if parts and name == "conformer" else kinds
 
 
 def measure_model(
-    name: str, kinds: list[str], batch: int, rounds: int, device: torch.device
+    name: str, kinds: list[str], batch: int, rounds: int, device: str
 ) -> dict[str, Any]:
-    """Return seconds a step and ratios to the plain one."""
-    steps = {kind: Step(name, kind, batch, device) for kind in kinds}
-    found: dict[str, Any] = {"seconds": take_turns(steps, rounds)}
-    found["ratio"] = {kind: s / found["seconds"]["plain"] for kind, s in found["seconds"].items()}
-    if device.type == "cuda":
-        found["bytes"] = {kind: _peak(step) for kind, step in steps.items()}
+    """Return seconds a step, ratios to the native one, and the weights all rounds end in."""
+    loops = {kind: Loop(name, kind, batch, device) for kind in kinds}
+    peaks = {kind: _peak(loop) for kind, loop in loops.items()} if device == "cuda" else {}
+    found: dict[str, Any] = {"seconds": take_turns(loops, rounds)}
+    first = found["seconds"][kinds[0]]
+    found["ratio"] = {kind: seconds / first for kind, seconds in found["seconds"].items()}
+    found["weights"] = {kind: loop.digest() for kind, loop in loops.items()}
+    if peaks:
+        found["bytes"] = peaks
     else:  # of the process, all kinds and models so far together: Linux counts in KiB
         found["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return found
 
 
-def _peak(step: Step) -> int:
+def _peak(loop: Loop) -> int:
+    """Return the most memory a step adds to what is held; its first also captures."""
+    held = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    step()
-    return torch.cuda.max_memory_allocated()
+    loop()
+    return torch.cuda.max_memory_allocated() - held
 
 
 def measure_op(name: str, rounds: int, device: torch.device) -> dict[str, Any]:
@@ -123,21 +138,21 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", action="store_true", help="the conformer in two parts, too")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--models", default=",".join(MODELS))
     options = parser.parse_args()
-    device = torch.device(options.device)
     results: dict[str, Any] = {"batch": options.batch, "models": {}, "ops": {}}
     for name in options.models.split(","):
-        # Batch norms cannot be computed in parts.
-        kinds = ["plain", "portable", *(["parts"] if options.parts and name == "conformer" else [])]
-        found = measure_model(name, kinds, options.batch, options.rounds, device)
+        kinds = list_kinds(name, options.device, options.parts)
+        found = measure_model(name, kinds, options.batch, options.rounds, options.device)
         results["models"][name] = found
         print(name, {kind: f"{ratio:.2f}" for kind, ratio in found["ratio"].items()}, flush=True)
+    settle()
     for name in OPS:
-        results["ops"][name] = measure_op(name, options.rounds, device)
+        results["ops"][name] = measure_op(name, options.rounds, torch.device(options.device))
         print(name, f"{results['ops'][name]['ratio']:.2f}", flush=True)
     command = " ".join(["python -m benchmarks.portable", *sys.argv[1:]])
-    print(write_results(f"portable-{device.type}", command, results))
+    print(write_results(f"portable-{options.device}", command, results, options.out))
 
 
 if __name__ == "__main__":

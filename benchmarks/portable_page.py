@@ -3,7 +3,7 @@
     python -m benchmarks.portable_page
 
 The costs are those of `benchmarks/results/portable-cpu.json` and `portable-cuda.json`, which hold
-under ``models`` the seconds of a step of each, plain and portable, and the ``batch``.
+under ``models`` the seconds of a step of each in both arithmetics, and the ``batch``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 
 from benchmarks.measure import RESULTS
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
+from seedless.train.arithmetic import ARITHMETICS
 
 PAGE = RESULTS.parent.parent / "docs" / "portable.md"
 
@@ -31,12 +32,13 @@ def describe_cost() -> str:
     files = [file for file in files if file.exists()]
     if not files:
         return "No measurement is recorded yet."
-    lines = ["| where | a training step of | plain, ms | portable, ms | ratio |", "|" + "---|" * 5]
+    lines = ["| where | a training step of | native, ms | portable, ms | ratio |", "|" + "---|" * 5]
     for file in files:
         found = json.loads(file.read_text())["results"]
         link = f"[{file.stem.removeprefix('portable-')}](../benchmarks/results/{file.name})"
         for name, row in found["models"].items():
-            plain, ours = (row["seconds"][kind] * 1e3 for kind in ("plain", "portable"))
+            form = " graph" * ("native graph" in row["seconds"])
+            plain, ours = (row["seconds"][f"{kind}{form}"] * 1e3 for kind in ARITHMETICS)
             lines.append(
                 f"| {link} | {name}, batch {found['batch']} | {plain:.0f} | {ours:.0f} "
                 f"| {ours / plain:.1f} |"
