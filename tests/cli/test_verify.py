@@ -155,6 +155,13 @@ def test_without_arguments_it_is_2(call):
     assert "Missing argument" in err
 
 
+# A shell lets what it runs in the background ignore Ctrl-C; this is what a terminal runs.
+HEEDING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from seedless.cli.main import main
+main()
+"""
 SLOW = """
 import time
 from pathlib import Path
@@ -170,7 +177,7 @@ def test_ctrl_c_is_one_line_and_130_in_both_processes(run, tmp_path):
     marker = tmp_path / "begun"
     (tmp_path / "slow.py").write_text(SLOW.format(marker=str(marker)))
     process = subprocess.Popen(
-        [sys.executable, "-m", "seedless", "verify", str(run), "--entry", "slow:give"],
+        [sys.executable, "-c", HEEDING, "verify", str(run), "--entry", "slow:give"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -55,7 +55,8 @@ def run_worker(
 
 def main() -> None:
     """Answer one request."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for whoever asked to speak of
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for whoever asked to speak of
     prepare_process()
     request = json.loads(Path(sys.argv[1]).read_text())
     module, function = ACTIONS[request["action"]]
