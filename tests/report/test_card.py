@@ -143,6 +143,14 @@ def test_seeds_and_broken_promises_are_not_called_seed_free():
     assert "gets the same bits" not in moved
 
 
+def test_a_portable_run_promises_its_bits_on_every_processor():
+    settings = {"values": {"execution": {"arithmetic": "portable"}}}
+    portable, native = make_card(make_view(predicate={"config": settings})), make_card(make_view())
+    assert "on any processor with IEEE float64, with the same versions, gets" in portable
+    assert "same kind of machine" not in portable
+    assert "on the same kind of machine, with the same versions and thread count, gets" in native
+
+
 def test_what_others_add_to_metrics_does_not_matter_and_what_lacks_is_left_out():
     metrics = dict(make_view().metrics)
     richer = json.loads(json.dumps(metrics))

@@ -293,6 +293,18 @@ def test_a_run_that_drew_random_numbers_promises_nothing(tmp_path, two):
     assert "Nothing, for this run" not in write(tmp_path, two)
 
 
+def test_a_portable_run_promises_its_bits_on_every_processor(tmp_path, two):
+    settings = {"execution": {"arithmetic": "portable"}}
+    run = read_run(make_run(tmp_path / "P", settings=settings), "Process P")
+    portable = write(tmp_path, [run])
+    native = write(tmp_path, two[:1])
+    assert "on any processor with IEEE float64" in portable
+    assert "Another library version may round differently" in portable
+    assert "the same kind of machine" not in portable
+    assert "the same kind of machine" in native
+    assert "Another processor, thread count or library version" in native
+
+
 def test_what_a_run_does_not_have_is_left_out(tmp_path):
     folder = make_run(tmp_path / "A", epochs=1)
     for name in ("log.jsonl", "metrics.json", "config.toml"):

@@ -105,10 +105,10 @@ def _tell_seeds(run: RunView) -> str:
     trained = f"A random control, {' and '.join(seeds)}" if seeds else "Trained without a seed"
     if look_up(run, "promise").get("same_bits") is False:
         return f"{trained}."
-    return (
-        f"{trained}: whoever repeats the run on the same kind of machine, with the same versions "
-        "and thread count, gets the same bits, and can check it."
-    )
+    where = "on the same kind of machine, with the same versions and thread count,"
+    if run.is_portable:
+        where = "on any processor with IEEE float64, with the same versions,"
+    return f"{trained}: whoever repeats the run {where} gets the same bits, and can check it."
 
 
 def _warn(run: RunView) -> list[str]:

@@ -103,6 +103,7 @@ def render_page(
         controls=[show_control(control, first) for control in controls],
         facts=list_facts(first),
         moved=(first.predicate.get("promise") or {}).get("generators_moved", ()),
+        portable=first.is_portable,
         converged=first.metrics.get("converged", True),
         judged="validation" if "validation" in first.metrics else "training",
         given=first.predicate.get("kind") == "fit",

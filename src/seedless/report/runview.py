@@ -70,6 +70,11 @@ class RunView:
         return _mapping(_mapping(self.predicate.get("config")).get("values"))
 
     @property
+    def is_portable(self) -> bool:
+        """Whether the run was computed in the arithmetic that is the same on every processor."""
+        return _mapping(self.settings.get("execution")).get("arithmetic") == "portable"
+
+    @property
     def environment(self) -> Mapping[str, Any]:
         """The source that ran, and the versions, hardware, threads and flags it ran with."""
         source = self.predicate.get("source")

@@ -94,11 +94,15 @@ CASES = [
     ("index_add", some(4, 3), 0, whole(1, 1, 3), some(3, 3, name="b"), 0.5),
     ("scatter_add", some(4, 3), 0, whole([1, 1, 3], [1, 0, 3]), some(2, 3, name="b")),
     ("scatter", some(4, 3), 0, whole([1, 2, 3]), some(1, 3, name="b")),
+    ("scatter", some(4, 3), 0, whole([1, 2], [3, 2], [1, 0]), some(3, 2, name="b")),
+    ("index_copy", some(2, 4, 3), 1, whole(1, 3, 1), some(2, 3, 3, name="b")),
     *(
         (name, some(4, 3), [whole(1, 1, 3)], some(3, 3, name="b"), True)
         for name in ("index_put", "_index_put_impl", "_unsafe_index_put")
     ),
     ("index_put", some(4, 3), [whole(1, 0, 3)], some(3, 3, name="b")),
+    ("index_put", some(4, 3), [whole(1, 3, 1)], some(3, 3, name="b")),
+    ("put", some(4, 3), whole(1, -5, 7, 1), some(4, name="b")),
     ("put", some(4, 3), whole(1, 1, 7), some(3, name="b"), True),
     ("embedding_dense_backward", some(2, 4, 3), whole([0, 1, 1, 2], [4, 4, 1, 0]), 5, 2, False),
     *(

@@ -156,7 +156,9 @@ def minimum(a: Tensor, b: Tensor) -> Tensor:
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  # aten's names
-    """X within [min, max]; equals stay as they are."""
+    """X within [min, max]; equals stay as they are. Integers within real bounds become real."""
+    for bound in (min, max):
+        x = x if bound is None else x.to(torch.result_type(x, bound))
     if min is not None:
         x = torch.where(x < min, min if isinstance(min, Tensor) else torch.full_like(x, min), x)
     if max is not None:

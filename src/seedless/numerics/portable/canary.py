@@ -16,6 +16,7 @@ from seedless.core.errors import NumericsError
 
 Make = Callable[..., Tensor]
 _SIZE = 70  # wide enough for vector kernels, odd ends included
+_SHARE = 1 << 15  # elements from which torch gives a CPU's thread a share of its own
 
 
 def _separate(make: Make) -> bool:
@@ -50,6 +51,15 @@ def _denormals(make: Make) -> bool:
     return bool((tiny & doubled & (halved.view(torch.int32) == 1 << 22)).all())
 
 
+def _denormals_of_all(make: Make) -> bool:
+    """The same in every thread of a CPU: each has a switch of its own, set where it was started."""
+    small = make(2.0**-149)
+    if small.is_cpu:
+        small = small[:1].expand(_SHARE * torch.get_num_threads())
+    small = small.to(torch.float32)
+    return bool(((small + small).view(torch.int32) == 2).all())
+
+
 def _narrow(make: Make) -> bool:
     """Float64 becomes the nearest float32, ties to even."""
     down = make(1 + 2.0**-24).to(torch.float32) == 1
@@ -71,6 +81,7 @@ CHECKS: dict[str, Callable[[Make], bool]] = {
     "float64 sums round to nearest, ties to even": _round_sum,
     "float64 quotients are correctly rounded": _divide,
     "denormal numbers are kept": _denormals,
+    "denormal numbers are kept by every thread": _denormals_of_all,
     "float64 rounds to the nearest float32": _narrow,
     "float64 matrix products of small integers are exact": _product,
 }

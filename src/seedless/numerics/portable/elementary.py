@@ -127,15 +127,21 @@ def rsqrt(x: Tensor) -> Tensor:
 
 
 def raise_power(x: Tensor, exponent: float) -> Tensor:
-    """x^exponent: products for small integers, else exp(exponent log x), NaN below zero."""
-    if exponent == int(exponent) and abs(exponent) <= 8:
+    """x^exponent: products for small integers, else exp(exponent log |x|).
+
+    Below zero that is NaN where the exponent is no integer, and negative where it is an odd one.
+    """
+    whole = float(exponent).is_integer()
+    if whole and abs(exponent) <= 8:
         out = torch.ones_like(x)
         for _ in range(int(abs(exponent))):
             out = out * x
         return out if exponent >= 0 else invert(out)
     if exponent in (0.5, -0.5):
         return root(x) if exponent > 0 else rsqrt(x)
-    out = exp(log(x) * exponent)
+    out = exp(log(x.abs() if whole else x) * exponent)
+    if whole and exponent % 2:
+        out = torch.where(x < 0, -out, out)
     edge = 0.0 if exponent > 0 else math.inf
     out = torch.where(x == 0, edge, out)
     return torch.where(x == math.inf, math.inf if exponent > 0 else 0.0, out)

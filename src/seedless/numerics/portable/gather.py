@@ -12,6 +12,7 @@ from seedless.core.errors import NumericsError
 from seedless.numerics.portable import reduce as r
 from seedless.numerics.portable.arithmetic import Handler, maximum, minimum
 from seedless.numerics.portable.gemm import multiply
+from seedless.numerics.portable.writing import write_at
 
 Dims = int | Sequence[int] | None
 
@@ -70,10 +71,13 @@ def _extreme(find: Any) -> Handler:
     """Amax or amin; + 0 turns a negative zero, which ties with zero, into zero."""
 
     def apply(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
-        out: Tensor = find(x, dim, keepdim) if x.ndim else x.clone()
-        return out + 0 if x.dtype != torch.bool else out
+        return _settle_zero(find(x, dim, keepdim) if x.ndim else x.clone())
 
     return apply
+
+
+def _settle_zero(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.bool else x + 0
 
 
 def _extreme_with_place(find: Any, choose: Handler) -> Handler:
@@ -83,7 +87,7 @@ def _extreme_with_place(find: Any, choose: Handler) -> Handler:
         if isinstance(dim, Tensor):
             return choose(x, dim)
         if dim is None:
-            return find(x) + 0
+            return _settle_zero(find(x))
         if x.ndim == 0:
             return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
         best = find(x, dim, True)
@@ -91,7 +95,7 @@ def _extreme_with_place(find: Any, choose: Handler) -> Handler:
         places = torch.arange(x.shape[dim], device=x.device).view(shape)
         hits = (x == best) | (x != x)
         place = torch.where(hits, places, x.shape[dim] - 1).amin(dim, True)
-        best = best + 0
+        best = _settle_zero(best)
         return (best, place) if keepdim else (best.squeeze(dim), place.squeeze(dim))
 
     return apply
@@ -111,9 +115,10 @@ def _place(find: Handler) -> Handler:
 
 def running_total(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     """aten.cumsum."""
-    if not x.is_floating_point():
+    target = dtype or x.dtype
+    if not x.is_floating_point() and not target.is_floating_point:
         return torch.cumsum(x, dim, dtype=dtype)
-    return r.running_total(x, dim).to(dtype or x.dtype)
+    return r.running_total(x, dim).to(target)
 
 
 def _all(x: Tensor) -> list[int]:
@@ -138,13 +143,16 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 def index_put(
     x: Tensor, index: Sequence[Any], values: Tensor, accumulate: bool = False, *_: object
 ) -> Tensor:
-    """aten.index_put; without accumulation the places must differ, as torch asks too."""
-    if not accumulate or not x.is_floating_point():
-        return x.clone().index_put_(tuple(index), values, accumulate)
+    """aten.index_put; without accumulation the last value written to a place stays."""
+    if not accumulate:
+        return write_at(x, index, values)
+    put, places = torch.ops.aten.index_put_, list(index)  # a tensor's own method knows no None
+    if not x.is_floating_point():
+        out: Tensor = put(x.clone(), places, values, True)
+        return out
     if values.ndim == 0:
-        values = values.expand(x[tuple(index)].shape)
-    places = tuple(index)
-    return r.scatter(x, values, _all(values), lambda out, q: out.index_put_(places, q, True))
+        values = values.expand(torch.ops.aten.index(x, places).shape)
+    return r.scatter(x, values, _all(values), lambda out, q: put(out, places, q, True))
 
 
 def embedding_backward(

@@ -14,20 +14,15 @@ from seedless.numerics.portable.arithmetic import Handler
 def arange(*bounds: Any, **named: Any) -> Tensor:
     """Whole steps only: a fraction's multiples may be fused with the start."""
     numbers = [*bounds, *(named.get(name, 0) for name in ("start", "end", "step"))]
-    if any(isinstance(number, float) and number != int(number) for number in numbers):
+    real = [number for number in numbers if isinstance(number, float)]
+    if not all(number.is_integer() for number in real):
         raise NumericsError(
             f"portable arange counts in whole numbers, got {bounds}; multiply arange by the step"
         )
-    return torch.arange(*bounds, **named)
-
-
-def scatter(x: Tensor, dim: int, index: Tensor, source: Any, **named: Any) -> Tensor:
-    """Writes only: what a reduction finds depends on the order."""
-    if named.get("reduce") is not None:
-        raise NumericsError(
-            f"portable scatter writes and does not reduce, got {named}; use scatter_add"
-        )
-    return torch.scatter(x, dim, index, source)
+    dtype = named.pop("dtype", None) or (torch.get_default_dtype() if real else torch.int64)
+    # In int64, and then rounded: beyond 2^24 a kernel's float32 depends on where its threads begin.
+    counted = torch.arange(*map(int, bounds), dtype=torch.int64, **named)
+    return counted.to(dtype)
 
 
 def round_(x: Tensor, decimals: int = 0) -> Tensor:
@@ -41,6 +36,5 @@ def round_(x: Tensor, decimals: int = 0) -> Tensor:
 
 HANDLERS: dict[str, Handler] = {
     "arange": arange,
-    "scatter": scatter,
     "round": round_,
 }

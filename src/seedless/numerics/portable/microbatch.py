@@ -251,6 +251,8 @@ def _cut(size: int | Sequence[int], samples: int) -> list[int]:
         if size < 1:
             raise NumericsError(f"expected parts of at least one sample, got size={size}")
         whole, rest = divmod(samples, size)
+        if rest == 1 and whole and size > 2:  # a part of one sample may leave sums out
+            return [size] * (whole - 1) + [size - 1, 2]
         return [size] * whole + ([rest] if rest else [])
     if sum(size) != samples or any(part < 1 for part in size):
         raise NumericsError(

@@ -6,6 +6,7 @@ portable form, or is refused. Inside a replacement the mode is off.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -25,7 +26,13 @@ from seedless.core.errors import NumericsError
 from seedless.numerics.portable.canary import check_device, check_once
 from seedless.numerics.portable.checksum import note
 from seedless.numerics.portable.recurrent import UnrollRecurrent
-from seedless.numerics.portable.refusal import RANDOM, find_caller, refuse, refuse_backward
+from seedless.numerics.portable.refusal import (
+    RANDOM,
+    find_caller,
+    refuse,
+    refuse_backward,
+    refuse_changed,
+)
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER, REDUCING
 
 _REDUCED = (torch.float16, torch.bfloat16)
@@ -49,7 +56,7 @@ def portable() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(_close_other_routes())
         stack.enter_context(_hold_optimizers())
-        stack.enter_context(saved_tensors_hooks(lambda tensor: tensor, _unpack))
+        stack.enter_context(saved_tensors_hooks(_pack, _unpack))
         stack.enter_context(UnrollRecurrent())
         stack.enter_context(PortableMode())  # type: ignore[no-untyped-call]  # untyped in torch
         yield
@@ -122,7 +129,7 @@ def run(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return args[0].copy_(out)
     if base in EXACT or name in EXACT:
         return func(*args, **kwargs)
-    if base in INTEGER and not any(_is_real(value) for value in args):
+    if base in INTEGER and not any(map(_is_real, (*args, *kwargs.values()))):
         return func(*args, **kwargs)
     if base in RANDOM:
         raise refuse(f"aten.{name}", "random")
@@ -154,7 +161,10 @@ def _run_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _is_real(value: object) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
+    """Return whether an argument makes the result real: a tensor, a number, or the type asked."""
+    if isinstance(value, torch.dtype):
+        return value.is_floating_point
+    return isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
 
 
 def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -173,15 +183,53 @@ def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise refuse(f"aten.{name} to {target}", "reduced")
 
 
-def _unpack(tensor: Tensor) -> Tensor:
-    """Give a saved tensor to a backward pass that is inside the mode, as its forward pass was."""
+def _pack(tensor: Tensor) -> tuple[Tensor, int]:
+    """Keep a tensor for the backward pass, with how often it was written to until now.
+
+    A result is kept without its history, or it would hold the step that holds it, for ever.
+    """
+    return tensor if tensor.grad_fn is None else tensor.detach(), tensor._version
+
+
+def _unpack(packed: tuple[Tensor, int]) -> Tensor:
+    """Give a saved tensor to a backward pass that is inside the mode, as its forward pass was.
+
+    Torch itself looks for changes in place only where nobody else keeps the tensors.
+    """
     if not is_active():
         raise refuse_backward()
+    tensor, version = packed
+    if tensor._version != version:
+        raise refuse_changed(tuple(tensor.shape))
     return tensor
+
+
+class _Routes:
+    """How many blocks are open, in all threads: these switches belong to the process."""
+
+    lock = threading.Lock()
+    blocks = 0
+    closed = ExitStack()
 
 
 @contextmanager
 def _close_other_routes() -> Iterator[None]:
+    """Close the other routes with the first block, and open them after the last."""
+    with _Routes.lock:
+        if not _Routes.blocks:
+            _Routes.closed.enter_context(_switch_routes())
+        _Routes.blocks += 1
+    try:
+        yield
+    finally:
+        with _Routes.lock:
+            _Routes.blocks -= 1
+            if not _Routes.blocks:
+                _Routes.closed.close()
+
+
+@contextmanager
+def _switch_routes() -> Iterator[None]:
     """Keep torch from choosing libraries' kernels, or fused ones, for what is on the table."""
     cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
     fast = torch.backends.mha.get_fastpath_enabled()
@@ -204,10 +252,8 @@ def _hold_optimizers() -> Iterator[None]:
 
     def enter(optimizer: Optimizer, *_: Any) -> None:
         if isinstance(optimizer, _FUSED):
-            before[id(optimizer)] = [
-                (group, group.get("fused"), group.get("foreach"))
-                for group in optimizer.param_groups
-            ]
+            forms = [(one, one.get("fused"), one.get("foreach")) for one in optimizer.param_groups]
+            before.setdefault(id(optimizer), forms)
             for group in optimizer.param_groups:
                 group["fused"], group["foreach"] = True, False
             _place_steps(optimizer)
@@ -218,9 +264,12 @@ def _hold_optimizers() -> Iterator[None]:
                 "the host's math library"
             )
 
-    def leave(optimizer: Optimizer, *_: Any) -> None:
-        for group, fused, foreach in before.pop(id(optimizer), []):
+    def restore(key: int) -> None:
+        for group, fused, foreach in before.pop(key, []):
             group["fused"], group["foreach"] = fused, foreach
+
+    def leave(optimizer: Optimizer, *_: Any) -> None:
+        restore(id(optimizer))
 
     handles = [register_optimizer_step_pre_hook(enter), register_optimizer_step_post_hook(leave)]
     try:
@@ -228,6 +277,8 @@ def _hold_optimizers() -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+        for key in list(before):  # of steps that raised
+            restore(key)
 
 
 def _place_steps(optimizer: Optimizer) -> None:

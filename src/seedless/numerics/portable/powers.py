@@ -19,7 +19,7 @@ from seedless.numerics.portable.reduce import axes, total
 def raise_power(x: Any, y: Any) -> Tensor:
     """x^y of tensors and numbers."""
     if isinstance(x, Tensor) and not isinstance(y, Tensor):
-        if not x.is_floating_point():
+        if not x.is_floating_point() and not isinstance(y, float):
             return torch.pow(x, y)
         return wide(lambda v: e.raise_power(v, float(y)))(x)
     if not isinstance(x, Tensor):

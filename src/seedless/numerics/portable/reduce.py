@@ -47,6 +47,7 @@ def _sum(
     name: str, x: Tensor, dims: Sequence[int], shape: Sequence[int], addends: int, add: Add
 ) -> Tensor:
     """Evaluate the sum of x's integers on their grids over ``dims``."""
+    x = x if x.is_floating_point() else x.to(torch.float64)  # a mask has no negative
     operand = Operand(x, dims, BITS)
     whole = partial(add_exactly, addends=addends, add=add)
     single = name == "sum" and addends == 1

@@ -28,7 +28,6 @@ RANDOM = frozenset(
         "randint_like",
         "randperm",
         "native_dropout",
-        "dropout",
         "multinomial",
         "exponential",
         "geometric",
@@ -95,4 +94,13 @@ def refuse_backward() -> NumericsError:
     return NumericsError(
         "expected backward() inside `with portable():`, like the forward pass it belongs to; "
         f"got it outside, at {find_caller()}: it would run in plain arithmetic. Move it inside"
+    )
+
+
+def refuse_changed(shape: tuple[int, ...]) -> NumericsError:
+    """Return the error for a tensor that was written to between forward and backward pass."""
+    return NumericsError(
+        f"expected a tensor {shape} as the forward pass left it, got it changed in place since, "
+        f"{find_place()}: its gradient would be another function's. Write the result of the "
+        "change to a new tensor"
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from seedless.numerics.portable import reduce as r
 from seedless.numerics.portable.arithmetic import Handler
+from seedless.numerics.portable.writing import write_flat
 
 
 def sort(x: Tensor, *given: Any, **named: Any) -> tuple[Tensor, Tensor]:
@@ -65,8 +66,10 @@ def nansum(
 
 
 def put(x: Tensor, places: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """aten.put; without accumulation the places must differ, as torch asks too."""
-    if not accumulate or not x.is_floating_point():
+    """aten.put; without accumulation the last value written to a place stays."""
+    if not accumulate:
+        return write_flat(x, places, source)
+    if not x.is_floating_point():
         return torch.put(x, places, source, accumulate)
     flat, index = source.reshape(-1), places.reshape(-1)
     return r.scatter(x, flat, [0], lambda out, q: out.put_(index, q, True))

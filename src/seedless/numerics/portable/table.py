@@ -23,6 +23,7 @@ from seedless.numerics.portable import (
     resize,
     select,
     weight,
+    writing,
 )
 from seedless.numerics.portable.arithmetic import Handler
 
@@ -43,6 +44,7 @@ HANDLERS: dict[str, Handler] = {
     **select.HANDLERS,
     **powers.HANDLERS,
     **weight.HANDLERS,
+    **writing.HANDLERS,
 }
 
 # Ops that reduce: float64 operands are refused, since a grid of 23 or 36 bits is coarser.
@@ -164,7 +166,6 @@ EXACT = frozenset(
         "_local_scalar_dense",
         "is_same_size",
         "index_fill",
-        "index_copy",
         "_unsafe_index",
         "pixel_shuffle",
         "pixel_unshuffle",

@@ -96,6 +96,14 @@ def scatter(x: Any, dim: int, index: Any, source: Any) -> Array:
     return narrow(out)
 
 
+def index_copy(x: Any, dim: int, index: Any, source: Any) -> Array:
+    """Slices written at places of one axis, one after another."""
+    out = np.moveaxis(x.copy(), dim, 0)
+    for place, part in zip(index.tolist(), np.moveaxis(source, dim, 0), strict=True):
+        out[place] = part
+    return narrow(np.moveaxis(out, 0, dim))
+
+
 def index_put(x: Any, index: Any, values: Any, accumulate: bool = False, *_: Any) -> Array:
     """Values written or added at places."""
     numbers = np.arange(x.size).reshape(x.shape)[tuple(index)]
@@ -228,6 +236,7 @@ TWINS: dict[str, Twin] = {
     "index_add": index_add,
     "scatter_add": scatter_add,
     "scatter": scatter,
+    "index_copy": index_copy,
     **dict.fromkeys(("index_put", "_index_put_impl", "_unsafe_index_put"), index_put),
     "put": put,
     "embedding_dense_backward": embedding_backward,
