@@ -102,15 +102,18 @@ def test_a_grid_without_folds_stays_and_with_them_shares_the_usual_run(tmp_path)
     assert tuple(read_points(tmp_path / "points.json")) == spread.points
 
 
-def test_images_have_no_folds_to_pool_over():
+def test_images_have_no_folds_to_pool_over(tmp_path):
     grid = perclass.make(Setting(seeds=1, device="cpu", folds=2))
     parts = {point.block: point.part for point in grid.points}
     assert parts["ecg"]
     assert parts["ecg, seed-free"]
-    assert not parts["images"]
-    assert "Not pooled, for want of folds: images; images, seed-free." in explain_pooling(grid, 2)
+    assert not parts["chestmnist"]
+    told = "Not pooled, for want of folds: chestmnist; chestmnist, seed-free."
+    assert told in explain_pooling(grid, 2)
+    file = tmp_path / "bloodmnist.npz"
+    file.touch()
     with pytest.raises(StudyError, match="no folds to pool over"):
-        perclass.make(Setting(seeds=1, device="cpu", folds=2, data="bloodmnist"))
+        perclass.make(Setting(seeds=1, device="cpu", folds=2, data=str(file)))
 
 
 def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):

@@ -35,8 +35,9 @@ def test_power_and_runs_needed_are_those_of_statsmodels():
     assert value["power"] == pytest.approx(TTestIndPower().power(d, 6, 0.05), abs=1e-6)
     needed = TTestIndPower().solve_power(d, power=0.8, alpha=0.05)
     assert value["needed"] == int(np.ceil(needed))
-    assert found.rows[0][-1] == "0.71, 25"
-    assert [row[-1] for row in found.rows[1:]] == ["", ""]
+    assert found.rows[0][-2] == "0.71, 25"
+    assert found.rows[0][-1] == f"{value['power'] - 0.71:+.2f}, {value['needed'] - 25:+d}"
+    assert [row[-2:] for row in found.rows[1:]] == [("", "")] * 2
 
 
 def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():

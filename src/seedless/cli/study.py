@@ -128,7 +128,7 @@ def run(
 ) -> None:
     """Make every run of a study that is not in the store yet, then its table and its figure.
 
-    Exit code 3: not finished, because of --limit.
+    Exit code 1: every run failed. 3: not finished, because of --limit.
     """
     from seedless.studies.conduct import run_study
 
@@ -152,6 +152,12 @@ def run(
     finally:
         progress.close()
     _print(written, as_json)
+    for why in written.failures:
+        typer.echo(why, err=True)
+    if written.failures:
+        typer.echo("--again tries failed runs once more", err=True)
+    if set(written.counts) == {"failed"}:
+        sys.exit(1)  # there is a table, but of nothing
     if written.left:
         typer.echo(
             f"not finished: {written.left} runs are left; the same command goes on", err=True
@@ -254,6 +260,7 @@ def _print(written: Written, as_json: bool) -> None:
                 "figure": None if written.figure is None else str(written.figure),
                 "runs": written.counts,
                 "left": written.left,
+                "failures": list(written.failures),
             }
         )
         return

@@ -180,6 +180,22 @@ def find_download(name: str) -> Path:
     return place
 
 
+def refuse_absent(config: DataConfig) -> None:
+    """Refuse data that are not there: an unknown name, or a place with nothing in it.
+
+    Nothing is read, so what is there may still be refused later.
+    """
+    if config.name.endswith(".npz"):
+        place = Path(config.name)
+    else:
+        reader = choose("dataset", config.name, READERS)
+        if reader.computed:
+            return
+        place = find_download(config.name) if config.path is None else Path(config.path)
+    if not place.exists():
+        raise DataError(f"{place}: there is no such file or folder; {config.name} is read from it")
+
+
 def _cache_key(name: str, read: Callable[..., Dataset], options: dict[str, Any]) -> dict[str, Any]:
     """Return all that decides what a reader returns: its settings, defaults too, and its version.
 

@@ -24,7 +24,7 @@ PUBLISHED = {
     (RECIPE, "dct + weights"): Published(0.951, 0.006, 5),
     (RECIPE, "mixed + weights"): Published(0.961, 0.003, 5),
     (RECIPE, "kaiming"): Published(0.958, 0.002, 5),
-    (RECIPE, "kaiming + weights"): Published(0.960, 0.006, 5),
+    (RECIPE, "kaiming + weights"): Published(0.960, 0.006, 3),
     (ALPHA, "0"): Published(0.946),
     (ALPHA, "0.01"): Published(0.961),
     (ALPHA, "0.42"): Published(0.928),
@@ -68,8 +68,12 @@ def tabulate(results: Results) -> list[Table]:
         )
         if arm != whole
     ]
+    note = (
+        "Published Kaiming with weights: the 3 of 5 runs that converged. Of residual scales no SD "
+        "was published."
+    )
     return [
-        tabulate_arms("Bases, class weights and residual scale", results, PUBLISHED),
+        tabulate_arms("Bases, class weights and residual scale", results, PUBLISHED, (note,)),
         compare_arms("The whole recipe against each part", results, pairs),
     ]
 

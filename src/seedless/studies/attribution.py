@@ -34,7 +34,9 @@ RECORDS = 256  # at most
 
 
 def make(setting: Setting) -> Grid:
-    """The seed-free run, and its twin with a flipped bit."""
+    """The seed-free run, and its twin with a flipped bit: neither says anything alone."""
+    if setting.arms:
+        raise StudyError("--arms: attribution holds its two runs against each other: leave it out")
     order = {"name": "content"}
     whole = setting.ecg(init=start_from("mixed"), order=order)
     broken = setting.ecg(init=start_from("mixed"), order=order, control={"flip_bit": FLIP})

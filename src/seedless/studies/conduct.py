@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from seedless.core.config import DataConfig
 from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
+from seedless.data.load import refuse_absent
 from seedless.studies.catalog import open_study
 from seedless.studies.cluster import run_ray
 from seedless.studies.figures import save_figure
 from seedless.studies.grid import Grid, Point
 from seedless.studies.local import arrange, list_left, run_local
 from seedless.studies.pooled import explain_pooling
-from seedless.studies.results import read_results
+from seedless.studies.results import Results, read_results
 from seedless.studies.sizes import Setting
 from seedless.studies.store import State, Store
 from seedless.studies.study import tabulate_progress
@@ -34,7 +36,8 @@ ENGINES = {"local": run_local, "ray": run_ray}
 class Written:
     """What a study left: its tables, and the files they and the figure were written to.
 
-    ``left``: runs that are still to be made; without a figure then.
+    ``left``: runs that are still to be made; without a figure then. ``failures``: why runs failed,
+    a sentence a reason.
     """
 
     tables: tuple[Table, ...]
@@ -42,6 +45,7 @@ class Written:
     figure: Path | None
     counts: dict[str, int]
     left: int = 0
+    failures: tuple[str, ...] = ()
 
 
 def plan_study(name: str, setting: Setting) -> Grid:
@@ -66,6 +70,10 @@ def run_study(
     """
     grid, store = plan_study(name, setting), Store(folder)
     points = list({point.key: point for point in grid.points}.values())
+    # A dataset that is not there is the user's to mend: said once, not a failure of every run.
+    wanted = [p.config.data for p in points if again or store.state(p) in ("begun", "waiting")]
+    for text in dict.fromkeys(data.model_dump_json() for data in wanted):
+        refuse_absent(DataConfig.model_validate_json(text))
     if points:
         choose("engine", engine, ENGINES)(
             store,
@@ -89,7 +97,12 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
         first = replace(first, notes=(*first.notes, explain_pooling(grid, setting.folds)))
     tables = (first, *rest)
     place = name_tables(name, setting, folder)
-    head = describe_grid(name, setting, grid)
+    counts = Counter(
+        "failed" if not one.ok else "converged" if one.converged else "at chance"
+        for one in results.outcomes
+    )
+    failures = explain_failures(results)
+    head = describe_grid(name, setting, grid) + describe_counts(counts, failures)
     text = head + "\n".join(table.to_markdown() for table in tables)
     try:
         place.parent.mkdir(exist_ok=True)
@@ -100,11 +113,29 @@ def write_study(name: str, setting: Setting, folder: Path) -> Written:
         figure = save_figure(study.draw(results), place.with_suffix(".png"))
     except OSError as error:
         raise StudyError(f"cannot write {place.parent}: {error.strerror}") from None
-    counts = Counter(
-        "failed" if not one.ok else "converged" if one.converged else "at chance"
-        for one in results.outcomes
+    written = place.with_suffix(".md")
+    return Written(tables, written, figure, dict(counts), failures=failures)
+
+
+def explain_failures(results: Results) -> tuple[str, ...]:
+    """Return why runs failed, each reason once with how many it ended and the first of them."""
+    reasons: dict[str, list[str]] = {}
+    for one in results.outcomes:
+        if one.error is not None:
+            reasons.setdefault(one.error, []).append(one.point.label)
+    return tuple(
+        f"{labels[0]}{f' and {len(labels) - 1} more' if len(labels) > 1 else ''} failed: {why}"
+        for why, labels in reasons.items()
     )
-    return Written(tables, place.with_suffix(".md"), figure, dict(counts))
+
+
+def describe_counts(counts: Mapping[str, int], failures: Sequence[str]) -> str:
+    """Return how the runs ended, for every study and whatever its tables hold."""
+    if not counts:
+        return ""
+    ended = ", ".join(f"{counts.get(k, 0)} {k}" for k in ("converged", "at chance", "failed"))
+    reasons = "".join(f"- {why}\n" for why in failures)
+    return f"Ended: {ended}.\n\n" + (f"{reasons}\n" if reasons else "")
 
 
 def write_progress(name: str, setting: Setting, folder: Path) -> Written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
@@ -10,20 +11,27 @@ from seedless.studies.grid import Grid, Point, make_grid
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, tabulate_arms
-from seedless.studies.table import Published, Table
+from seedless.studies.table import (
+    BESIDE,
+    Published,
+    Table,
+    format_mean,
+    list_beside,
+    set_beside,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDS = ((10, 9), (9, 8), (8, 10))  # test, validation
-ARMS = ("conformer, seeded", "conformer, golden", "baseline, mixed", "baseline, kaiming")
+ARMS = ("conformer seeded", "conformer golden", "baseline mixed", "baseline kaiming")
 PUBLISHED = {
-    (f"{arm.split(', ')[0]}, test fold {test}", arm): Published(value)
+    (f"{arm.split()[0]}, test fold {test}", arm): Published(value)
     for arm, values in {
-        "conformer, seeded": (0.942, 0.961, 0.963),
-        "conformer, golden": (0.908, 0.948, 0.968),
-        "baseline, mixed": (0.927, 0.953, 0.934),
-        "baseline, kaiming": (0.923, 0.949, 0.941),
+        "conformer seeded": (0.942, 0.961, 0.963),
+        "conformer golden": (0.908, 0.948, 0.968),
+        "baseline mixed": (0.927, 0.953, 0.934),
+        "baseline kaiming": (0.923, 0.949, 0.941),
     }.items()
     for (test, _), value in zip(FOLDS, values, strict=True)
 }
@@ -42,12 +50,12 @@ def make(setting: Setting) -> Grid:
 
 def name_block(arm: str, test: int) -> str:
     """Return the block of an arm: its model in one fold."""
-    return f"{arm.split(', ')[0]}, test fold {test}"
+    return f"{arm.split()[0]}, test fold {test}"
 
 
 def build(setting: Setting, arm: str, test: int, val: int) -> Config:
     """Return the run of an arm with these folds held out."""
-    model, choice = arm.split(", ")
+    model, choice = arm.split()
     order = {"name": "golden"} if choice == "golden" else {"name": "seeded", "seed": 0}
     start = start_from("kaiming" if choice == "kaiming" else "mixed")
     data = {"test_fold": test, "val_fold": val}
@@ -56,17 +64,19 @@ def build(setting: Setting, arm: str, test: int, val: int) -> Config:
 
 def tabulate(results: Results) -> list[Table]:
     """Return each arm in each fold, and its mean over folds."""
-    rows = []
+    rows, values = [], []
     for arm in ARMS:
         scores = [s for block in results.grid.blocks for s in results.scores(arm, block).values()]
         known = [found.mean for (_, name), found in PUBLISHED.items() if name == arm]
-        ours = f"{sum(scores) / len(scores):.4f}" if scores else "none"
-        rows.append((arm, str(len(scores)), ours, f"{sum(known) / len(known):.4f}"))
-    columns = ("arm", "folds", "mean over folds", "published")
+        over = Published(mean(known), stdev(known), len(known))
+        ours = mean(scores) if scores else None
+        rows.append((arm, str(len(scores)), format_mean(scores), *set_beside(over, ours)))
+        values.append({"arm": arm, "mean": ours, **list_beside(over, ours)})
+    columns = ("arm", "folds", "mean over folds", *BESIDE)
     note = "Conformers differ in their order alone, baselines in their initialization alone."
     return [
         tabulate_arms("Test macro AUC by fold", results, PUBLISHED, (note,)),
-        Table("Over folds", columns, tuple(rows)),
+        Table("Over folds", columns, tuple(rows), (), tuple(values)),
     ]
 
 

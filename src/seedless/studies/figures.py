@@ -12,6 +12,7 @@ from seedless.studies.results import Results
 from seedless.studies.table import Published
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, DOT, MARK, STAR = "#1c2326", "#2d4f78", "#0b6655", "#b07800"
@@ -61,16 +62,43 @@ def draw_arms(
 
 
 def draw_classes(
-    results: Results, block: str | None, arms: tuple[str, str], free: str | None = None
+    results: Results, blocks: Mapping[str, tuple[tuple[str, str], str | None]]
 ) -> Figure:
-    """Draw every run as a dot, class by class, one arm above the other; seed-free runs starred."""
+    """Draw every run as a dot, class by class, one arm above the other; seed-free runs starred.
+
+    ``blocks``: a panel each, with its two arms and the block of its seed-free run.
+    """
     from matplotlib.figure import Figure
 
-    classes = results.classes(block)
-    names = [name for name in classes if results.scores(arms[0], block, of=name)]
-    height = 1.3 + 0.5 * max(1, len(names))
-    figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")
-    axes = figure.add_axes((0.24, 0.7 / height, 0.72, 1 - 1.2 / height))
+    shown = {
+        block: [n for n in results.classes(block) if results.scores(arms[0], block, of=n)]
+        for block, (arms, _) in blocks.items()
+    }
+    heights = [1.3 + 0.5 * max(1, len(names)) for names in shown.values()]
+    whole = sum(heights)
+    figure = Figure(figsize=(8.0, whole), dpi=120, facecolor="white")
+    top = whole
+    for (block, (arms, free)), height in zip(blocks.items(), heights, strict=True):
+        bottom = (top - height + 0.7) / whole
+        axes = figure.add_axes((0.24, bottom, 0.72, (height - 1.2) / whole))
+        _draw_panel(axes, results, block, shown[block], arms, free)
+        told = f"{block}: upper {arms[0]}, lower {arms[1]}" + (", ★ seed-free" if free else "")
+        finish(figure, axes, "AUC, test (class and its positives on the left)")
+        figure.text(0.985, (top - 0.1) / whole, told, fontsize=8, ha="right", va="top", color=INK)
+        top -= height
+    return figure
+
+
+def _draw_panel(
+    axes: Axes,
+    results: Results,
+    block: str,
+    names: Sequence[str],
+    arms: tuple[str, str],
+    free: str | None,
+) -> None:
+    """Draw the classes of one block."""
+    positives = results.classes(block)
     for place, name in enumerate(reversed(names)):
         for shift, arm, colour in ((0.17, arms[0], "#ae1f17"), (-0.17, arms[1], MARK)):
             scores = list(results.scores(arm, block, of=name).values())
@@ -83,11 +111,8 @@ def draw_classes(
         starred = results.scores(arms[1], free, of=name).values() if free else ()
         axes.plot(list(starred), [place - 0.17] * len(starred), "*", color=STAR, markersize=10)
     axes.set_yticks(range(len(names)))
-    axes.set_yticklabels([f"{name} ({classes[name]})" for name in reversed(names)], fontsize=8)
+    axes.set_yticklabels([f"{name} ({positives[name]})" for name in reversed(names)], fontsize=8)
     axes.set_ylim(-0.6, max(1, len(names)) - 0.4)
-    told = f"upper {arms[0]}, lower {arms[1]}" + (", ★ seed-free" if free else "")
-    finish(figure, axes, "AUC, test (class and its positives on the left)", told)
-    return figure
 
 
 def draw_lines(

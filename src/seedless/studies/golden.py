@@ -11,7 +11,14 @@ from seedless.studies.pooled import split_folds
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, seed_points, tabulate_arms
-from seedless.studies.table import Published, Table, format_mean
+from seedless.studies.table import (
+    BESIDE,
+    Published,
+    Table,
+    format_mean,
+    list_beside,
+    set_beside,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,16 +60,19 @@ def tabulate(results: Results) -> list[Table]:
     note = "Published Kaiming: one seed. Here every seed is shown, for one random run says little."
     arms = tabulate_arms("Golden order, 2 x 2", results, PUBLISHED, (note,))
     classes = results.classes()
-    rows = []
+    rows, values = [], []
     for (block, arm), known in PUBLISHED_RARE.items():
         for name, value in zip(RARE, known, strict=True):
             scores = list(results.scores(arm, block, of=name).values())
-            positives = str(classes.get(name, 0))
-            rows.append(
-                (f"{block} / {arm} / {name}", positives, format_mean(scores), f"{value:.3f}")
-            )
-    columns = ("", "positives", "AUC, test", "published")
-    return [arms, Table("Rare classes", columns, tuple(rows))]
+            mean = sum(scores) / len(scores) if scores else None
+            beside = set_beside(Published(value), mean)
+            positives = classes.get(name, 0)
+            row = (f"{block} / {arm} / {name}", str(positives), format_mean(scores), *beside)
+            rows.append(row)
+            place = {"block": block, "arm": arm, "class": name, "positives": positives}
+            values.append({**place, "mean": mean, **list_beside(Published(value), mean)})
+    columns = ("", "positives", "AUC, test", *BESIDE)
+    return [arms, Table("Rare classes", columns, tuple(rows), (), tuple(values))]
 
 
 def draw(results: Results) -> Figure:

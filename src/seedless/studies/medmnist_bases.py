@@ -51,8 +51,12 @@ def tabulate(results: Results) -> list[Table]:
         best = max(scores, key=lambda basis: scores[basis]) if scores else "none"
         spread = f"{max(scores.values()) - min(scores.values()):.4f}" if scores else "none"
         published = f"{max(known) - min(known):.4f}" if known else ""
-        rows.append((block, best, spread, published))
-    columns = ("set", "best", "best less worst", "published")
+        beyond = ""
+        if known and scores:
+            ours = max(scores.values()) - min(scores.values())
+            beyond = f"{ours - (max(known) - min(known)):+.4f}"
+        rows.append((block, best, spread, published, beyond))
+    columns = ("set", "best", "best less worst", "published", "difference")
     return [
         tabulate_arms("Golden order by basis", results, PUBLISHED, notes),
         Table("How far apart the bases are", columns, tuple(rows)),

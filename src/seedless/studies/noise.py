@@ -20,7 +20,7 @@ from seedless.studies.grid import Grid, Point, make_grid
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, seed_points
-from seedless.studies.table import Table, format_mean
+from seedless.studies.table import BESIDE, Published, Table, format_mean, set_beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,21 +87,24 @@ def tabulate_drops(results: Results, note: str) -> Table:
     rows, values = [], []
     for basis in BASES:
         clean = list(results.scores(basis, "").values())
-        known = f"{CLEAN[basis]:.3f}" if basis in CLEAN else ""
         free = list(results.scores(basis, FREE).values())
-        count = str(len(clean))
-        rows.append((f"{basis}, no noise", count, format_mean(clean), known, format_mean(free)))
+        cells = _show(clean, CLEAN.get(basis), free)
+        rows.append((f"{basis}, no noise", *cells))
         for kind in KINDS:
             drops = list(find_drops(results, basis, "", kind, 0.0).values())
             alone = list(find_drops(results, basis, FREE, kind, 0.0).values())
             published = DROPS.get(basis, {}).get(kind)
-            told = "" if published is None else f"{published:.3f}"
-            name = f"{basis}, {WORDS[kind]}"
-            rows.append((name, str(len(drops)), format_mean(drops), told, format_mean(alone)))
+            rows.append((f"{basis}, {WORDS[kind]}", *_show(drops, published, alone)))
             values.append({"basis": basis, "kind": kind, "drops": drops, "published": published})
-    columns = ("", "seeds", "AUC, or drop at 0 dB", "published", "seed-free run")
+    columns = ("", "seeds", "AUC, or drop at 0 dB", *BESIDE, "seed-free run")
     title = "What noise as strong as the signal takes from the macro AUC"
     return Table(title, columns, tuple(rows), (note,), tuple(values))
+
+
+def _show(ours: list[float], published: float | None, alone: list[float]) -> tuple[str, ...]:
+    known = None if published is None else Published(published)
+    mean = sum(ours) / len(ours) if ours else None
+    return str(len(ours)), format_mean(ours), *set_beside(known, mean), format_mean(alone)
 
 
 def tabulate_ratios(results: Results) -> Table:

@@ -33,7 +33,7 @@ PUBLISHED = {
         "content_static": 0.479,
         "pair_balance": 0.579,
         "loss_ranked": 0.500,
-        "interleaved": 0.579,
+        "interleaved_loss_ranked": 0.579,
     }.items()
 }
 

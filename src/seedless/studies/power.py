@@ -54,7 +54,8 @@ def tabulate(results: Results) -> list[Table]:
         told = f"{PUBLISHED[0]:g}, {PUBLISHED[1]}" if pair == AS_PUBLISHED else ""
         name = f"{pair[0]} - {pair[1]}"
         if effect is None:
-            rows.append((name, f"{counts[0]}, {counts[1]}", "not defined", "", "", "", "", told))
+            blank = ("", "", "", "", told, "")
+            rows.append((name, f"{counts[0]}, {counts[1]}", "not defined", *blank))
             continue
         power = find_power(effect.d, *counts).power
         low, high = effect.wald_t
@@ -69,12 +70,13 @@ def tabulate(results: Results) -> list[Table]:
                 _show(needed),
                 _show_needed(low, high),
                 told,
+                _subtract(power, needed) if told else "",
             )
         )
         values.append({"pair": list(pair), "d": effect.d, "power": power, "needed": needed})
     columns = (
         *("", "n", "d", "its 95 % interval", "power at n", "n for 80 %"),
-        *("n for 80 % over the interval", "published"),
+        *("n for 80 % over the interval", "published", "difference"),
     )
     notes = (
         f"Published, with 20 seeds an arm: power {PUBLISHED[0]:g}, {PUBLISHED[1]} runs an arm for "
@@ -102,6 +104,12 @@ def list_effects(results: Results) -> dict[str, float]:
     _, effect = find_effect(results, AS_PUBLISHED)
     found = {f"{d:g}": d for d in EFFECTS}
     return found if effect is None else {**found, f"found, {abs(effect.d):.2f}": abs(effect.d)}
+
+
+def _subtract(power: float, needed: int | None) -> str:
+    """Return power and runs needed, less the published ones."""
+    more = "out of reach" if needed is None else f"{needed - PUBLISHED[1]:+d}"
+    return f"{power - PUBLISHED[0]:+.2f}, {more}"
 
 
 def _show(needed: int | None) -> str:

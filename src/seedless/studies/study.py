@@ -14,7 +14,14 @@ from seedless.studies.grid import Grid, Point
 from seedless.studies.results import MEASURES, Results, read_score, vary_in
 from seedless.studies.sizes import Setting
 from seedless.studies.store import Store
-from seedless.studies.table import Published, Table, format_mean
+from seedless.studies.table import (
+    BESIDE,
+    Published,
+    Table,
+    format_mean,
+    list_beside,
+    set_beside,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,6 +73,8 @@ def choose_arms(grid: Grid, arms: Sequence[str]) -> Grid:
     """Return the grid with these arms alone; with none named, as it is."""
     if not arms:
         return grid
+    if not grid.points:
+        raise StudyError(f"--arms: the study {grid.study} makes no runs: leave it out")
     for arm in arms:
         choose("arm", arm, dict.fromkeys(grid.arms))
     return replace(grid, points=tuple(point for point in grid.points if point.arm in arms))
@@ -98,7 +107,6 @@ def tabulate_arms(
             runs, failed, chance = results.count(arm, block)
             known = (published or {}).get((block, arm))
             mean = sum(scores) / len(scores) if scores else None
-            inside = None if known is None or mean is None else known.holds(mean)
             rows.append(
                 (
                     " / ".join(part for part in (block, arm) if part),
@@ -107,9 +115,7 @@ def tabulate_arms(
                     str(chance),
                     vary_in(results.grid.of(arm, block)),
                     format_mean(scores),
-                    "" if known is None else str(known),
-                    "" if known is None or mean is None else f"{mean - known.mean:+.4f}",
-                    "" if inside is None else ("yes" if inside else "no"),
+                    *set_beside(known, mean),
                 )
             )
             values.append(
@@ -121,13 +127,12 @@ def tabulate_arms(
                     "at_chance": chance,
                     "scores": results.scores(arm, block),
                     "mean": mean,
-                    "published": None if known is None else known.mean,
+                    **list_beside(known, mean),
                 }
             )
     score = f"{MEASURES[results.measure]}, test"
     columns = ("", "runs", "failed", "at chance", "seeds vary in", score)
-    more = ("published", "difference", "in its 95 % interval")
-    return Table(title, (*columns, *more), tuple(rows), tuple(notes), tuple(values))
+    return Table(title, (*columns, *BESIDE), tuple(rows), tuple(notes), tuple(values))
 
 
 def tabulate_progress(grid: Grid, store: Store) -> Table:

@@ -33,6 +33,35 @@ class Published:
         return abs(value - self.mean) <= half
 
 
+# Columns that every table with a published value ends in, and what stands for no interval.
+BESIDE = ("published", "difference", "in its 95 % interval")
+NO_INTERVAL = "none given"
+
+
+def set_beside(
+    known: Published | None, ours: float | None, digits: int = 4
+) -> tuple[str, str, str]:
+    """Return the cells of `BESIDE`, empty where nothing is published."""
+    if known is None:
+        return "", "", ""
+    if ours is None:
+        return str(known), "", ""
+    inside = known.holds(ours)
+    said = NO_INTERVAL if inside is None else ("yes" if inside else "no")
+    return str(known), f"{ours - known.mean:+.{digits}f}", said
+
+
+def list_beside(known: Published | None, ours: float | None) -> dict[str, Any]:
+    """Return the numbers behind those cells, None where there are none."""
+    return {
+        "published": None if known is None else known.mean,
+        "published_sd": None if known is None else known.sd,
+        "published_n": None if known is None else known.n,
+        "difference": ours - known.mean if known is not None and ours is not None else None,
+        "in_interval": known.holds(ours) if known is not None and ours is not None else None,
+    }
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns, rows of cells, and notes that belong under them.
