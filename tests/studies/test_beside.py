@@ -1,16 +1,20 @@
 """Published values stand beside the arm they belong to, with the difference and the verdict."""
 
 import importlib
+from dataclasses import replace
 
 import pytest
 
 from seedless.core.errors import DataError, StudyError, UnknownNameError
-from seedless.studies import cv, golden, main, order, perclass
+from seedless.studies import convergence, cv, golden, main, order, perclass
 from seedless.studies.catalog import STUDIES, open_study
 from seedless.studies.conduct import describe_counts, explain_failures, run_study
+from seedless.studies.results import read_results
 from seedless.studies.sizes import Setting
+from seedless.studies.store import Store
 from seedless.studies.study import tabulate_arms
 from seedless.studies.table import BESIDE, Published, list_beside, set_beside
+from tests.studies.conftest import SMOKE
 from tests.studies.made import make_results
 
 PAPER = Setting(scale="paper", device="cpu", seeds=2)
@@ -86,6 +90,14 @@ def test_failed_runs_are_explained_once_a_reason():
     assert failures == ("mixed / seed 0 and 1 more failed: it broke",)
     told = describe_counts({"converged": 2, "failed": 2}, failures)
     assert told == f"Ended: 2 converged, 0 at chance, 2 failed.\n\n- {failures[0]}\n\n"
+
+
+def test_one_run_has_no_spread(smoke_store):
+    for seeds, shown in ((1, False), (2, True)):
+        setting = replace(SMOKE, seeds=seeds)
+        grid = convergence.make(setting)
+        (table,) = convergence.tabulate(read_results(grid, Store(smoke_store), setting))
+        assert all(("±" in row[-1]) is shown for row in table.rows)
 
 
 def test_data_that_are_not_there_end_a_study_before_it_begins(tmp_path):

@@ -59,7 +59,7 @@ def tabulate(results: Results) -> list[Table]:
         count = len(results.scores(arm))
         places = sorted({round(k * (len(epochs) - 1) / 5) for k in range(6)}) if epochs else []
         for place in places:
-            value = f"{means[place]:.4f} ± {spreads[place]:.4f}"
+            value = f"{means[place]:.4f}" + (f" ± {spreads[place]:.4f}" if count > 1 else "")
             rows.append((arm, f"{epochs[place]:.0f}", str(count), value))
     columns = ("arm", "epoch", "runs", "validation macro AUC")
     return [Table("Validation macro AUC by epoch", columns, tuple(rows))]
