@@ -51,15 +51,6 @@ def _denormals(make: Make) -> bool:
     return bool((tiny & doubled & (halved.view(torch.int32) == 1 << 22)).all())
 
 
-def _denormals_of_all(make: Make) -> bool:
-    """The same in every thread of a CPU: each has a switch of its own, set where it was started."""
-    small = make(2.0**-149)
-    if small.is_cpu:
-        small = small[:1].expand(_SHARE * torch.get_num_threads())
-    small = small.to(torch.float32)
-    return bool(((small + small).view(torch.int32) == 2).all())
-
-
 def _narrow(make: Make) -> bool:
     """Float64 becomes the nearest float32, ties to even."""
     down = make(1 + 2.0**-24).to(torch.float32) == 1
@@ -81,7 +72,6 @@ CHECKS: dict[str, Callable[[Make], bool]] = {
     "float64 sums round to nearest, ties to even": _round_sum,
     "float64 quotients are correctly rounded": _divide,
     "denormal numbers are kept": _denormals,
-    "denormal numbers are kept by every thread": _denormals_of_all,
     "float64 rounds to the nearest float32": _narrow,
     "float64 matrix products of small integers are exact": _product,
 }
@@ -112,3 +102,18 @@ def check_device(device: torch.device) -> None:
 def check_once(device: torch.device) -> None:
     """Check a device the first time it is met."""
     check_device(device)
+
+
+@lru_cache(maxsize=64)
+def check_threads(count: int) -> None:
+    """Check once that none of a CPU's threads flushes denormals.
+
+    Each has a switch of its own, with the value that it had in the thread that started it.
+    """
+    small = torch.full((_SHARE * count,), 2.0**-149, dtype=torch.float32, device="cpu")
+    if not bool(((small + small).view(torch.int32) == 2).all()):
+        raise NumericsError(
+            f"expected all {count} threads of the CPU to keep denormal numbers; some flush them to "
+            "zero, as torch.set_flush_denormal(True) was on when they were started. Leave it off, "
+            "or compute with one thread"
+        )

@@ -23,7 +23,7 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.portable.canary import check_device, check_once
+from seedless.numerics.portable.canary import check_device, check_once, check_threads
 from seedless.numerics.portable.checksum import note
 from seedless.numerics.portable.recurrent import UnrollRecurrent
 from seedless.numerics.portable.refusal import (
@@ -53,6 +53,7 @@ def portable() -> Iterator[None]:
         yield
         return
     check_device(torch.device("cpu"))
+    check_threads(torch.get_num_threads())
     with ExitStack() as stack:
         stack.enter_context(_close_other_routes())
         stack.enter_context(_hold_optimizers())
