@@ -25,9 +25,15 @@ def test_a_new_op_must_reach_the_page(monkeypatch):
 def test_costs_come_from_the_recorded_results(monkeypatch, tmp_path):
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     assert "No measurement" in page.describe_cost()
-    found = {"batch": 16, "models": {"net": {"seconds": {"plain": 0.5, "portable": 4.0}}}}
+    seconds = {"native": 0.5, "portable": 4.0}
+    found = {"batch": 16, "models": {"net": {"seconds": seconds}}}
     (tmp_path / "portable-cpu.json").write_text(json.dumps({"results": found}))
     assert page.describe_cost().splitlines()[-1].endswith("| net, batch 16 | 500 | 4000 | 8.0 |")
+    graphs = {f"{kind} graph": value / 10 for kind, value in seconds.items()}
+    eager = {f"{kind} eager": value for kind, value in seconds.items()}
+    found["models"]["net"]["seconds"] = graphs | eager
+    (tmp_path / "portable-cuda.json").write_text(json.dumps({"results": found}))
+    assert page.describe_cost().splitlines()[-1].endswith("| net, batch 16 | 50 | 400 | 8.0 |")
 
 
 def test_the_quick_start_runs():
