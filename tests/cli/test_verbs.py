@@ -125,6 +125,9 @@ BAD = [
     (["order", "show", "content", "--set", "data.fs=500"], "simulated has no setting data.fs"),
     (["order", "show", "content", "--batch-size", "0"], "order.batch_size"),
     (["order", "show", "content", "--epochs", "0"], "--epochs"),
+    (["demo", "--arithmetic", "portabel"], "did you mean 'portable'"),
+    (["portable", "check", "--device", "tpu"], "unknown device 'tpu'"),
+    (["study", "unpack", "no.tar.xz"], "there is no file no.tar.xz"),
     (["env", "--set", "execution.threads=0"], "execution.threads"),
     (["env", "--set", "exection.threads=1"], "did you mean 'execution'"),
 ]
@@ -137,6 +140,7 @@ def test_bad_input_ends_in_one_message_and_exit_code_2(cli, arguments, message):
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+    assert len(done.stderr.splitlines()) <= 12  # nothing was begun
 
 
 @pytest.mark.parametrize(

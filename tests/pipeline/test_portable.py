@@ -129,6 +129,8 @@ def test_a_native_run_stays_on_its_device(tmp_path):
         native = train_run(build("signals", "native"), tmp_path / "run").path
         with pytest.raises(ConfigError, match="native arithmetic, whose bits belong to it"):
             verify(native, device="cuda")
+        with pytest.raises(SeedlessError, match="unknown device 'tpu'"):
+            verify(native, device="tpu")
 
 
 def test_what_is_promised(run):

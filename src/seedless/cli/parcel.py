@@ -62,7 +62,7 @@ def bundle(
         print_json([{**asdict(parcel), "file": str(parcel.file)} for parcel in parcels])
         return
     for parcel in parcels:
-        typer.echo(f"{parcel.file}  {parcel.runs} runs, {parcel.size:,} bytes, {parcel.digest}")
+        typer.echo(f"{parcel.file}  runs: {parcel.runs}, {parcel.size:,} bytes, {parcel.digest}")
 
 
 def unpack(
@@ -79,7 +79,7 @@ def unpack(
         print_json({file: asdict(one) for file, one in found.items()})
         return
     for file, one in found.items():
-        typer.echo(f"{file}  {one.new} runs new, {one.known} known, {one.failed} failed ones")
+        typer.echo(f"{file}  runs: {one.new} new, {one.known} known, {one.failed} failed")
 
 
 def _gather(names: Sequence[str], setting: Setting) -> list[Point]:

@@ -34,8 +34,6 @@ def check(
     from seedless.pipeline.portable import check as run
     from seedless.pipeline.portable import pack
 
-    if not as_json:
-        typer.echo(f"{'':<32} {'here':<16}  {'shipped':<16}")
     found = run(device, full, None if as_json else typer.echo)
     if as_json:
         print_json(

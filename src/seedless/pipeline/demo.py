@@ -12,12 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from seedless.core.config import override
 from seedless.core.errors import RunError
+from seedless.core.presets import open_config
 from seedless.pipeline.examples import draw_examples
 from seedless.pipeline.folder import read_config
 from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, write_page
 from seedless.report.runview import read_run
+from seedless.train.arithmetic import check_arithmetic
 from seedless.train.log import FILE as LOG
 from seedless.train.log import read_log
 
@@ -59,6 +62,7 @@ def run_demo(
 ) -> Demo:
     """Train twice, verify, train with one bit flipped, and write a page about it."""
     began = time.perf_counter()
+    check_arithmetic(override(open_config(preset), list(settings)))  # before processes are started
     changes = [part for setting in settings for part in ("--set", setting)]
     train = ["train", preset, *changes, "--force", "--json", "--out"]
     control = ["--set", f"control.flip_bit={FLIP}"]

@@ -127,6 +127,7 @@ def check(
         raise NumericsError("expected a CUDA device, found none here; check with --device cpu")
     tell = say or (lambda line: None)
     shipped = read_committed()
+    tell(f"{'':<32} {'here':<16}  {'shipped':<16}")
 
     def tell_of(kind: str) -> Say:
         there = unpack(shipped[kind])

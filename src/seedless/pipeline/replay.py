@@ -10,6 +10,7 @@ import torch
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
+from seedless.core.registry import choose
 from seedless.numerics.environment import capture
 from seedless.pipeline.prepare import Prepared
 from seedless.pipeline.run import describe_promise
@@ -121,6 +122,8 @@ def choose_device(opened: Opened, device: str | None) -> Config | None:
     None where a run can only be judged on a device that is not here.
     """
     config = opened.config
+    if device is not None:
+        choose("device", device, dict.fromkeys(("cpu", "cuda")))
     missing = config.execution.device == "cuda" and not torch.cuda.is_available()
     if not config.is_portable:
         if device not in (None, config.execution.device):

@@ -63,8 +63,9 @@ def friedman(groups: Mapping[str, Values]) -> Friedman:
         mean_ranks={name: float(total) / blocks for name, total in zip(table, sums, strict=True)},
         n=(blocks,) * k,
         assumption=f"independent blocks; a chi-square limit that {blocks} blocks approach",
-        sentence=f"Over {blocks} blocks the {k} groups {'' if p < 0.05 else 'do not '}differ in "
-        f"level: Friedman chi-square = {show(statistic)}, df = {k - 1}, p = {show(p)}.",
+        sentence=f"Over {blocks} blocks the {k} groups "
+        f"{'' if p < 0.05 else 'are not shown to '}differ in level: "
+        f"Friedman chi-square = {show(statistic)}, df = {k - 1}, p = {show(p)}.",
     )
 
 

@@ -228,6 +228,8 @@ def _extract(file: Path, folder: Path) -> None:
                     shutil.copyfileobj(source, target)
     except StudyError:
         raise
+    except FileNotFoundError:
+        raise StudyError(f"there is no file {file}") from None
     except _DAMAGE as error:
         raise StudyError(
             f"{file} cannot be read as a study's bundle ({error}); get it again"
