@@ -47,10 +47,14 @@ def make(folder: Path, device: str, data: str | None) -> None:
     for name, config in build_runs(device, data).items():
         with TemporaryDirectory() as place:
             run = train_run(config, Path(place) / name)
-            light = copy_light(run.path, Path(place) / "light" / name)
-            with tarfile.open(folder / f"{name}.tar.xz", "w:xz") as file:
-                file.add(light, name)
+            pack(run.path, folder)
         print(f"{name} on {device}: {run.digest}")
+
+
+def pack(run: Path, folder: Path) -> None:
+    """Write what of a run travels as FOLDER/NAME.tar.xz."""
+    with TemporaryDirectory() as place, tarfile.open(folder / f"{run.name}.tar.xz", "w:xz") as file:
+        file.add(copy_light(run, Path(place) / run.name), run.name)
 
 
 def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:

@@ -9,6 +9,8 @@ under ``models`` the seconds of a step of each in both arithmetics, and the ``ba
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from benchmarks.measure import RESULTS
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
@@ -32,9 +34,12 @@ def describe_cost() -> str:
     files = [file for file in files if file.exists()]
     if not files:
         return "No measurement is recorded yet."
+    notes: list[str] = []
     lines = ["| where | a training step of | native, ms | portable, ms | ratio |", "|" + "---|" * 5]
     for file in files:
-        found = json.loads(file.read_text())["results"]
+        record = json.loads(file.read_text())
+        found = record["results"]
+        notes.append(f"{file.stem.removeprefix('portable-')}: {describe_record(record)}")
         link = f"[{file.stem.removeprefix('portable-')}](../benchmarks/results/{file.name})"
         for name, row in found["models"].items():
             form = " graph" * ("native graph" in row["seconds"])
@@ -43,7 +48,17 @@ def describe_cost() -> str:
                 f"| {link} | {name}, batch {found['batch']} | {plain:.0f} | {ours:.0f} "
                 f"| {ours / plain:.1f} |"
             )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes)])
+
+
+def describe_record(record: Mapping[str, Any]) -> str:
+    """Return what a measurement was made with and on, in a line."""
+    there = record["environment"]
+    device = f"{there['cpu']['model']}, {there['cpu']['capability']}"
+    if there["devices"]:
+        device = there["devices"][0]["name"]
+    threads, torch = there["threads"]["intraop"], there["packages"]["torch"]
+    return f"{device}, {threads} threads, torch {torch}; medians of `{record['command']}`"
 
 
 def make_page(text: str) -> str:

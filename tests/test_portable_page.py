@@ -6,6 +6,7 @@ import re
 import torch
 
 from benchmarks import portable_page as page
+from seedless.numerics.environment import capture
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
 
 TEXT = page.PAGE.read_text()
@@ -27,13 +28,17 @@ def test_costs_come_from_the_recorded_results(monkeypatch, tmp_path):
     assert "No measurement" in page.describe_cost()
     seconds = {"native": 0.5, "portable": 4.0}
     found = {"batch": 16, "models": {"net": {"seconds": seconds}}}
-    (tmp_path / "portable-cpu.json").write_text(json.dumps({"results": found}))
-    assert page.describe_cost().splitlines()[-1].endswith("| net, batch 16 | 500 | 4000 | 8.0 |")
+    record = {"results": found, "environment": capture(), "command": "measure it"}
+    (tmp_path / "portable-cpu.json").write_text(json.dumps(record))
+    lines = page.describe_cost().splitlines()
+    assert lines[2].endswith("| net, batch 16 | 500 | 4000 | 8.0 |")
+    assert lines[-1].startswith("- cpu: ")
+    assert lines[-1].endswith("medians of `measure it`")
     graphs = {f"{kind} graph": value / 10 for kind, value in seconds.items()}
     eager = {f"{kind} eager": value for kind, value in seconds.items()}
     found["models"]["net"]["seconds"] = graphs | eager
-    (tmp_path / "portable-cuda.json").write_text(json.dumps({"results": found}))
-    assert page.describe_cost().splitlines()[-1].endswith("| net, batch 16 | 50 | 400 | 8.0 |")
+    (tmp_path / "portable-cuda.json").write_text(json.dumps(record))
+    assert "| net, batch 16 | 50 | 400 | 8.0 |" in page.describe_cost()
 
 
 def test_the_quick_start_runs():

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from benchmarks import elsewhere
 from seedless.core.config import ExecutionConfig, parse_config
 from seedless.core.errors import ConfigError, SeedlessError
 from seedless.numerics.environment import capture
@@ -97,6 +98,16 @@ def test_a_run_made_on_a_gpu_is_executed_on_a_cpu(run, tmp_path, monkeypatch):
     assert found.details[0] == "made on Some GPU"
     assert found.details[1].startswith("executed on ")
     assert "1 thread" in found.details[1]
+
+
+def test_a_run_travels_light_and_is_executed_elsewhere(run, tmp_path, monkeypatch):
+    elsewhere.pack(run, tmp_path)
+    monkeypatch.setattr(verifying, "run_worker", answer_here)
+    with flags_restored():
+        found = elsewhere.check(tmp_path, "cpu", None)["run"]
+    assert found["verdict"]["outcome"] == "identical", found["verdict"]
+    assert found["weights"] == read_statement(run)["predicate"]["weights"]
+    assert (tmp_path / "run.tar.xz").stat().st_size < 100_000  # no weights, no trail
 
 
 def test_a_difference_is_not_excused_by_another_processor(run, tmp_path, monkeypatch):

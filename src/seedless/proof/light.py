@@ -102,11 +102,11 @@ class ChainReplay(Observer):
         self.entries.append(chain(content, self.entries[-1]["digest"]))
 
 
-def copy_light(run: Path, to: Path, *, weights: bool = False) -> Path:
+def copy_light(run: Path, to: Path) -> Path:
     """Copy a finished run without what is large into the new folder ``to``, with the note."""
     receipt = read_receipt(run)
     covered = receipt["predicate"]["files"]
-    dropped = [name for name in covered if is_heavy(name, weights=weights)]
+    dropped = [name for name in covered if is_heavy(name)]
     to.mkdir(parents=True)
     for name in (FILE, *(name for name in covered if name not in dropped)):
         shutil.copyfile(run / name, to / name)
