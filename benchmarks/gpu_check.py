@@ -30,7 +30,7 @@ def run_tests(limit: float | None) -> dict[str, str]:
     names = [line for line in listed.stdout.splitlines() if "::" in line]
     outcomes = dict.fromkeys(names, "unfinished")
     # A line a test: what is known is known even of a run that is cut short.
-    tests = subprocess.Popen([*command, "-v", "-n", "8"], stdout=subprocess.PIPE, text=True)
+    tests = subprocess.Popen([*command, "-v", "-n", "12"], stdout=subprocess.PIPE, text=True)
     timer = threading.Timer(limit, tests.kill) if limit else None
     if timer:
         timer.start()

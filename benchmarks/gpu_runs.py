@@ -3,7 +3,8 @@
     PYTHONPATH=src:. python3 -m benchmarks.gpu_runs full|images|together [--out FOLDER]
 
 full: the conformer on 22,000 simulated records (17,000 of them to train on), 85 epochs, compiled.
-images: resnet18 on breastmnist.npz (`--data FILE`), 200 epochs of the published protocol.
+images: resnet18 on breastmnist.npz (`--data FILE`), 200 epochs of the published protocol, in fp32
+and with `--precision tf32`, which is what plain PyTorch computes convolutions in.
 together: four runs at once on the device, each beside the same run alone.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,6 +75,12 @@ def run_twice(config: Config) -> dict[str, Any]:
             "epochs_seconds": [
                 sum(line["seconds"] for line in read_log(job.out / LOG)) for job in jobs
             ],
+            # The first compiles or captures; the last is told to files that all wait for.
+            "first_epoch_seconds": [read_log(job.out / LOG)[0]["seconds"] for job in jobs],
+            "later_epoch_seconds": [
+                statistics.median(line["seconds"] for line in read_log(job.out / LOG)[1:])
+                for job in jobs
+            ],
             "metrics": json.loads((jobs[0].out / "metrics.json").read_bytes()),
         }
 
@@ -103,9 +111,11 @@ def time_plain(config: Config) -> dict[str, float]:
     return seconds
 
 
-def measure_images(data: Path) -> dict[str, Any]:
+def measure_images(data: Path, precision: str) -> dict[str, Any]:
     """Two runs of ours and the plain loop; the ratio counts our evaluation and files against us."""
-    config = open_config("medmnist").change(data={"path": str(data)})
+    config = open_config("medmnist").change(
+        data={"path": str(data)}, execution={"precision": precision}
+    )
     ours = run_twice(config)
     plain = time_plain(config)
     return {
@@ -131,15 +141,19 @@ def main() -> None:
     parser.add_argument("part", choices=("full", "images", "together"))
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--data", type=Path, default=Path("breastmnist.npz"))
+    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="fp32")
     given = parser.parse_args()
+    name = given.part
     if given.part == "full":
         results = run_twice(make_full())
     elif given.part == "images":
-        results = measure_images(given.data)
+        results = measure_images(given.data, given.precision)
+        name += "" if given.precision == "fp32" else f"-{given.precision}"
     else:
         results = measure_together()
-    command = f"python3 -m benchmarks.gpu_runs {given.part}"
-    print(write_results(f"gpu-{given.part}", command, results, given.out))
+    options = "" if given.precision == "fp32" else f" --precision {given.precision}"
+    command = f"python3 -m benchmarks.gpu_runs {given.part}{options}"
+    print(write_results(f"gpu-{name}", command, results, given.out))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seedless.core.blocks import count_threads, work_blocks
 from seedless.core.canonical import canonical_json
 from seedless.core.errors import DataError, SeedlessError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # Bytes from which on a tensor is hashed in a thread of its own: hashing lets go of the interpreter.
 LARGE = 1 << 20
-THREADS = 4
+_BLOCK = 64  # samples a thread hashes before it takes others
 
 
 def digest(source: nn.Module | Mapping[str, Any]) -> str:
@@ -49,7 +50,7 @@ def digest_each(tensors: Mapping[str, Any]) -> dict[str, str]:
     large = {name: one for name, one in described.items() if one[2].nbytes >= LARGE}
     found = {name: _hash_one(name, *one) for name, one in described.items() if name not in large}
     if large:
-        with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        with ThreadPoolExecutor(max_workers=count_threads()) as pool:
             digests = pool.map(_hash_one, large, *zip(*large.values(), strict=True))
             found |= zip(large, digests, strict=True)
     return {name: found[name] for name in tensors}
@@ -89,15 +90,19 @@ def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np
     rows = as_rows(samples)
     header = canonical_json([rows.dtype.str, list(rows.shape[1:])])
     out = np.empty((len(rows), 32), dtype=np.uint8)
-    for index, row in enumerate(rows):
-        content = (row + 0).tobytes()  # adding zero turns -0.0 into 0.0
-        hasher = (
-            hashlib.blake2b(header, digest_size=32)
-            if algorithm == "blake2b"
-            else hashlib.new(algorithm, header)
-        )
-        hasher.update(content)
-        out[index] = np.frombuffer(hasher.digest(), dtype=np.uint8)
+
+    def hash_rows(block: slice) -> None:
+        for row, place in zip(rows[block], out[block], strict=True):
+            content = (row + 0).tobytes()  # adding zero turns -0.0 into 0.0
+            hasher = (
+                hashlib.blake2b(header, digest_size=32)
+                if algorithm == "blake2b"
+                else hashlib.new(algorithm, header)
+            )
+            hasher.update(content)
+            place[:] = np.frombuffer(hasher.digest(), dtype=np.uint8)
+
+    work_blocks(hash_rows, len(rows), _BLOCK)
     return out
 
 
@@ -120,7 +125,12 @@ def as_rows(samples: ArrayLike) -> NDArray[Any]:
         return array.astype("<i8", copy=False)
     with np.errstate(over="ignore"):  # beyond float32 becomes infinity, and is refused below
         rows = array.astype("<f4", copy=False)
-    finite = np.array([np.isfinite(row).all() for row in rows])
+    finite = np.empty(len(rows), dtype=bool)
+
+    def look(block: slice) -> None:
+        finite[block] = [np.isfinite(row).all() for row in rows[block]]
+
+    work_blocks(look, len(rows), _BLOCK)
     if not finite.all():
         bad = np.flatnonzero(~finite)
         raise DataError(

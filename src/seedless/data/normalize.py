@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.blocks import work_blocks
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
@@ -28,9 +29,11 @@ class Scale:
         shape = (1, -1) + (1,) * (samples.ndim - 2)
         mean, deviation = (np.reshape(v, shape) for v in (self.mean, self.deviation))
         out = np.empty(samples.shape, dtype=np.float32)
-        for start in range(0, len(samples), _BLOCK):
-            block = samples[start : start + _BLOCK].astype(np.float64)
-            out[start : start + _BLOCK] = (block - mean) / deviation
+
+        def scale(block: slice) -> None:
+            out[block] = (samples[block].astype(np.float64) - mean) / deviation
+
+        work_blocks(scale, len(samples), _BLOCK)
         return out
 
 
@@ -73,11 +76,14 @@ def _sum_by_sample(
     """Return the exactly rounded sum of (x - centre)^power over each sample's leads: (n, leads)."""
     sums = np.empty((len(rows), data.X.shape[1]))
     shape = (1, -1) + (1,) * (data.X.ndim - 2)
-    for start in range(0, len(rows), _BLOCK):
-        block = data.X[rows[start : start + _BLOCK]].astype(np.float64) - centre.reshape(shape)
-        block = block if power == 1 else block * block
-        flat = block.reshape(len(block) * block.shape[1], -1)
-        sums[start : start + _BLOCK] = row_sums(flat).reshape(len(block), -1)
+
+    def add(block: slice) -> None:
+        values = data.X[rows[block]].astype(np.float64) - centre.reshape(shape)
+        values = values if power == 1 else values * values
+        flat = values.reshape(len(values) * values.shape[1], -1)
+        sums[block] = row_sums(flat).reshape(len(values), -1)
+
+    work_blocks(add, len(rows), _BLOCK)
     if not math.isfinite(total(sums)):
         raise DataError(f"{data.name}: samples hold NaN or infinity")
     return sums

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.blocks import work_blocks
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.core.errors import DataError
 from seedless.data.leads import lead_set
@@ -52,9 +53,11 @@ def simulate_records(records: Int64, *, leads: str = "12") -> Dataset:
         raise DataError("expected record numbers as a row of integers >= 0")
     people = describe(records)
     samples = np.empty((len(records), len(names), SAMPLES), np.float32)
-    for first in range(0, len(records), _BLOCK):
-        block = simulate_microvolts(records[first : first + _BLOCK])[:, : len(names)]
-        samples[first : first + _BLOCK] = block / 1000.0
+
+    def simulate(block: slice) -> None:
+        samples[block] = simulate_microvolts(records[block])[:, : len(names)] / 1000.0
+
+    work_blocks(simulate, len(records), _BLOCK)
     return Dataset(
         name="simulated",
         X=samples,

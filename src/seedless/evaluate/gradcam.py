@@ -145,7 +145,9 @@ def _map_batch(
             _check_targets(logits, targets)
             # Rows of one 1 pick the logits: gathering them would scatter their gradient back.
             chosen = F.one_hot(torch.from_numpy(targets), logits.shape[1]).to(logits)
-            (gradient,) = torch.autograd.grad(logits, found[0], chosen, allow_unused=True)
+            # A product and a sum, for torch warns where a matrix product comes first in a backward
+            # pass on a GPU. The gradient is the same.
+            (gradient,) = torch.autograd.grad((logits * chosen).sum(), found[0], allow_unused=True)
     finally:
         handle.remove()
     if gradient is None:

@@ -82,20 +82,25 @@ class CompiledStep(Step):
     """Fuses forward and backward of each region of the model with torch.compile.
 
     A model declares its regions; one that declares none is compiled as a whole. Repeated blocks of
-    one shape are compiled once. Only training steps use them: evaluation stays eager.
+    one shape are compiled once. Only full batches use them: to compile anew for the short one at
+    an epoch's end takes as long as thousands of steps. It and evaluation stay eager.
     """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         settle_compiler()
         self.fused = compile_regions(problem.model)
+        batch = min(problem.order.batch_size, len(problem.order))
+        self.size = min(batch, problem.config.train.microbatch or batch)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Make a step; the epoch goes in as a tensor, or each one would be compiled anew."""
         return self.update(self.take(rows), rows, torch.tensor(epoch, device=rows.device))
 
     def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:
-        """Return the losses (B,), the regions computed by fused kernels."""
+        """Return the losses (B,), of a full batch by fused kernels."""
+        if len(labels) != self.size:
+            return super().evaluate(samples, labels)
         for module, forward in self.fused:
             module.forward = forward
         try:
@@ -137,7 +142,7 @@ def settle_compiler() -> None:
     inductor.triton.autotune_pointwise = False
     inductor.max_autotune = False
     inductor.coordinate_descent_tuning = False
-    # One for each shape a block has, in a full batch and in an epoch's last.
+    # One for each shape that a kind of block has.
     dynamo: Any = torch._dynamo.config
     dynamo.recompile_limit = 64
 

@@ -205,8 +205,6 @@ ALL = [True, True, True]
 CASES += [
     ("native_layer_norm", G, [5], W, V, 1e-5),
     ("native_layer_norm_backward", G, T, [5], some(3, 4, 1), some(3, 4, 1, name="s"), W, V, ALL),
-    ("_fused_rms_norm", G, [5], W, 1e-6),
-    ("_fused_rms_norm_backward", G, T, [5], some(3, 4, 1, name="s"), W, [True, True]),
     ("native_batch_norm", IMAGE, *CHANNELS, some(3), some(3, shift=3.0), True, 0.1, 1e-5),
     ("native_batch_norm", IMAGE, *CHANNELS, some(3), some(3, shift=3.0), False, 0.1, 1e-5),
     *(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
-from seedless.numerics.portable.arithmetic import Handler, wide, widen
+from seedless.numerics.portable.arithmetic import Handler, clamp, wide, widen
 
 _CUBIC = 0.044715
 
@@ -101,7 +101,7 @@ def _leaky_grad(grad: Tensor, x: Tensor, slope: float, is_result: bool) -> Tenso
 
 
 def _hardswish(x: Tensor) -> Tensor:
-    return x * (x + 3.0).clamp(0.0, 6.0) / torch.full_like(x, 6.0)
+    return x * clamp(x + 3.0, 0.0, 6.0) / torch.full_like(x, 6.0)
 
 
 def _hardswish_grad(grad: Tensor, x: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def _hardswish_grad(grad: Tensor, x: Tensor) -> Tensor:
 
 
 def _hardsigmoid(x: Tensor) -> Tensor:
-    return (x + 3.0).clamp(0.0, 6.0) / torch.full_like(x, 6.0)
+    return clamp(x + 3.0, 0.0, 6.0) / torch.full_like(x, 6.0)
 
 
 def _hardsigmoid_grad(grad: Tensor, x: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ def _mish_grad(grad: Tensor, x: Tensor) -> Tensor:
 
 
 def _hardtanh(x: Tensor, low: float = -1, high: float = 1) -> Tensor:
-    return x.clamp(low, high)
+    return clamp(x, low, high)  # torch's own may or may not keep a zero's sign
 
 
 def _hardtanh_grad(grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:

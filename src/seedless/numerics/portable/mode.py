@@ -23,9 +23,9 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from seedless.core.errors import NumericsError
+from seedless.numerics.portable.calls import OneRoute
 from seedless.numerics.portable.canary import check_device, check_once, check_threads
 from seedless.numerics.portable.checksum import note
-from seedless.numerics.portable.recurrent import UnrollRecurrent
 from seedless.numerics.portable.refusal import (
     RANDOM,
     find_caller,
@@ -58,7 +58,7 @@ def portable() -> Iterator[None]:
         stack.enter_context(_close_other_routes())
         stack.enter_context(_hold_optimizers())
         stack.enter_context(saved_tensors_hooks(_pack, _unpack))
-        stack.enter_context(UnrollRecurrent())
+        stack.enter_context(OneRoute())
         stack.enter_context(PortableMode())  # type: ignore[no-untyped-call]  # untyped in torch
         yield
 

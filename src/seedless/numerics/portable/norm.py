@@ -1,4 +1,4 @@
-"""Layer, batch, group and root-mean-square norms, and vector norms.
+"""Layer, batch and group norms, and vector norms.
 
 Law: mean and variance are `reduce` sums in float64, the reciprocal root is IEEE; both are rounded
 to float32, which is what the gradient sees, and the result is rounded once.
@@ -82,38 +82,6 @@ def layer_norm_backward(
     if mask[2] and bias is not None:
         of_bias = (total(wide, lead) if lead else wide).to(x.dtype)
     return of_x, of_weight, of_bias
-
-
-def rms_norm(
-    x: Tensor, shape: Sequence[int], weight: Tensor | None, eps: float | None
-) -> tuple[Tensor, Tensor]:
-    """Return y and the reciprocal root mean square."""
-    dims = list(range(x.ndim - len(shape), x.ndim))
-    wide = x.to(torch.float64)
-    floor = torch.finfo(x.dtype).eps if eps is None else eps
-    scale = e.rsqrt(mean(wide * wide, dims, True) + floor).to(x.dtype)
-    return _affine(wide * scale, weight, None).to(x.dtype), scale
-
-
-def rms_norm_backward(
-    grad: Tensor,
-    x: Tensor,
-    shape: Sequence[int],
-    scale: Tensor,
-    weight: Tensor | None,
-    mask: Sequence[bool],
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of x and weight that ``mask`` asks for."""
-    lead = list(range(x.ndim - len(shape)))
-    dims = list(range(len(lead), x.ndim))
-    wide, scale = grad.to(torch.float64), scale.to(torch.float64)
-    normed = x.to(torch.float64) * scale
-    inner = _affine(wide, weight, None)
-    of_x = ((inner - normed * mean(inner * normed, dims, True)) * scale).to(x.dtype)
-    of_weight = None
-    if mask[1] and weight is not None:
-        of_weight = (total(wide * normed, lead) if lead else wide * normed).to(x.dtype)
-    return of_x if mask[0] else None, of_weight
 
 
 def _channels(x: Tensor) -> tuple[list[int], list[int]]:
@@ -281,8 +249,6 @@ def var_mean(
 HANDLERS: dict[str, Handler] = {
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
-    "_fused_rms_norm": rms_norm,
-    "_fused_rms_norm_backward": rms_norm_backward,
     "native_batch_norm": batch_norm,
     "native_batch_norm_backward": batch_norm_backward,
     "native_group_norm": group_norm,

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from seedless.numerics.portable.refusal import refuse
 
@@ -136,17 +135,3 @@ def step(name: str, x: Tensor, state: Any, *weights: Tensor | None) -> Any:
     states = tuple(state) if name == "lstm" else (state,)
     out = CELLS[name](states, F.linear(x, w_in, b_in), [w_in, w_state, b_in, b_state, None])
     return out if name == "lstm" else out[0]
-
-
-class UnrollRecurrent(TorchFunctionMode):
-    """Takes calls of torch's recurrent layers and cells, on every device, to `unroll`."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        name = getattr(func, "__name__", "")
-        if name in CELLS:
-            return unroll(name, *args)
-        if name.removesuffix("_cell") in CELLS:
-            return step(name.removesuffix("_cell"), *args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))

@@ -68,24 +68,6 @@ def layer_norm_backward(
     return narrow(of_x), narrow(total(grad * normed, lead)), narrow(total(grad, lead))
 
 
-def rms_norm(x: Any, shape: Sequence[int], weight: Any, eps: float) -> tuple[Array, Array]:
-    """The result and the reciprocal root mean square."""
-    wide = widen(x)
-    scale = narrow(_rsqrt(mean(wide * wide, range(x.ndim - len(shape), x.ndim), True) + eps))
-    return narrow(wide * widen(scale) * widen(weight)), scale
-
-
-def rms_norm_backward(
-    grad: Any, x: Any, shape: Sequence[int], scale: Any, weight: Any, _: Any
-) -> tuple[Array, Array]:
-    """The gradients of x and weight."""
-    lead = list(range(x.ndim - len(shape)))
-    dims = list(range(len(lead), x.ndim))
-    grad, normed, inner = widen(grad), widen(x) * widen(scale), widen(grad) * widen(weight)
-    of_x = (inner - normed * mean(inner * normed, dims, True)) * widen(scale)
-    return narrow(of_x), narrow(total(grad * normed, lead))
-
-
 def _channels(x: Any, vector: Any) -> Any:
     return None if vector is None else vector.reshape(1, -1, *[1] * (x.ndim - 2))
 
@@ -193,8 +175,6 @@ def weight_norm_backward(grad: Any, v: Any, g: Any, length: Any, dim: int) -> tu
 TWINS: dict[str, Twin] = {
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
-    "_fused_rms_norm": rms_norm,
-    "_fused_rms_norm_backward": rms_norm_backward,
     "native_batch_norm": batch_norm,
     "native_batch_norm_backward": batch_norm_backward,
     "native_group_norm": group_norm,
