@@ -31,7 +31,7 @@ def test_the_first_blocks_error_is_raised(monkeypatch, threads):
         if block.start >= 20:
             raise ValueError(block.start)
 
-    with pytest.raises(ValueError, match="^20$"):
+    with pytest.raises(ValueError, match=r"^20$"):
         work_blocks(fail, 100, 10)
 
 
