@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
-from seedless.numerics.portable.arithmetic import Handler, clamp, wide, widen
+from seedless.numerics.portable.arithmetic import Handler, clamp, fuse, wide, widen
 
 _CUBIC = 0.044715
 
@@ -175,10 +175,10 @@ def glu_backward(grad: Tensor, x: Tensor, dim: int) -> Tensor:
 
 
 HANDLERS: dict[str, Handler] = {
-    "gelu": wide_one(_gelu),
-    "gelu_backward": wide_pair(_gelu_grad),
-    "silu": wide(lambda x: x * e.sigmoid(x)),
-    "silu_backward": wide_pair(_silu_grad),
+    "gelu": fuse("gelu", wide_one(_gelu)),
+    "gelu_backward": fuse("gelu_backward", wide_pair(_gelu_grad)),
+    "silu": fuse("silu", wide(lambda x: x * e.sigmoid(x))),
+    "silu_backward": fuse("silu_backward", wide_pair(_silu_grad)),
     "mish": wide(lambda x: x * e.tanh(e.softplus(x))),
     "mish_backward": wide_pair(_mish_grad),
     "sigmoid_backward": wide_pair(lambda grad, y: grad * (y * (1.0 - y))),

@@ -17,6 +17,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
+from seedless.numerics.portable.fused.ops import apply_map
 from seedless.numerics.portable.sums import is_taken
 
 Handler = Callable[..., Any]
@@ -83,6 +84,23 @@ def by_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]
 def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return f computed in float64 and rounded once to the input's type (integers: float32)."""
     return partial(widen, f)
+
+
+def fuse(kernel: str, handler: Handler) -> Handler:
+    """Return a handler of float32 tensors that is one kernel where there is one.
+
+    The kernel has no options: with any but those that say nothing, the handler is called.
+    """
+
+    def apply(*inputs: Any, **named: Any) -> Any:
+        plain = all(value == "none" for value in named.values())
+        if plain and all(isinstance(x, Tensor) for x in inputs):
+            out = apply_map(kernel, *inputs)
+            if out is not None:
+                return out
+        return handler(*inputs, **named)
+
+    return apply
 
 
 def add(a: Any, b: Any, alpha: float = 1) -> Tensor:
@@ -188,14 +206,14 @@ HANDLERS: dict[str, Handler] = {
     "clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
     "square": lambda x: x * x,
     "relu": relu,
-    "exp": wide(e.exp),
+    "exp": fuse("exponentials", wide(e.exp)),
     "expm1": wide(e.expm1),
     "log": wide(e.log),
     "log1p": wide(e.log1p),
     "log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
     "exp2": wide(lambda x: e.exp(x * c.LN2)),
     "erf": wide(e.erf),
-    "sigmoid": wide(e.sigmoid),
+    "sigmoid": fuse("sigmoid", wide(e.sigmoid)),
     "tanh": wide(e.tanh),
     "sin": wide(e.sin),
     "cos": wide(e.cos),

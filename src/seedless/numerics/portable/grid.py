@@ -16,10 +16,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-# Rows above or below this are scaled as if they were at the edge; float32 and its squares are not.
-# A row that is not finite has the highest exponent.
-LOWEST, HIGHEST = -400, 400
-LIMB = 27  # bits in the low part that `split` cuts off
+from seedless.numerics.portable.constants import HIGHEST, LIMB, LOWEST
+from seedless.numerics.portable.fused import grids
 
 
 def power(exponent: Tensor) -> Tensor:
@@ -30,6 +28,9 @@ def power(exponent: Tensor) -> Tensor:
 def exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
     """Return the least e with max|x| < 2^e over ``dims``, which stay as axes of length 1."""
     x, dims = x.detach(), list(dims)
+    found = grids.exponents(x, dims)
+    if found is not None:
+        return found
     # From both ends, not from |x|: that would be a copy of x.
     top = torch.maximum(x.amax(dims, keepdim=True), x.amin(dims, keepdim=True).neg_())
     top = top.to(torch.float64).abs_()
@@ -60,9 +61,13 @@ def borrow(name: str, shape: Sequence[int]) -> Tensor:
 
 def place(x: Tensor, exponent: Tensor, bits: int, lent: str | None = None) -> Tensor:
     """Return x as integers of the grid with this exponent, new or in ``lent`` memory."""
+    memory = None if lent is None else borrow(lent, x.shape)
+    found = grids.place(x, exponent, bits, into=memory)
+    if found is not None:
+        return found[0]
     scale = power(bits - exponent)
-    if lent is not None:
-        wide = borrow(lent, x.shape).copy_(x).mul_(scale)
+    if memory is not None:
+        wide = memory.copy_(x).mul_(scale)
     else:
         wide = x * scale if x.dtype == torch.float64 else x.to(torch.float64).mul_(scale)
     return wide.round_()

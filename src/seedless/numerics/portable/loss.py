@@ -11,7 +11,9 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import elementary as e
 from seedless.numerics.portable.arithmetic import Handler, by_rows
+from seedless.numerics.portable.fused import ops
 from seedless.numerics.portable.reduce import divide, mean, total
+from seedless.numerics.portable.sums import is_taken
 
 NONE, MEAN = 0, 1  # aten's numbers for a loss's reduction; 2 is the sum
 
@@ -47,6 +49,10 @@ def _along(f: Callable[..., Tensor], dim: int, *inputs: Tensor) -> Tensor:
     return by_rows(lambda *parts: [f(*parts, -1)], *rows)[0].view(first.shape)
 
 
+def _is_last(x: Tensor, dim: int) -> bool:
+    return x.ndim > 0 and dim % x.ndim == x.ndim - 1
+
+
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     """exp(x) over its sum."""
 
@@ -54,7 +60,8 @@ def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
         _, weights, norm = _weigh(x, dim)
         return weights.div_(norm).to(x.dtype)
 
-    return _along(apply, dim, x)
+    out = None if is_taken() or not _is_last(x, dim) else ops.softmax(x)
+    return _along(apply, dim, x) if out is None else out
 
 
 def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -77,7 +84,9 @@ def softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> T
         product = grad.to(torch.float64) * wide
         return product.sub_(wide * total(product, dim, True)).to(dtype)
 
-    return _along(apply, dim, grad, y)
+    fits = dtype == y.dtype and _is_last(y, dim) and not is_taken()
+    out = ops.softmax_backward(grad, y) if fits else None
+    return _along(apply, dim, grad, y) if out is None else out
 
 
 def log_softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:

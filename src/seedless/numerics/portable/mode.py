@@ -26,6 +26,7 @@ from seedless.core.errors import NumericsError
 from seedless.numerics.portable.calls import OneRoute
 from seedless.numerics.portable.canary import check_device, check_once, check_threads
 from seedless.numerics.portable.checksum import note
+from seedless.numerics.portable.fused.launch import op_by_op
 from seedless.numerics.portable.refusal import (
     RANDOM,
     find_caller,
@@ -73,7 +74,8 @@ def watched_by(watcher: TorchDispatchMode) -> Iterator[None]:
     """Show a dispatch mode every op that runs inside, those within handlers too."""
     before, PortableMode.watcher = PortableMode.watcher, watcher
     try:
-        yield
+        with op_by_op():
+            yield
     finally:
         PortableMode.watcher = before
 

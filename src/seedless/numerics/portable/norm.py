@@ -15,7 +15,9 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import elementary as e
 from seedless.numerics.portable.arithmetic import Handler, by_rows
+from seedless.numerics.portable.fused import ops
 from seedless.numerics.portable.reduce import axes, count, divide, mean, total
+from seedless.numerics.portable.sums import is_taken
 
 Three = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -45,6 +47,11 @@ def layer_norm(
     """Return y, the mean and the reciprocal deviation."""
     lead = x.shape[: x.ndim - len(shape)]
     dims = list(range(1, len(shape) + 1))
+    kept = [*lead, *(1 for _ in shape)]
+    if not is_taken():
+        found = ops.layer_norm(x, math.prod(shape), weight, bias, eps)
+        if found is not None:
+            return found[0].view(x.shape), found[1].view(kept), found[2].view(kept)
 
     def apply(x: Tensor) -> Sequence[Tensor]:
         wide = x.to(torch.float64)
@@ -55,7 +62,6 @@ def layer_norm(
         return _affine(normed, weight, bias).to(x.dtype), centre, scale
 
     y, centre, scale = by_rows(apply, x.reshape(math.prod(lead), *shape))
-    kept = [*lead, *(1 for _ in shape)]
     return y.view(x.shape), centre.view(kept), scale.view(kept)
 
 
@@ -72,6 +78,14 @@ def layer_norm_backward(
     """Return the gradients of x, weight and bias that ``mask`` asks for."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
+    if not is_taken():
+        found = ops.layer_norm_backward(grad, x, math.prod(shape), centre, scale, weight)
+        if found is not None:
+            return (
+                found[0].view(x.shape) if mask[0] else None,
+                found[1].view(weight.shape) if mask[1] and weight is not None else None,
+                found[2].view(bias.shape) if mask[2] and bias is not None else None,
+            )
     wide, scale = grad.to(torch.float64), scale.to(torch.float64)
     normed = (x.to(torch.float64) - centre) * scale
     of_x = of_weight = of_bias = None
@@ -101,6 +115,10 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y, the batch's mean and its reciprocal deviation; update the running statistics."""
     dims, spread = _channels(x)
+    if training and not is_taken():
+        found = ops.batch_norm(x, weight, bias, (running_mean, running_var), momentum, eps)
+        if found is not None:
+            return found[0].view(x.shape), found[1], found[2]
     if training:
         centre, variance = moments(x, dims)
         size = count(x, dims)
@@ -146,6 +164,11 @@ def batch_norm_backward(
         centre, scale = running_mean, e.rsqrt(running_var.to(torch.float64) + eps).to(x.dtype)
     assert centre is not None
     assert scale is not None
+    if training and not is_taken():
+        found = ops.batch_norm_backward(grad, x, weight, centre, scale)
+        if found is not None:
+            asked = [one if wanted else None for one, wanted in zip(found, mask, strict=True)]
+            return asked[0], asked[1], asked[2]
     wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(spread)
     normed = (x.to(torch.float64) - centre.view(spread)) * scale
     of_x = of_weight = of_bias = None

@@ -18,6 +18,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable.arithmetic import BLOCK, Handler
 from seedless.numerics.portable.elementary import root
+from seedless.numerics.portable.fused import ops
 
 LARGE = 1 << 22  # elements computed at a time on a GPU, which pays for each kernel
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
@@ -112,8 +113,22 @@ def adam(
         return
     times = torch.stack([step.reshape(()) for step in steps])
     rate, kept = _number(lr, parameters[0]), squares[0].dtype
-    sizes = (rate / (1.0 - raise_to(beta1, times))).unbind()
-    roots = root(1.0 - raise_to(beta2, times)).unbind()
+    sizes = list((rate / (1.0 - raise_to(beta1, times))).unbind())
+    roots = list(root(1.0 - raise_to(beta2, times)).unbind())
+    if not (amsgrad or maximize):
+        settings = (beta1, beta2, weight_decay, eps)
+        given = zip(parameters, grads, averages, squares, strict=True)
+        numbers = zip(sizes, roots, strict=True)
+        left = [
+            i
+            for i, (tensors, pair) in enumerate(zip(given, numbers, strict=True))
+            if not ops.adam(tensors, (rate, *pair), settings, decoupled)
+        ]
+        if not left:
+            return
+        parameters, grads, averages, squares, sizes, roots = (
+            [each[i] for i in left] for each in (parameters, grads, averages, squares, sizes, roots)
+        )
     for block in cut(parameters, averages, squares):
         p, g, average, square = (
             block.read(each) for each in (parameters, grads, averages, squares)

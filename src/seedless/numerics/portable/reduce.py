@@ -14,10 +14,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from seedless.numerics.portable.constants import SUM_BITS
+from seedless.numerics.portable.fused import grids
 from seedless.numerics.portable.grid import split
-from seedless.numerics.portable.sums import Operand, Parts, Sum, evaluate
+from seedless.numerics.portable.sums import Operand, Parts, Sum, evaluate, is_taken
 
-BITS = 36
+BITS = SUM_BITS
 Add = Callable[[Tensor], Tensor]
 DIRECT = 1 << (53 - BITS)  # so many integers of 36 bits add up to at most 2^53
 
@@ -62,6 +64,9 @@ def total(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fal
         return x.to(torch.float64) + 0.0
     if x.numel() == 0:
         return torch.sum(x.to(torch.float64), dims, keepdim)
+    fused = None if is_taken() or size == 1 else grids.total(x, dims)
+    if fused is not None:
+        return fused if keepdim else fused.squeeze(dims)
     shape = [1 if axis in dims else length for axis, length in enumerate(x.shape)]
     out = _sum("sum", x, dims, shape, size, lambda q: q.sum(dims, keepdim=True))
     return out if keepdim else out.squeeze(dims)

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.portable.grid import HIGHEST, exponents, place, power, settle
+from seedless.numerics.portable.constants import HIGHEST
+from seedless.numerics.portable.grid import exponents, place, power, settle
 
 Parts = tuple[Tensor, Tensor | None]
 

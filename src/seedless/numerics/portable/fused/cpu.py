@@ -1,0 +1,96 @@
+"""The kernels for a CPU: compiled once by the C compiler that is there, and kept."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from seedless.numerics.portable.fused.source import write_source
+
+# Contraction off, and nothing that lets a compiler change a value. Without traps and errno, which
+# nobody asks for, it may compute several elements at a time.
+FLAGS = (
+    *("-std=c11", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared"),
+    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+)
+
+
+class Library:
+    """The compiled kernels; a call takes tensors, whole numbers, floats, and None for no tensor."""
+
+    def __init__(self, path: Path) -> None:
+        self._library = ctypes.CDLL(str(path))
+        self._functions: dict[str, Any] = {}
+
+    def launch(self, name: str, work: tuple[int, int, int], args: tuple[Any, ...]) -> None:
+        """Run a kernel; ``work`` is a GPU's affair."""
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = getattr(self._library, name)
+            function.restype = None
+        function(*map(_convert, args))
+
+
+def _convert(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    if value is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
+
+
+@lru_cache(maxsize=1)
+def load_library() -> Library | None:
+    """Return the kernels, compiled now or before; None where there is no compiler that can."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return None
+    source = write_source()
+    try:
+        version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
+        known = "\n".join([source, *FLAGS, _describe_processor()]).encode() + version
+        path = _find_home() / f"kernels-{hashlib.sha256(known).hexdigest()[:16]}.so"
+        if not path.exists():
+            compile_library(compiler, source, path)
+        return Library(path)
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def compile_library(compiler: str, source: str, path: Path) -> None:
+    """Write the library beside its place and move it there: others may be doing the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        text, made = Path(folder) / "kernels.c", Path(folder) / "kernels.so"
+        text.write_text(source, "utf-8")
+        command = [compiler, *FLAGS, "-o", str(made), str(text), "-lm"]
+        subprocess.run(command, capture_output=True, check=True, timeout=300)
+        os.replace(made, path)
+
+
+def _find_home() -> Path:
+    """Return where compiled kernels are kept: SEEDLESS_CACHE, or the user's cache."""
+    chosen = os.environ.get("SEEDLESS_CACHE")
+    if chosen:
+        return Path(chosen).expanduser() / "kernels"
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "seedless" / "kernels"
+
+
+def _describe_processor() -> str:
+    """Return what -march=native depends on: a home may be shared by unlike machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() + platform.machine()
+    return "\n".join(sorted({line for line in lines if line.startswith(("flags", "Features"))}))

@@ -1,0 +1,117 @@
+"""The kernels for a CUDA device: compiled by NVRTC when first asked for, launched by the driver."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.numerics.portable.fused.source import write_source
+
+# Contraction off; denormals, divisions and roots are IEEE's by default.
+FLAGS = ("--fmad=false", "--std=c++17")
+
+
+class Module:
+    """The compiled kernels on one device."""
+
+    def __init__(self, binary: bytes) -> None:
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._module = ctypes.c_void_p()
+        self._check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
+        self._functions: dict[str, ctypes.c_void_p] = {}
+
+    def launch(self, name: str, work: tuple[int, int, int], args: tuple[Any, ...]) -> None:
+        """Run a kernel on the current stream; ``work``: blocks across, blocks down, threads."""
+        function = self._functions.get(name)
+        if function is None:
+            function = ctypes.c_void_p()
+            get = self._driver.cuModuleGetFunction
+            self._check(get(ctypes.byref(function), self._module, name.encode()))
+            self._functions[name] = function
+        values = [_convert(value) for value in args]
+        pointers = (ctypes.c_void_p * len(values))(
+            *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
+        )
+        across, down, threads = work
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self._check(
+            self._driver.cuLaunchKernel(
+                function, across, down, 1, threads, 1, 1, 0, stream, pointers, None
+            )
+        )
+
+    def _check(self, code: int) -> None:
+        if code:
+            message = ctypes.c_char_p()
+            self._driver.cuGetErrorString(code, ctypes.byref(message))
+            told = (message.value or b"unknown").decode()
+            raise RuntimeError(f"the CUDA driver refused a portable kernel: {told} ({code})")
+
+
+def _convert(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    if value is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
+
+
+@lru_cache(maxsize=8)
+def load_module(index: int) -> Module | None:
+    """Return the kernels for a device; None where there is no NVRTC or the driver is not found."""
+    try:
+        nvrtc = find_nvrtc()
+        with torch.cuda.device(index):
+            torch.cuda.current_stream()  # the context that the module is loaded into
+            major, minor = torch.cuda.get_device_capability(index)
+            return Module(compile_binary(nvrtc, write_source(), f"sm_{major}{minor}"))
+    except (OSError, RuntimeError):
+        return None
+
+
+def find_nvrtc() -> ctypes.CDLL:
+    """Return NVRTC as torch's packages have it, or as the system does."""
+    major = (torch.version.cuda or "13").split(".")[0]
+    name = f"libnvrtc.so.{major}"
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        for place in sys.path:
+            for found in sorted(Path(place or ".").glob(f"nvidia/*/lib/{name}*")):
+                return ctypes.CDLL(str(found))
+        raise
+
+
+def compile_binary(nvrtc: ctypes.CDLL, source: str, architecture: str) -> bytes:
+    """Return the kernels for an architecture as the driver loads them."""
+    program = ctypes.c_void_p()
+    create = nvrtc.nvrtcCreateProgram
+    _require(nvrtc, create(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None))
+    options = [flag.encode() for flag in (*FLAGS, f"--gpu-architecture={architecture}")]
+    listed = (ctypes.c_char_p * len(options))(*options)
+    try:
+        if nvrtc.nvrtcCompileProgram(program, len(options), listed):
+            log = _read(nvrtc, program, "ProgramLog").decode(errors="replace")
+            raise RuntimeError(f"NVRTC could not compile the portable kernels:\n{log}")
+        return _read(nvrtc, program, "CUBIN")
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _read(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
+    size = ctypes.c_size_t()
+    _require(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    held = ctypes.create_string_buffer(size.value)
+    _require(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, held))
+    return held.raw
+
+
+def _require(nvrtc: ctypes.CDLL, code: int) -> None:
+    if code:
+        raise RuntimeError(f"NVRTC failed with code {code}")

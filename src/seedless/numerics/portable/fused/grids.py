@@ -1,0 +1,196 @@
+"""Grids, sums and the surroundings of matrix products as fused kernels, as in `ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from seedless.numerics.portable.fused.launch import (
+    column_work,
+    find_kernels,
+    is_ready,
+    launch,
+    map_work,
+    row_work,
+)
+from seedless.numerics.portable.fused.ops import MOST
+
+_SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """(outer, rows, n) in memory, each row's n one after another.
+
+    ``across``: what shares a grid is a row, and rows lie ``stride`` apart; otherwise a column, and
+    matrices lie ``stride`` apart. ``turned``: the tensor has its last two axes the other way round.
+    """
+
+    outer: int
+    rows: int
+    n: int
+    stride: int
+    across: bool
+    turned: bool
+
+
+def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
+    """Return how a tensor with a grid over ``dims`` lies in memory, where kernels can read it."""
+    if x.dtype not in _SUFFIX or not x.numel() or find_kernels(x.device) is None:
+        return None
+    axes = sorted(axis % x.ndim for axis in dims if x.shape[axis] > 1)
+    if not axes or axes[-1] - axes[0] + 1 != len(axes):
+        return None
+    if x.ndim == 3 and len(axes) == 1 and axes[0] > 0:
+        return _lay_out_matrices(x, axes[0] == 2)
+    if not x.is_contiguous():
+        return None
+    outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[axes[0] : axes[-1] + 1])
+    n = prod(x.shape[axes[-1] + 1 :])
+    if n == 1:
+        return Layout(1, outer, rows, rows, True, False)
+    return Layout(outer, rows, n, rows * n, False, False)
+
+
+def _lay_out_matrices(x: Tensor, last: bool) -> Layout | None:
+    """Return the layout of matrices (batch, r, c), parts of larger ones too, by rows or columns."""
+    for turned in (False, True):
+        batch, r, c = x.shape if not turned else (x.shape[0], x.shape[2], x.shape[1])
+        between, down, along = x.stride() if not turned else x.mT.stride()
+        if along != 1 and c > 1:
+            continue
+        if last != turned:
+            if batch == 1 or between == r * down:
+                return Layout(1, batch * r, c, down if r * batch > 1 else c, True, turned)
+        elif down == c or r == 1:
+            return Layout(batch, r, c, between if batch > 1 else r * c, False, turned)
+    return None
+
+
+def exponents(x: Tensor, dims: Sequence[int]) -> Tensor | None:
+    """Return the exponents of the grids, the axes of ``dims`` kept with length 1."""
+    found = lay_out(x, dims)
+    if found is None:
+        return None
+    kind, shape = _SUFFIX[x.dtype], _keep(x, dims)
+    if found.across:
+        if found.stride != found.n:
+            return None
+        tops = torch.empty(shape, dtype=torch.int64, device=x.device)
+        work = row_work(found.rows, found.n)
+        launch(f"row_tops_{kind}", x.device, work, x, tops, found.rows, found.n)
+        return tops
+    if found.outer > 1 and found.stride != found.rows * found.n:
+        return None
+    tops = torch.zeros(shape, dtype=torch.int64, device=x.device)
+    columns = found.outer * found.n
+    work = column_work(columns, found.rows)
+    launch(f"column_tops_{kind}", x.device, work, x, tops, found.outer, found.rows, found.n)
+    launch(f"exponents_{kind}", x.device, map_work(columns), tops, columns)
+    return tops
+
+
+def _keep(x: Tensor, dims: Sequence[int]) -> list[int]:
+    """Return the shape with ``dims`` reduced to 1."""
+    reduced = {axis % x.ndim for axis in dims}
+    return [1 if axis in reduced else size for axis, size in enumerate(x.shape)]
+
+
+def place(
+    x: Tensor, tops: Tensor, bits: int, halves: bool = False, into: Tensor | None = None
+) -> tuple[Tensor, Tensor | None] | None:
+    """Return x as integers of the grids with these exponents; with ``halves`` upper and lower."""
+    dims = [axis for axis in range(x.ndim) if tops.shape[axis] == 1]
+    found = lay_out(x, dims)
+    if found is None or not tops.is_contiguous():
+        return None
+    shape = [*x.shape[:-2], x.shape[-1], x.shape[-2]] if found.turned else x.shape
+    if into is None:
+        into = torch.empty(shape, dtype=torch.float64, device=x.device)
+    q = into.view(shape)
+    low = torch.empty_like(q) if halves else None
+    kind, rows, n = _SUFFIX[x.dtype], found.rows, found.n
+    if found.across:
+        work, sizes = row_work(rows, n), [rows, n, found.stride]
+    else:
+        work, sizes = row_work(found.outer * rows, n), [found.outer, rows, n, found.stride]
+    name = f"place_{'rows' if found.across else 'columns'}_{kind}"
+    launch(name, x.device, work, x, tops, q, low, *sizes, bits)
+    if not found.turned:
+        return q, low
+    return q.mT, None if low is None else low.mT
+
+
+def total(x: Tensor, dims: Sequence[int]) -> Tensor | None:
+    """Return the sum over ``dims`` in float64, kept as axes; up to 2^17 addends."""
+    found = lay_out(x, dims)
+    if found is None or found.across or found.turned or not 1 < found.rows <= MOST:
+        return None
+    if found.stride != found.rows * found.n:
+        return None
+    kind, columns = _SUFFIX[x.dtype], found.outer * found.n
+    shape = _keep(x, dims)
+    tops = torch.zeros(columns, dtype=torch.int64, device=x.device)
+    sums = torch.zeros(shape, dtype=torch.float64, device=x.device)
+    work, sizes = column_work(columns, found.rows), (found.outer, found.rows, found.n)
+    launch(f"column_tops_{kind}", x.device, work, x, tops, *sizes)
+    launch(f"column_sums_{kind}", x.device, work, x, tops, sums, *sizes)
+    launch(f"finish_{kind}", x.device, map_work(columns), sums, tops, columns)
+    return sums
+
+
+def add_chunk(product: Tensor, high: Tensor, low: Tensor) -> bool:
+    """Add a chunk's product to the two parts of those before; say whether that was done."""
+    if find_kernels(product.device) is None:
+        return False
+    size = product.numel()
+    launch("add_chunk", product.device, map_work(size), product, high, low, size)
+    return True
+
+
+def join(
+    high: Tensor, low: Tensor | None, left: Tensor, right: Tensor, inner: int = 0
+) -> Tensor | None:
+    """Return a product (batch, m, n) off its grids, in float32.
+
+    With ``inner``, n is (samples, inner) and the result (samples, batch m, inner).
+    """
+    if find_kernels(high.device) is None or not high.is_contiguous():
+        return None
+    batch, m, n = high.shape
+    shape = (n // inner, batch * m, inner) if inner else (batch, m, n)
+    out = torch.empty(shape, dtype=torch.float32, device=high.device)
+    work = row_work(batch * m, n)
+    launch("join", high.device, work, high, low, left, right, out, batch, m, n, inner)
+    return out
+
+
+def gather_taps(
+    parts: tuple[Tensor, Tensor | None],
+    tops: Sequence[Tensor],
+    shape: Sequence[int],
+    positions: Sequence[int],
+    windows: Sequence[Sequence[int]],
+    groups: int,
+) -> Tensor | None:
+    """Return a transposed convolution of ``shape`` (samples, channels, height, width), in float32.
+
+    ``parts`` is the product (groups, channels in group x taps, samples x positions) on its grids;
+    ``windows`` are kernel, stride, padding and dilation, each for height and width.
+    """
+    high, low = parts
+    if find_kernels(high.device) is None or not high.is_contiguous():
+        return None
+    samples, channels, height, width = shape
+    out = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
+    sizes = (groups, channels // groups, samples, height, width, *positions)
+    flat = [number for pair in windows for number in pair]
+    launch("gather_taps", high.device, map_work(out.numel()), high, low, *tops, out, *sizes, *flat)
+    return out
+
+
+__all__ = ["add_chunk", "exponents", "gather_taps", "is_ready", "join", "place", "total"]

@@ -1,0 +1,105 @@
+/* The fused forms of portable ops. Compiled twice from this one text: by a C compiler for the CPU
+ * and by NVRTC for CUDA, both with contraction off. What is written here is therefore what is
+ * computed: IEEE +, -, *, / of float64, one after another, and sums of integers that no order can
+ * change. Constants and tables (PER_LN2, POWERS, ...) are written in front by `source.py`.
+ *
+ * MAP(i, n)      every i below n, each once
+ * ROWS(r, n)     every row; inside, LANES(j, m) goes over its elements, and ADD and TOP join what
+ *                the lanes found
+ * COLUMNS(...)   every column of (rows, columns), the rows added up one after another
+ */
+#ifdef __CUDACC__
+typedef long long i64;
+typedef unsigned int u32;
+#define INLINE static __device__ __forceinline__
+#define KERNEL extern "C" __global__ void
+#define TABLE static __device__ const
+#define SIMD(clause)
+#define MAP(i, n)                                                                    \
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n);               \
+         i += (i64)gridDim.x * blockDim.x)
+#define ROWS(r, n) for (i64 r = blockIdx.x; r < (n); r += gridDim.x)
+#define LANES(j, n) for (i64 j = threadIdx.x; j < (n); j += blockDim.x)
+#define LEADER (threadIdx.x == 0)
+#define BITS_OF(x) __double_as_longlong(x)
+#define FROM_BITS(b) __longlong_as_double(b)
+#define FLOAT_BITS(x) ((u32)__float_as_int(x))
+#define FLOAT_FROM_BITS(b) __int_as_float((int)(b))
+
+INLINE double ADD(double value)
+{
+    __shared__ double seen[32];
+    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) seen[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = 0.0;
+    for (int warp = 0; warp < (int)(blockDim.x + 31) / 32; warp++) value += seen[warp];
+    return value;
+}
+
+INLINE i64 TOP(i64 value)
+{
+    __shared__ i64 seen[32];
+    for (int step = 16; step > 0; step /= 2) {
+        i64 other = __shfl_xor_sync(0xffffffffu, value, step);
+        value = other > value ? other : value;
+    }
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) seen[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = 0;
+    for (int warp = 0; warp < (int)(blockDim.x + 31) / 32; warp++)
+        value = seen[warp] > value ? seen[warp] : value;
+    return value;
+}
+#else
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+typedef int64_t i64;
+typedef uint32_t u32;
+#define INLINE static inline
+#define KERNEL void
+#define TABLE static const
+#define DO(text) _Pragma(#text)
+#define SIMD(clause) DO(omp simd clause)
+#define MAP(i, n)                                              \
+    DO(omp parallel for simd schedule(static) if ((n) > 16384)) \
+    for (i64 i = 0; i < (n); i++)
+#define ROWS(r, n)                                       \
+    DO(omp parallel for schedule(static) if ((n) > 15)) \
+    for (i64 r = 0; r < (n); r++)
+#define LANES(j, n) for (i64 j = 0; j < (n); j++)
+#define LEADER 1
+#define ADD(value) (value)
+#define TOP(value) (value)
+
+INLINE i64 BITS_OF(double x)
+{
+    i64 bits;
+    memcpy(&bits, &x, 8);
+    return bits;
+}
+INLINE double FROM_BITS(i64 bits)
+{
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+INLINE u32 FLOAT_BITS(float x)
+{
+    u32 bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+INLINE float FLOAT_FROM_BITS(u32 bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+#endif
+
+#define MAGNITUDE 0x7fffffffffffffffLL
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))

@@ -1,0 +1,66 @@
+/* The functions of elementary.py, step for step. */
+
+INLINE double exponential(double x)
+{
+    double rest = x < -700.0 ? -700.0 : x > 700.0 ? 700.0 : x;
+    double steps = rint(rest * PER_LN2);
+    rest = rest - steps * STEP_HIGH;
+    rest = rest - steps * STEP_LOW;
+    /* The integer is read from the sum's low bits; a NaN counts as no step. */
+    i64 n = BITS_OF((steps == steps ? steps : 0.0) + 0x1.8p52) - BITS_OF(0x1.8p52);
+    double out = rest * EXP_6 + EXP_5;
+    out = out * rest + EXP_4;
+    out = out * rest + EXP_3;
+    out = out * rest + EXP_2;
+    out = out * rest + EXP_1;
+    out = out * rest + EXP_0;
+    out = out * POWERS[n & 63];
+    return out * FROM_BITS(((n >> 6) + 1023) << 52);
+}
+
+INLINE double error_function(double x)
+{
+    double rest = x < -ERF_EDGE ? -ERF_EDGE : x > ERF_EDGE ? ERF_EDGE : x;
+    double centre = rint(rest * ERF_STEP);
+    rest = rest - centre * (1.0 / ERF_STEP);
+    i64 row = BITS_OF((centre == centre ? centre : 0.0) + 0x1.8p52) - BITS_OF(0x1.8p52);
+    const double *terms = ERF + (row + ERF_ROWS) * 7;
+    double out = terms[6];
+    out = out * rest + terms[5];
+    out = out * rest + terms[4];
+    out = out * rest + terms[3];
+    out = out * rest + terms[2];
+    out = out * rest + terms[1];
+    return out * rest + terms[0];
+}
+
+INLINE double logistic(double x) { return 1.0 / (exponential(-x) + 1.0); }
+
+INLINE double root(double x)
+{
+    double guess = FROM_BITS((BITS_OF(x) >> 1) + HALF_BIAS);
+    guess = (guess + x / guess) * 0.5;
+    guess = (guess + x / guess) * 0.5;
+    guess = (guess + x / guess) * 0.5;
+    guess = (guess + x / guess) * 0.5;
+    double out = x == 0.0 || x == INFINITE ? x : guess;
+    return x < 0.0 ? NOT_A_NUMBER : out;
+}
+
+/* Rounding to a power-of-two grid, as in grid.py. */
+
+INLINE i64 exponent_of(i64 magnitude_bits)
+{
+    i64 exponent = (magnitude_bits >> 52) - 1022;
+    return exponent < LOWEST ? LOWEST : exponent > HIGHEST ? HIGHEST : exponent;
+}
+
+INLINE i64 float_exponent(i64 magnitude_bits)
+{
+    return exponent_of(BITS_OF((double)FLOAT_FROM_BITS((u32)magnitude_bits)));
+}
+
+INLINE double power_of_two(i64 exponent) { return FROM_BITS((exponent + 1023) << 52); }
+
+/* An exact sum of integers, scaled; of nothing but negative zeros it is zero. */
+INLINE double on_grid(double sum, i64 exponent) { return sum * power_of_two(exponent - SUM_BITS) + 0.0; }

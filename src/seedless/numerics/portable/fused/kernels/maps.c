@@ -1,0 +1,71 @@
+/* Elementwise functions of float32, computed in float64 and rounded once. */
+
+KERNEL gelu(const float *x, float *y, i64 n)
+{
+    MAP(i, n)
+    {
+        double v = x[i];
+        y[i] = (float)((error_function(v * ROOT_HALF) + 1.0) * 0.5 * v);
+    }
+}
+
+KERNEL gelu_backward(const float *grad, const float *x, float *out, i64 n)
+{
+    MAP(i, n)
+    {
+        double v = x[i];
+        double bend = error_function(v * ROOT_HALF);
+        double slope = exponential(v * v * -0.5) * ROOT_2_PER_PI;
+        out[i] = (float)((bend + 1.0 + slope * v) * 0.5 * (double)grad[i]);
+    }
+}
+
+KERNEL silu(const float *x, float *y, i64 n)
+{
+    MAP(i, n)
+    {
+        double v = x[i];
+        y[i] = (float)(v * logistic(v));
+    }
+}
+
+KERNEL silu_backward(const float *grad, const float *x, float *out, i64 n)
+{
+    MAP(i, n)
+    {
+        double v = x[i], s = logistic(v);
+        out[i] = (float)((double)grad[i] * (s * (v * (1.0 - s) + 1.0)));
+    }
+}
+
+KERNEL sigmoid(const float *x, float *y, i64 n)
+{
+    MAP(i, n) y[i] = (float)logistic((double)x[i]);
+}
+
+KERNEL exponentials(const float *x, float *y, i64 n)
+{
+    MAP(i, n) y[i] = (float)exponential((double)x[i]);
+}
+
+/* Adam's step on one tensor; `size` and `bias` are the rate and the root of its corrections. */
+KERNEL adam(float *p, const float *grad, float *average, float *square, const double *rate,
+            const double *size, const double *bias, i64 n, double beta1, double beta2,
+            double weight_decay, double eps, i64 decoupled)
+{
+    MAP(i, n)
+    {
+        double g = grad[i], v = p[i];
+        if (decoupled)
+            v = v * (1.0 - rate[0] * weight_decay);
+        else if (weight_decay != 0.0)
+            g = g + v * weight_decay;
+        double second = g * g * (1.0 - beta2);
+        float next = (float)((double)square[i] * beta2 + second);
+        float mean = (float)((double)average[i] * beta1 + g * (1.0 - beta1));
+        square[i] = next;
+        average[i] = mean;
+        double bottom = root((double)next) / bias[0] + eps;
+        p[i] = (float)(v - (double)mean * size[0] / bottom);
+    }
+}

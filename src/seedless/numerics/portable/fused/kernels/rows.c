@@ -1,0 +1,179 @@
+/* Functions of whole rows of float32: (rows, n), a row one after another in memory. */
+
+KERNEL layer_norm(const float *x, const float *weight, const float *bias, float *y, float *mean,
+                  float *scale, i64 rows, i64 n, double eps)
+{
+    ROWS(r, rows)
+    {
+        const float *row = x + r * n;
+        i64 top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n) { i64 bits = FLOAT_BITS(row[j]) & 0x7fffffff; top = LARGER(top, bits); }
+        i64 e = float_exponent(TOP(top));
+        double up = power_of_two(SUM_BITS - e), sum = 0.0;
+        SIMD(reduction(+ : sum))
+        LANES(j, n) sum += rint((double)row[j] * up);
+        double centre = on_grid(ADD(sum), e) / (double)n;
+        top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n)
+        {
+            double gap = (double)row[j] - centre;
+            i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
+            top = LARGER(top, bits);
+        }
+        e = exponent_of(TOP(top));
+        up = power_of_two(SUM_BITS - e), sum = 0.0;
+        SIMD(reduction(+ : sum))
+        LANES(j, n)
+        {
+            double gap = (double)row[j] - centre;
+            sum += rint(gap * gap * up);
+        }
+        double variance = on_grid(ADD(sum), e) / (double)n;
+        float kept = (float)centre, by = (float)(1.0 / root(variance + eps));
+        SIMD()
+        LANES(j, n)
+        {
+            double v = ((double)row[j] - (double)kept) * (double)by;
+            if (weight) v = v * (double)weight[j];
+            if (bias) v = v + (double)bias[j];
+            y[r * n + j] = (float)v;
+        }
+        if (LEADER) mean[r] = kept, scale[r] = by;
+    }
+}
+
+KERNEL layer_norm_backward(const float *grad, const float *x, const float *mean, const float *scale,
+                           const float *weight, float *out, i64 rows, i64 n)
+{
+    ROWS(r, rows)
+    {
+        const float *g = grad + r * n, *row = x + r * n;
+        double centre = mean[r], by = scale[r];
+        i64 top = 0, top_product = 0;
+        SIMD(reduction(max : top, top_product))
+        LANES(j, n)
+        {
+            double v = weight ? (double)g[j] * (double)weight[j] : (double)g[j];
+            double product = v * (((double)row[j] - centre) * by);
+            i64 bits = BITS_OF(v) & MAGNITUDE, more = BITS_OF(product) & MAGNITUDE;
+            top = LARGER(top, bits);
+            top_product = LARGER(top_product, more);
+        }
+        i64 e = exponent_of(TOP(top)), e_product = exponent_of(TOP(top_product));
+        double up = power_of_two(SUM_BITS - e), up_product = power_of_two(SUM_BITS - e_product);
+        double sum = 0.0, sum_product = 0.0;
+        SIMD(reduction(+ : sum, sum_product))
+        LANES(j, n)
+        {
+            double v = weight ? (double)g[j] * (double)weight[j] : (double)g[j];
+            sum += rint(v * up);
+            sum_product += rint(v * (((double)row[j] - centre) * by) * up_product);
+        }
+        double first = on_grid(ADD(sum), e) / (double)n;
+        double second = on_grid(ADD(sum_product), e_product) / (double)n;
+        SIMD()
+        LANES(j, n)
+        {
+            double v = weight ? (double)g[j] * (double)weight[j] : (double)g[j];
+            double normed = ((double)row[j] - centre) * by;
+            out[r * n + j] = (float)((v - first - normed * second) * by);
+        }
+    }
+}
+
+/* `weights` is room for a row each. */
+KERNEL softmax(const float *x, double *weights, float *y, i64 rows, i64 n)
+{
+    ROWS(r, rows)
+    {
+        const float *row = x + r * n;
+        double *w = weights + r * n;
+        /* Floats in the order of integers, a NaN above all: the largest, without branches. */
+        i64 top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n)
+        {
+            i64 bits = FLOAT_BITS(row[j]);
+            i64 place = (bits & 0x7fffffff) > 0x7f800000 ? 0x1ffffffffLL
+                        : bits & 0x80000000              ? 0xffffffffLL - bits
+                                                         : bits + 0x80000000LL;
+            top = LARGER(top, place);
+        }
+        top = TOP(top);
+        float most = top > 0xffffffffLL  ? (float)NOT_A_NUMBER
+                     : top < 0x80000000LL ? FLOAT_FROM_BITS((u32)(0xffffffffLL - top))
+                                          : FLOAT_FROM_BITS((u32)(top - 0x80000000LL));
+        double centre = (double)(most + 0.0f);
+        top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n)
+        {
+            w[j] = exponential((double)row[j] - centre);
+            i64 bits = BITS_OF(w[j]) & MAGNITUDE;
+            top = LARGER(top, bits);
+        }
+        i64 e = exponent_of(TOP(top));
+        double up = power_of_two(SUM_BITS - e), sum = 0.0;
+        SIMD(reduction(+ : sum))
+        LANES(j, n) sum += rint(w[j] * up);
+        double norm = on_grid(ADD(sum), e);
+        SIMD()
+        LANES(j, n) y[r * n + j] = (float)(w[j] / norm);
+    }
+}
+
+KERNEL softmax_backward(const float *grad, const float *y, float *out, i64 rows, i64 n)
+{
+    ROWS(r, rows)
+    {
+        const float *g = grad + r * n, *row = y + r * n;
+        i64 top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n)
+        {
+            i64 bits = BITS_OF((double)g[j] * (double)row[j]) & MAGNITUDE;
+            top = LARGER(top, bits);
+        }
+        i64 e = exponent_of(TOP(top));
+        double up = power_of_two(SUM_BITS - e), sum = 0.0;
+        SIMD(reduction(+ : sum))
+        LANES(j, n) sum += rint((double)g[j] * (double)row[j] * up);
+        double whole = on_grid(ADD(sum), e);
+        SIMD()
+        LANES(j, n)
+        {
+            double v = row[j], product = (double)g[j] * v;
+            out[r * n + j] = (float)(product - v * whole);
+        }
+    }
+}
+
+/* The exponents of rows' grids, and rows on them. */
+
+KERNEL row_tops_f32(const float *x, i64 *tops, i64 rows, i64 n)
+{
+    ROWS(r, rows)
+    {
+        const float *row = x + r * n;
+        i64 top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n) { i64 bits = FLOAT_BITS(row[j]) & 0x7fffffff; top = LARGER(top, bits); }
+        top = TOP(top);
+        if (LEADER) tops[r] = float_exponent(top);
+    }
+}
+
+KERNEL row_tops_f64(const double *x, i64 *tops, i64 rows, i64 n)
+{
+    ROWS(r, rows)
+    {
+        const double *row = x + r * n;
+        i64 top = 0;
+        SIMD(reduction(max : top))
+        LANES(j, n) { i64 bits = BITS_OF(row[j]) & MAGNITUDE; top = LARGER(top, bits); }
+        top = TOP(top);
+        if (LEADER) tops[r] = exponent_of(top);
+    }
+}

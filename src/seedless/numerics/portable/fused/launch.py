@@ -1,0 +1,83 @@
+"""Whether fused kernels are used, and how one is launched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.numerics.portable.fused.cpu import Library, load_library
+from seedless.numerics.portable.fused.cuda import Module, load_module
+
+VARIABLE = "SEEDLESS_FUSED"  # 0: compute op by op
+THREADS = 256
+BLOCKS = 4096  # a GPU's, at most, for what one block can take up after another
+
+
+class _Use:
+    """How many have asked for ops one by one; of the process, as backward passes have threads."""
+
+    stopped = 0
+
+
+@contextmanager
+def op_by_op() -> Iterator[None]:
+    """Use no fused kernel inside."""
+    _Use.stopped += 1
+    try:
+        yield
+    finally:
+        _Use.stopped -= 1
+
+
+def find_kernels(device: torch.device) -> Library | Module | None:
+    """Return the compiled kernels for a device, or None where it has none."""
+    if _Use.stopped or os.environ.get(VARIABLE) == "0":
+        return None
+    if device.type == "cpu":
+        return load_library()
+    if device.type == "cuda":
+        return load_module(torch.cuda.current_device() if device.index is None else device.index)
+    return None
+
+
+def is_ready(first: Tensor, *others: Tensor | None) -> bool:
+    """Return whether kernels take these: float32, not empty, on one device that has kernels."""
+    return (
+        first.numel() > 0
+        and all(
+            x is None or (x.dtype == torch.float32 and x.device == first.device)
+            for x in (first, *others)
+        )
+        and find_kernels(first.device) is not None
+    )
+
+
+def launch(name: str, device: torch.device, work: tuple[int, int, int], *args: Any) -> None:
+    """Run a kernel of `kernels/`; ``work`` is what `map_work` and its kin return."""
+    kernels = find_kernels(device)
+    assert kernels is not None
+    kernels.launch(name, work, args)
+
+
+def map_work(size: int) -> tuple[int, int, int]:
+    """Return blocks across, blocks down and threads for a MAP."""
+    return min(-(-size // THREADS), BLOCKS), 1, THREADS
+
+
+def row_work(rows: int, length: int) -> tuple[int, int, int]:
+    """Return the same for ROWS of a length."""
+    threads = 32
+    while threads < 1024 and threads * 4 < length:
+        threads *= 2
+    return min(rows, 1 << 20), 1, threads
+
+
+def column_work(columns: int, rows: int) -> tuple[int, int, int]:
+    """Return the same for columns, which blocks share where there are few."""
+    across = min(-(-columns // 128), BLOCKS)
+    return across, max(1, min(rows // 16, 2048 // across)), 128

@@ -1,0 +1,170 @@
+"""Portable ops as fused kernels. Each returns None where its kernel does not fit, and the caller
+then computes op by op: the bits are the same.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seedless.numerics.portable.fused.launch import (
+    column_work,
+    is_ready,
+    launch,
+    map_work,
+    row_work,
+)
+
+MOST = 1 << 17  # addends of one exact sum in float64
+
+
+def apply_map(name: str, *inputs: Tensor) -> Tensor | None:
+    """Return an elementwise function of float32 tensors of one shape."""
+    first = inputs[0]
+    if not is_ready(*inputs) or any(x.shape != first.shape for x in inputs):
+        return None
+    out = torch.empty_like(first)
+    if any(x.stride() != out.stride() for x in inputs):
+        inputs = tuple(x.contiguous() for x in inputs)
+        out = torch.empty_like(inputs[0])
+    size = out.numel()
+    launch(name, out.device, map_work(size), *inputs, out, size)
+    return out
+
+
+def layer_norm(
+    x: Tensor, length: int, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return y like x, and for each row of ``length`` the mean and the reciprocal deviation."""
+    if not is_ready(x, weight, bias) or not 1 < length <= MOST:
+        return None
+    x, rows = x.contiguous(), x.numel() // length
+    y, mean, scale = torch.empty_like(x), x.new_empty(rows), x.new_empty(rows)
+    weight, bias = (None if v is None else v.contiguous() for v in (weight, bias))
+    work = row_work(rows, length)
+    launch("layer_norm", x.device, work, x, weight, bias, y, mean, scale, rows, length, float(eps))
+    return y, mean, scale
+
+
+def layer_norm_backward(
+    grad: Tensor, x: Tensor, length: int, mean: Tensor, scale: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return the gradients of x, weight and bias."""
+    rows = x.numel() // max(length, 1)
+    if not is_ready(x, grad, mean, scale, weight) or not (1 < length <= MOST and 1 < rows <= MOST):
+        return None
+    given = [v.contiguous() for v in (grad, x, mean, scale)]
+    weight = None if weight is None else weight.contiguous()
+    out = torch.empty_like(given[1])
+    launch(
+        "layer_norm_backward", x.device, row_work(rows, length), *given, weight, out, rows, length
+    )
+    tops = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
+    sums = torch.zeros(2 * length, dtype=torch.float64, device=x.device)
+    work = column_work(length, rows)
+    launch("norm_tops", x.device, work, *given, tops, rows, length)
+    launch("norm_sums", x.device, work, *given, tops, sums, rows, length)
+    launch("finish_f64", x.device, map_work(2 * length), sums, tops, 2 * length)
+    of_weight, of_bias = sums.to(torch.float32).split(length)  # type: ignore[no-untyped-call]  # untyped in torch
+    return out, of_weight, of_bias
+
+
+def softmax(x: Tensor) -> Tensor | None:
+    """Return the softmax along the last axis."""
+    if not is_ready(x) or x.ndim == 0 or not 1 < x.shape[-1] <= MOST:
+        return None
+    x, length = x.contiguous(), x.shape[-1]
+    rows, out = x.numel() // length, torch.empty_like(x)
+    room = torch.empty(x.shape, dtype=torch.float64, device=x.device)
+    launch("softmax", x.device, row_work(rows, length), x, room, out, rows, length)
+    return out
+
+
+def softmax_backward(grad: Tensor, y: Tensor) -> Tensor | None:
+    """Return the gradient of `softmax` from its result."""
+    if not is_ready(y, grad) or y.ndim == 0 or not 1 < y.shape[-1] <= MOST:
+        return None
+    grad, y, length = grad.contiguous(), y.contiguous(), y.shape[-1]
+    rows, out = y.numel() // length, torch.empty_like(y)
+    launch("softmax_backward", y.device, row_work(rows, length), grad, y, out, rows, length)
+    return out
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running: tuple[Tensor | None, Tensor | None],
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return y, means and reciprocal deviations of a training batch; move running statistics."""
+    if not is_ready(x, weight, bias, *running) or not _few(x):
+        return None
+    if any(v is not None and not v.is_contiguous() for v in (weight, bias, *running)):
+        return None
+    x, sizes = x.contiguous(), _channels(x)
+    y, mean, scale = torch.empty_like(x), x.new_empty(sizes[1]), x.new_empty(sizes[1])
+    work = row_work(sizes[1], sizes[0] * sizes[2])
+    launch(
+        "batch_norm",
+        x.device,
+        work,
+        *(x, weight, bias, *running, y, mean, scale, *sizes, float(momentum), float(eps)),
+    )
+    return y, mean, scale
+
+
+def batch_norm_backward(
+    grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, scale: Tensor
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return the gradients of x, weight and bias of a training batch."""
+    if not is_ready(x, grad, weight, mean, scale) or not _few(x):
+        return None
+    grad, x, sizes = grad.contiguous(), x.contiguous(), _channels(x)
+    given = [None if v is None else v.contiguous() for v in (weight, mean, scale)]
+    out, of_weight, of_bias = torch.empty_like(x), torch.empty_like(mean), torch.empty_like(mean)
+    work = row_work(sizes[1], sizes[0] * sizes[2])
+    launch(
+        "batch_norm_backward",
+        x.device,
+        work,
+        *(grad, x, *given, out, of_weight, of_bias, *sizes),
+    )
+    return out, of_weight, of_bias
+
+
+def _channels(x: Tensor) -> tuple[int, int, int]:
+    """Return the sizes of (batch, channels, all the rest)."""
+    return x.shape[0], x.shape[1], x.numel() // (x.shape[0] * x.shape[1])
+
+
+def _few(x: Tensor) -> bool:
+    """Return whether a channel's values are enough for a sum, and few enough for one."""
+    return x.ndim > 1 and 1 < x.numel() // x.shape[1] <= MOST
+
+
+def adam(
+    tensors: tuple[Tensor, Tensor, Tensor, Tensor],
+    numbers: tuple[Tensor, Tensor, Tensor],
+    settings: tuple[float, float, float, float],
+    decoupled: bool,
+) -> bool:
+    """Step one parameter, given with its gradient, average and square; say whether that was done.
+
+    ``numbers``: the rate, the rate over its correction, the root of the square's correction.
+    ``settings``: both betas, weight decay, eps.
+    """
+    parameter = tensors[0]
+    if not is_ready(*tensors):
+        return False
+    like = torch.empty_like(parameter).stride()
+    if any(x.stride() != like for x in (parameter, *tensors[2:])):
+        return False
+    grad = tensors[1]
+    if grad.stride() != like:
+        grad = torch.empty_like(parameter).copy_(grad)
+    size = parameter.numel()
+    given = (parameter, grad, *tensors[2:], *numbers, size, *map(float, settings), int(decoupled))
+    launch("adam", parameter.device, map_work(size), *given)
+    return True
