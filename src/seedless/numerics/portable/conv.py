@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seedless.numerics.portable.arithmetic import Handler
-from seedless.numerics.portable.fused import grids
-from seedless.numerics.portable.gemm import describe, multiply, multiply_narrow
+from seedless.numerics.portable.fused import chunks, grids
+from seedless.numerics.portable.gemm import SHORT, describe, multiply, multiply_narrow
 from seedless.numerics.portable.reduce import total
 from seedless.numerics.portable.sums import is_taken
 
@@ -128,19 +128,16 @@ def _gather_fused(
     if not grids.is_ready(filters, rows):
         return None
     product = describe(filters, rows)
-    tops = product.tops()
+    tops, taps = product.tops(), math.prod(windows.kernel)
     fields = (windows.kernel, windows.stride, windows.padding, windows.dilation)
-    flat = [
-        pair if len(pair) == 2 else (none, *pair)
-        for pair, none in zip(fields, (1, 1, 0, 1), strict=True)
-    ]
-    shape = (
-        rows.shape[2] // math.prod(positions),
-        filters.shape[1] // math.prod(windows.kernel) * groups,
-    )
-    plane, place = ([1, *each] if len(each) == 1 else each for each in (sizes, positions))
-    out = grids.gather_taps(product.parts(tops), tops, (*shape, *plane), place, flat, groups)
-    return None if out is None else out.view(*shape, *sizes)
+    # One dimension is a second one of size 1 before it.
+    pairs = [(one, *field)[-2:] for one, field in zip((1, 1, 0, 1), fields, strict=True)]
+    plane, place = (1, *sizes)[-2:], (1, *positions)[-2:]
+    shape = (rows.shape[2] // math.prod(positions), filters.shape[1] // taps * groups, *plane)
+    out = chunks.convolve_transposed(filters, rows, tops, SHORT, shape, place, pairs)
+    if out is None:
+        out = grids.gather_taps(product.parts(tops), tops, shape, place, pairs, groups)
+    return None if out is None else out.view(*shape[:2], *sizes)
 
 
 def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: int) -> Tensor:

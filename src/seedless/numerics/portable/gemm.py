@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from seedless.numerics.portable.constants import HALF, LIMB, PRODUCT_BITS
-from seedless.numerics.portable.fused import grids
-from seedless.numerics.portable.grid import borrow, place
+from seedless.numerics.portable.fused import chunks, grids
+from seedless.numerics.portable.grid import place
+from seedless.numerics.portable.memory import borrow
 from seedless.numerics.portable.sums import Operand, Parts, Sum, add_parts, evaluate, is_taken
 
 BITS = PRODUCT_BITS
@@ -54,6 +55,9 @@ def multiply_narrow(left: Tensor, right: Tensor, inner: int = 0) -> Tensor:
     if not is_taken() and left.numel() and right.numel() and left.dtype == torch.float32:
         product = describe(left, right)
         tops = product.tops()
+        found = chunks.multiply(left, right, tops, SHORT, inner)
+        if found is not None:
+            return found
         high, low = product.parts(tops)
         found = grids.join(high, low, tops[0], tops[1], inner)
         if found is not None:

@@ -9,8 +9,6 @@ A row with an infinity or a NaN keeps it in q; its finite values may round to ze
 
 from __future__ import annotations
 
-import math
-import threading
 from collections.abc import Sequence
 
 import torch
@@ -18,6 +16,7 @@ from torch import Tensor
 
 from seedless.numerics.portable.constants import HIGHEST, LIMB, LOWEST
 from seedless.numerics.portable.fused import grids
+from seedless.numerics.portable.memory import borrow
 
 
 def power(exponent: Tensor) -> Tensor:
@@ -35,28 +34,6 @@ def exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
     top = torch.maximum(x.amax(dims, keepdim=True), x.amin(dims, keepdim=True).neg_())
     top = top.to(torch.float64).abs_()
     return (top.view(torch.int64) >> 52).sub_(1022).clamp_(LOWEST, HIGHEST)
-
-
-class _Lent(threading.local):
-    """Memory of each thread's own, kept: new memory costs a CPU more than the arithmetic in it."""
-
-    def __init__(self) -> None:
-        self.memory: dict[str, Tensor] = {}
-
-
-_LENT = _Lent()
-LENT_MOST = 1 << 23  # elements kept under one name, 64 MiB
-
-
-def borrow(name: str, shape: Sequence[int]) -> Tensor:
-    """Return float64 memory on the CPU, whatever is in it, until the next one borrows this name."""
-    size = math.prod(shape)
-    if size > LENT_MOST:
-        return torch.empty(tuple(shape), dtype=torch.float64)
-    held = _LENT.memory.get(name)
-    if held is None or held.numel() < size:
-        held = _LENT.memory[name] = torch.empty(size, dtype=torch.float64)
-    return held[:size].view(tuple(shape))
 
 
 def place(x: Tensor, exponent: Tensor, bits: int, lent: str | None = None) -> Tensor:

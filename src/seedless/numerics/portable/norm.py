@@ -15,7 +15,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.numerics.portable import elementary as e
 from seedless.numerics.portable.arithmetic import Handler, by_rows
-from seedless.numerics.portable.fused import ops
+from seedless.numerics.portable.fused import channels, ops
 from seedless.numerics.portable.reduce import axes, count, divide, mean, total
 from seedless.numerics.portable.sums import is_taken
 
@@ -116,7 +116,7 @@ def batch_norm(
     """Return y, the batch's mean and its reciprocal deviation; update the running statistics."""
     dims, spread = _channels(x)
     if training and not is_taken():
-        found = ops.batch_norm(x, weight, bias, (running_mean, running_var), momentum, eps)
+        found = channels.batch_norm(x, weight, bias, (running_mean, running_var), momentum, eps)
         if found is not None:
             return found[0].view(x.shape), found[1], found[2]
     if training:
@@ -165,7 +165,7 @@ def batch_norm_backward(
     assert centre is not None
     assert scale is not None
     if training and not is_taken():
-        found = ops.batch_norm_backward(grad, x, weight, centre, scale)
+        found = channels.batch_norm_backward(grad, x, weight, centre, scale)
         if found is not None:
             asked = [one if wanted else None for one, wanted in zip(found, mask, strict=True)]
             return asked[0], asked[1], asked[2]

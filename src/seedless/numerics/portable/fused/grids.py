@@ -176,21 +176,26 @@ def gather_taps(
     positions: Sequence[int],
     windows: Sequence[Sequence[int]],
     groups: int,
+    chunks: int = 0,
+    into: Tensor | None = None,
 ) -> Tensor | None:
     """Return a transposed convolution of ``shape`` (samples, channels, height, width), in float32.
 
-    ``parts`` is the product (groups, channels in group x taps, samples x positions) on its grids;
-    ``windows`` are kernel, stride, padding and dilation, each for height and width.
+    ``parts`` is the product (groups, channels in group x taps, samples x positions) on its grids,
+    or its first (groups, ``chunks``, ...); ``windows`` are kernel, stride, padding and dilation,
+    each for height and width.
     """
     high, low = parts
     if find_kernels(high.device) is None or not high.is_contiguous():
         return None
     samples, channels, height, width = shape
-    out = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
-    sizes = (groups, channels // groups, samples, height, width, *positions)
+    if into is None:
+        into = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
+    sizes = (chunks, groups, channels // groups, samples, height, width, *positions)
     flat = [number for pair in windows for number in pair]
-    launch("gather_taps", high.device, map_work(out.numel()), high, low, *tops, out, *sizes, *flat)
-    return out
+    work = row_work(samples * channels * height, width)
+    launch("gather_taps", high.device, work, high, low, *tops, into, *sizes, *flat)
+    return into
 
 
 __all__ = ["add_chunk", "exponents", "gather_taps", "is_ready", "join", "place", "total"]

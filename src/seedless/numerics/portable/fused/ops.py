@@ -90,60 +90,6 @@ def softmax_backward(grad: Tensor, y: Tensor) -> Tensor | None:
     return out
 
 
-def batch_norm(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running: tuple[Tensor | None, Tensor | None],
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Return y, means and reciprocal deviations of a training batch; move running statistics."""
-    if not is_ready(x, weight, bias, *running) or not _few(x):
-        return None
-    if any(v is not None and not v.is_contiguous() for v in (weight, bias, *running)):
-        return None
-    x, sizes = x.contiguous(), _channels(x)
-    y, mean, scale = torch.empty_like(x), x.new_empty(sizes[1]), x.new_empty(sizes[1])
-    work = row_work(sizes[1], sizes[0] * sizes[2])
-    launch(
-        "batch_norm",
-        x.device,
-        work,
-        *(x, weight, bias, *running, y, mean, scale, *sizes, float(momentum), float(eps)),
-    )
-    return y, mean, scale
-
-
-def batch_norm_backward(
-    grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, scale: Tensor
-) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Return the gradients of x, weight and bias of a training batch."""
-    if not is_ready(x, grad, weight, mean, scale) or not _few(x):
-        return None
-    grad, x, sizes = grad.contiguous(), x.contiguous(), _channels(x)
-    given = [None if v is None else v.contiguous() for v in (weight, mean, scale)]
-    out, of_weight, of_bias = torch.empty_like(x), torch.empty_like(mean), torch.empty_like(mean)
-    work = row_work(sizes[1], sizes[0] * sizes[2])
-    launch(
-        "batch_norm_backward",
-        x.device,
-        work,
-        *(grad, x, *given, out, of_weight, of_bias, *sizes),
-    )
-    return out, of_weight, of_bias
-
-
-def _channels(x: Tensor) -> tuple[int, int, int]:
-    """Return the sizes of (batch, channels, all the rest)."""
-    return x.shape[0], x.shape[1], x.numel() // (x.shape[0] * x.shape[1])
-
-
-def _few(x: Tensor) -> bool:
-    """Return whether a channel's values are enough for a sum, and few enough for one."""
-    return x.ndim > 1 and 1 < x.numel() // x.shape[1] <= MOST
-
-
 def adam(
     tensors: tuple[Tensor, Tensor, Tensor, Tensor],
     numbers: tuple[Tensor, Tensor, Tensor],

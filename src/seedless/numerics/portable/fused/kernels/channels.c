@@ -112,3 +112,156 @@ KERNEL batch_norm_backward(const float *grad, const float *x, const float *weigh
         if (LEADER) of_weight[c] = (float)sum_normed, of_bias[c] = (float)sum;
     }
 }
+
+/* The same where channels lie side by side: (rows, channels), each a column. Sums are taken down
+ * the columns as in columns.c; `tops` and `sums` hold one part after another. */
+
+INLINE double centre_of(const i64 *tops, const double *sums, i64 c, double size)
+{
+    return on_grid(sums[c], float_exponent(tops[c])) / size;
+}
+
+KERNEL gap_tops(const float *x, i64 *tops, const double *sums, i64 rows, i64 n)
+{
+    i64 outer = 1;
+    TILES(t, ALL_TILES)
+    {
+        LAY_OUT(t);
+        i64 seen[TILE];
+        double centre[TILE];
+        for (i64 k = 0; k < width; k++)
+            seen[k] = 0, centre[k] = centre_of(tops, sums, first + k, (double)rows);
+        DOWN(r, rows)
+        for (i64 k = 0; k < width; k++) {
+            double gap = (double)x[base + r * n + k] - centre[k];
+            i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
+            seen[k] = LARGER(seen[k], bits);
+        }
+        for (i64 k = 0; k < width; k++) TOP_INTO(tops + n + first + k, seen[k]);
+    }
+}
+
+KERNEL gap_sums(const float *x, const i64 *tops, double *sums, i64 rows, i64 n)
+{
+    i64 outer = 1;
+    TILES(t, ALL_TILES)
+    {
+        LAY_OUT(t);
+        double seen[TILE], centre[TILE], up[TILE];
+        for (i64 k = 0; k < width; k++) {
+            seen[k] = 0.0, centre[k] = centre_of(tops, sums, first + k, (double)rows);
+            up[k] = power_of_two(SUM_BITS - exponent_of(tops[n + first + k]));
+        }
+        DOWN(r, rows)
+        for (i64 k = 0; k < width; k++) {
+            double gap = (double)x[base + r * n + k] - centre[k];
+            seen[k] += rint(gap * gap * up[k]);
+        }
+        for (i64 k = 0; k < width; k++) ADD_INTO(sums + n + first + k, seen[k]);
+    }
+}
+
+KERNEL settle_channels(const i64 *tops, const double *sums, float *running_mean,
+                       float *running_var, float *mean, float *scale, i64 rows, i64 n,
+                       double momentum, double eps)
+{
+    double size = (double)rows;
+    MAP(c, n)
+    {
+        double centre = centre_of(tops, sums, c, size);
+        double variance = on_grid(sums[n + c], exponent_of(tops[n + c])) / size;
+        mean[c] = (float)centre, scale[c] = (float)(1.0 / root(variance + eps));
+        if (running_mean) running_mean[c] = follow(running_mean[c], (float)centre, momentum);
+        double spread = variance * size / (size > 2.0 ? size - 1.0 : 1.0);
+        if (running_var) running_var[c] = follow(running_var[c], (float)spread, momentum);
+    }
+}
+
+KERNEL apply_channels(const float *x, const float *weight, const float *bias, const float *mean,
+                      const float *scale, float *y, i64 rows, i64 n)
+{
+    ROWS(r, rows)
+    {
+        SIMD()
+        LANES(c, n)
+        {
+            double v = ((double)x[r * n + c] - (double)mean[c]) * (double)scale[c];
+            if (weight) v = v * (double)weight[c];
+            if (bias) v = v + (double)bias[c];
+            y[r * n + c] = (float)v;
+        }
+    }
+}
+
+KERNEL channel_tops(const float *grad, const float *x, const float *weight, const float *mean,
+                    const float *scale, i64 *tops, i64 rows, i64 n)
+{
+    i64 outer = 1;
+    TILES(t, ALL_TILES)
+    {
+        LAY_OUT(t);
+        i64 seen[4][TILE];
+        for (i64 k = 0; k < width; k++) seen[0][k] = seen[1][k] = seen[2][k] = seen[3][k] = 0;
+        DOWN(r, rows)
+        for (i64 k = 0; k < width; k++) {
+            i64 c = first + k, at = base + r * n + k;
+            double g = grad[at], inner = weight ? g * (double)weight[c] : g;
+            double normed = ((double)x[at] - (double)mean[c]) * (double)scale[c];
+            i64 one = BITS_OF(g) & MAGNITUDE, two = BITS_OF(g * normed) & MAGNITUDE;
+            i64 three = BITS_OF(inner) & MAGNITUDE, four = BITS_OF(inner * normed) & MAGNITUDE;
+            seen[0][k] = LARGER(seen[0][k], one);
+            seen[1][k] = LARGER(seen[1][k], two);
+            seen[2][k] = LARGER(seen[2][k], three);
+            seen[3][k] = LARGER(seen[3][k], four);
+        }
+        for (int part = 0; part < 4; part++)
+            for (i64 k = 0; k < width; k++) TOP_INTO(tops + part * n + first + k, seen[part][k]);
+    }
+}
+
+KERNEL channel_sums(const float *grad, const float *x, const float *weight, const float *mean,
+                    const float *scale, const i64 *tops, double *sums, i64 rows, i64 n)
+{
+    i64 outer = 1;
+    TILES(t, ALL_TILES)
+    {
+        LAY_OUT(t);
+        double seen[4][TILE], up[4][TILE];
+        for (int part = 0; part < 4; part++)
+            for (i64 k = 0; k < width; k++) {
+                seen[part][k] = 0.0;
+                up[part][k] = power_of_two(SUM_BITS - exponent_of(tops[part * n + first + k]));
+            }
+        DOWN(r, rows)
+        for (i64 k = 0; k < width; k++) {
+            i64 c = first + k, at = base + r * n + k;
+            double g = grad[at], inner = weight ? g * (double)weight[c] : g;
+            double normed = ((double)x[at] - (double)mean[c]) * (double)scale[c];
+            seen[0][k] += rint(g * up[0][k]);
+            seen[1][k] += rint(g * normed * up[1][k]);
+            seen[2][k] += rint(inner * up[2][k]);
+            seen[3][k] += rint(inner * normed * up[3][k]);
+        }
+        for (int part = 0; part < 4; part++)
+            for (i64 k = 0; k < width; k++) ADD_INTO(sums + part * n + first + k, seen[part][k]);
+    }
+}
+
+/* `sums` are off their grids: of g, g normed, inner and inner normed. */
+KERNEL apply_channel_grads(const float *grad, const float *x, const float *weight,
+                           const float *mean, const float *scale, const double *sums, float *of_x,
+                           i64 rows, i64 n)
+{
+    double size = (double)rows;
+    ROWS(r, rows)
+    {
+        SIMD()
+        LANES(c, n)
+        {
+            double g = grad[r * n + c], inner = weight ? g * (double)weight[c] : g;
+            double by = scale[c], normed = ((double)x[r * n + c] - (double)mean[c]) * by;
+            double first = sums[2 * n + c] / size, second = sums[3 * n + c] / size;
+            of_x[r * n + c] = (float)((inner - first - normed * second) * by);
+        }
+    }
+}

@@ -67,6 +67,45 @@ KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
     }
 }
 
+/* Matrices (batch, m, length) of x, each `between` the next and their rows `down` from one another,
+ * as (batch, chunks, m, size): the integers of each chunk side by side, with zeros after the last. */
+KERNEL chunk_rows(const float *x, const i64 *tops, double *q, i64 batch, i64 m, i64 length,
+                  i64 between, i64 down, i64 chunks, i64 size)
+{
+    ROWS(r, batch *m)
+    {
+        double up = power_of_two(PRODUCT_BITS - tops[r]);
+        const float *row = x + r / m * between + r % m * down;
+        for (i64 chunk = 0; chunk < chunks; chunk++) {
+            double *to = q + ((r / m * chunks + chunk) * m + r % m) * size;
+            const float *from = row + chunk * size;
+            i64 held = length - chunk * size;
+            held = held < 0 ? 0 : held < size ? held : size;
+            SIMD()
+            LANES(j, held) to[j] = rint((double)from[j] * up);
+            LANES(j, size - held) to[held + j] = 0.0;
+        }
+    }
+}
+
+/* Matrices (batch, length, n), with one grid a column, as (batch, padded, n). */
+KERNEL chunk_columns(const float *x, const i64 *tops, double *q, i64 batch, i64 length, i64 n,
+                     i64 between, i64 down, i64 padded)
+{
+    ROWS(r, batch *padded)
+    {
+        i64 b = r / padded, k = r % padded;
+        const float *row = x + b * between + k * down;
+        double *to = q + r * n;
+        if (k < length) {
+            SIMD()
+            LANES(j, n) to[j] = place_on((double)row[j], tops[b * n + j], PRODUCT_BITS);
+        } else {
+            LANES(j, n) to[j] = 0.0;
+        }
+    }
+}
+
 INLINE double step_of(i64 top)
 {
     return top == HIGHEST ? NOT_A_NUMBER : power_of_two(top - PRODUCT_BITS);
@@ -101,30 +140,82 @@ KERNEL join(const double *high, const double *low, const i64 *left, const i64 *r
     }
 }
 
-/* A transposed convolution in two dimensions. The product is (groups, m taps, samples positions)
- * on its grids; each place of (samples, groups m, height, width) adds the taps that lead to it, in
- * order. One dimension is a height of one. */
-KERNEL gather_taps(const double *high, const double *low, const i64 *left, const i64 *right,
-                   float *out, i64 groups, i64 m, i64 samples, i64 height, i64 width, i64 rows,
-                   i64 columns, i64 kernel_h, i64 kernel_w, i64 stride_h, i64 stride_w, i64 pad_h,
-                   i64 pad_w, i64 gap_h, i64 gap_w)
+/* The exact sum of the products of chunks, `apart` from one another, rounded once. */
+INLINE double add_chunks(const double *first, i64 chunks, i64 apart)
 {
-    i64 places = rows * columns, taps = kernel_h * kernel_w, across = samples * places;
-    MAP(i, samples *groups *m *height *width)
+    double high = 0.0, low = 0.0;
+    for (i64 chunk = 0; chunk < chunks; chunk++) {
+        double v = first[chunk * apart];
+        double upper = v + CHUNK_SHIELD - CHUNK_SHIELD;
+        high += upper;
+        low += v - upper;
+    }
+    return high + low;
+}
+
+/* The same from the products of chunks (batch, chunks, m, n), which are the rows from `row` and the
+ * columns from `column` of `height` and `width` in all. `left` and `right` are those of these rows
+ * and columns. */
+KERNEL join_chunks(const double *products, const i64 *left, const i64 *right, float *out, i64 batch,
+                   i64 chunks, i64 row, i64 m, i64 height, i64 column, i64 n, i64 width, i64 inner)
+{
+    ROWS(r, batch *m)
     {
-        i64 w = i % width, h = i / width % height, channel = i / (width * height) % (groups * m);
-        i64 sample = i / (width * height * groups * m), group = channel / m;
-        double sum = 0.0;
-        for (i64 tap = 0; tap < taps; tap++) {
-            i64 y = h + pad_h - tap / kernel_w * gap_h, x = w + pad_w - tap % kernel_w * gap_w;
-            if (y < 0 || x < 0 || y % stride_h || x % stride_w) continue;
-            y /= stride_h, x /= stride_w;
-            if (y >= rows || x >= columns) continue;
-            i64 row = channel * taps + tap, column = sample * places + y * columns + x;
-            i64 at = row * across + column;
-            double v = low ? high[at] + low[at] : high[at];
-            sum += v * step_of(left[row]) * step_of(right[group * across + column]) + 0.0;
+        i64 b = r / m, at = b * height + row + r % m;
+        const double *first = products + (b * chunks * m + r % m) * n;
+        double step = step_of(left[r]);
+        SIMD()
+        LANES(j, n)
+        {
+            double v = add_chunks(first + j, chunks, m * n);
+            i64 sample = inner ? (u32)(column + j) / (u32)inner : 0;
+            i64 to = inner ? (sample * batch * height + at) * inner + column + j - sample * inner
+                           : at * width + column + j;
+            out[to] = (float)(v * step * step_of(right[b * n + j]) + 0.0);
         }
-        out[i] = (float)sum;
+    }
+}
+
+/* A transposed convolution in two dimensions. The product is (groups, m taps, samples positions)
+ * on its grids, `high` + `low`, or (groups, chunks, m taps, samples positions) in chunks. Each place
+ * of (samples, groups m, height, width) adds the taps that lead to it, in order. One dimension is a
+ * height of one. */
+KERNEL gather_taps(const double *high, const double *low, const i64 *left, const i64 *right,
+                   float *out, i64 chunks, i64 groups, i64 m, i64 samples, i64 height, i64 width,
+                   i64 rows, i64 columns, i64 kernel_h, i64 kernel_w, i64 stride_h, i64 stride_w,
+                   i64 pad_h, i64 pad_w, i64 gap_h, i64 gap_w)
+{
+    i64 taps = kernel_h * kernel_w, across = samples * rows * columns, plane = m * taps * across;
+    ROWS(r, samples *groups *m *height)
+    {
+        i64 h = r % height, channel = r / height % (groups * m);
+        i64 sample = r / (height * groups * m), group = channel / m;
+        LANES(tile, (width + TILE - 1) / TILE)
+        {
+            double sum[TILE];
+            i64 begin = tile * TILE, held = width - begin < TILE ? width - begin : TILE;
+            for (i64 k = 0; k < held; k++) sum[k] = 0.0;
+            for (i64 tap = 0; tap < taps; tap++) {
+                i64 y = h + pad_h - tap / kernel_w * gap_h;
+                if (y < 0 || y % stride_h || y / stride_h >= rows) continue;
+                i64 row = channel % m * taps + tap, from = (sample * rows + y / stride_h) * columns;
+                i64 at = group * (chunks ? chunks : 1) * plane + row * across + from;
+                const i64 *tops = right + group * across + from;
+                double step = step_of(left[group * m * taps + row]);
+                for (i64 k = 0; k < held; k++) {
+                    i64 x = begin + k + pad_w - tap % kernel_w * gap_w;
+                    if (stride_w != 1) {
+                        if (x < 0 || x % stride_w) continue;
+                        x /= stride_w;
+                    }
+                    if (x < 0 || x >= columns) continue;
+                    double v = chunks ? add_chunks(high + at + x, chunks, plane)
+                               : low  ? high[at + x] + low[at + x]
+                                      : high[at + x];
+                    sum[k] += v * step * step_of(tops[x]) + 0.0;
+                }
+            }
+            for (i64 k = 0; k < held; k++) out[r * width + begin + k] = (float)sum[k];
+        }
     }
 }
