@@ -26,6 +26,7 @@ SETTINGS = {
             "MKL_ENABLE_INSTRUCTIONS": "AVX2",
         },
     ),
+    "two threads, no fused kernels": (1, {"OMP_NUM_THREADS": 2, "SEEDLESS_FUSED": 0}),
     "AVX-512": (1, {"OMP_NUM_THREADS": 2, "ATEN_CPU_CAPABILITY": "avx512"}),
 }
 PLAIN = """

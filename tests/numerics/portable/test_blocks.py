@@ -1,14 +1,25 @@
 """How a computation is cut into blocks, chunks and lent memory cannot be seen in its bits."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 import torch.nn.functional as F
 
-from seedless.numerics.portable import arithmetic, gemm, grid, optimize
+from seedless.numerics.portable import arithmetic, gemm, memory, optimize
 from seedless.numerics.portable.cases import Drawn
+from seedless.numerics.portable.fused.launch import op_by_op
 from seedless.numerics.portable.mode import portable
 
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True, params=["fused", "op by op"])
+def _both_ways(request):
+    with op_by_op() if request.param == "op by op" else nullcontext():
+        yield
+
+
 X = Drawn((37, 19), 4.0).make("x", CPU)
 OPS = {
     "gelu": F.gelu,
@@ -46,7 +57,7 @@ def test_lent_memory_does_not_show(monkeypatch, most):
     left, right = Drawn((1, 40, 300)).make("l", CPU), Drawn((1, 300, 30)).make("r", CPU)
     plain = gemm.multiply(left, right)
     monkeypatch.setattr(gemm, "CHUNKED", 1)
-    monkeypatch.setattr(grid, "LENT_MOST", most)
+    monkeypatch.setattr(memory, "LENT_MOST", most)
     gemm.multiply(left.repeat(1, 3, 2) * 1e9, right.repeat(1, 2, 5) * 1e9)
     assert torch.equal(gemm.multiply(left, right), plain)
 

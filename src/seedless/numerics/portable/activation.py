@@ -11,6 +11,7 @@ from torch import Tensor
 from seedless.numerics.portable import constants as c
 from seedless.numerics.portable import elementary as e
 from seedless.numerics.portable.arithmetic import Handler, clamp, fuse, wide, widen
+from seedless.numerics.portable.fused.ops import apply_map
 
 _CUBIC = 0.044715
 
@@ -174,6 +175,12 @@ def glu_backward(grad: Tensor, x: Tensor, dim: int) -> Tensor:
     return torch.cat([wide * s, wide * a * (s * (1.0 - s))], dim).to(x.dtype)
 
 
+def threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Tensor:
+    """The gradient where x is above the threshold or NaN, else zero."""
+    out = apply_map("relu_backward", grad, x) if threshold == 0 else None
+    return torch.where(x <= threshold, torch.zeros_like(grad), grad) if out is None else out
+
+
 HANDLERS: dict[str, Handler] = {
     "gelu": fuse("gelu", wide_one(_gelu)),
     "gelu_backward": fuse("gelu_backward", wide_pair(_gelu_grad)),
@@ -207,5 +214,5 @@ HANDLERS: dict[str, Handler] = {
     "hardshrink_backward": _shrink_grad,
     "softshrink": wide_one(_softshrink),
     "softshrink_backward": _shrink_grad,
-    "threshold_backward": lambda grad, x, t: torch.where(x <= t, torch.zeros_like(grad), grad),
+    "threshold_backward": threshold_backward,
 }

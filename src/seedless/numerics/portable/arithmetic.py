@@ -205,7 +205,7 @@ HANDLERS: dict[str, Handler] = {
     "clamp_min": lambda x, min: clamp(x, min, None),  # noqa: A006  # aten's name
     "clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
     "square": lambda x: x * x,
-    "relu": relu,
+    "relu": fuse("relu", relu),
     "exp": fuse("exponentials", wide(e.exp)),
     "expm1": wide(e.expm1),
     "log": wide(e.log),

@@ -35,6 +35,7 @@ from seedless.numerics.portable.refusal import (
     refuse_changed,
 )
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER, REDUCING
+from seedless.numerics.portable.trust import meet
 
 _REDUCED = (torch.float16, torch.bfloat16)
 _FUSED = (torch.optim.Adam, torch.optim.AdamW)
@@ -55,6 +56,7 @@ def portable() -> Iterator[None]:
         return
     check_device(torch.device("cpu"))
     check_threads(torch.get_num_threads())
+    meet(torch.device("cpu"))
     with ExitStack() as stack:
         stack.enter_context(_close_other_routes())
         stack.enter_context(_hold_optimizers())
@@ -176,6 +178,7 @@ def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, 
         if isinstance(value, Tensor):
             if value.device.type != "meta":
                 check_once(value.device)
+                meet(value.device)
             dtype = value.dtype
             if dtype in _REDUCED or dtype.is_complex:
                 raise refuse(f"aten.{name} of {dtype}", "reduced")

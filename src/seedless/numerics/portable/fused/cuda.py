@@ -88,8 +88,10 @@ def find_nvrtc() -> ctypes.CDLL:
         raise
 
 
-def compile_binary(nvrtc: ctypes.CDLL, source: str, architecture: str) -> bytes:
-    """Return the kernels for an architecture as the driver loads them."""
+def compile_binary(
+    nvrtc: ctypes.CDLL, source: str, architecture: str, form: str = "CUBIN"
+) -> bytes:
+    """Return the kernels for an architecture as the driver loads them, or as PTX text."""
     program = ctypes.c_void_p()
     create = nvrtc.nvrtcCreateProgram
     _require(nvrtc, create(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None))
@@ -99,7 +101,7 @@ def compile_binary(nvrtc: ctypes.CDLL, source: str, architecture: str) -> bytes:
         if nvrtc.nvrtcCompileProgram(program, len(options), listed):
             log = _read(nvrtc, program, "ProgramLog").decode(errors="replace")
             raise RuntimeError(f"NVRTC could not compile the portable kernels:\n{log}")
-        return _read(nvrtc, program, "CUBIN")
+        return _read(nvrtc, program, form)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -19,9 +19,13 @@ BLOCKS = 4096  # a GPU's, at most, for what one block can take up after another
 
 
 class _Use:
-    """How many have asked for ops one by one; of the process, as backward passes have threads."""
+    """How many have asked for ops one by one; of the process, as backward passes have threads.
 
-    stopped = 0
+    ``without``: devices whose kernels are not used.
+    """
+
+    stopped = 1 if os.environ.get(VARIABLE) == "0" else 0
+    without: ClassVar[set[torch.device]] = set()
 
 
 @contextmanager
@@ -34,9 +38,14 @@ def op_by_op() -> Iterator[None]:
         _Use.stopped -= 1
 
 
+def distrust(device: torch.device) -> None:
+    """Use no fused kernel on a device from now on."""
+    _Use.without.add(device)
+
+
 def find_kernels(device: torch.device) -> Library | Module | None:
     """Return the compiled kernels for a device, or None where it has none."""
-    if _Use.stopped or os.environ.get(VARIABLE) == "0":
+    if _Use.stopped or device in _Use.without:
         return None
     if device.type == "cpu":
         return load_library()

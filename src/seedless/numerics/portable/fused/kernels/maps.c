@@ -48,6 +48,16 @@ KERNEL exponentials(const float *x, float *y, i64 n)
     MAP(i, n) y[i] = (float)exponential((double)x[i]);
 }
 
+KERNEL relu(const float *x, float *y, i64 n)
+{
+    MAP(i, n) y[i] = x[i] <= 0.0f ? 0.0f : x[i];
+}
+
+KERNEL relu_backward(const float *grad, const float *x, float *out, i64 n)
+{
+    MAP(i, n) out[i] = x[i] <= 0.0f ? 0.0f : grad[i];
+}
+
 /* Adam's step on one tensor; `size` and `bias` are the rate and the root of its corrections. */
 KERNEL adam(float *p, const float *grad, float *average, float *square, const double *rate,
             const double *size, const double *bias, i64 n, double beta1, double beta2,
