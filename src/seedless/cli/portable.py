@@ -41,6 +41,7 @@ def check(
                 "device": found.device,
                 "differences": list(found.differences),
                 "full": pack(found.full),
+                "fused": found.fused,
                 "models": pack(found.models),
                 "ops": dict(found.ops),
                 "same": found.same,

@@ -27,6 +27,7 @@ from seedless.numerics.portable.check import (
     read_committed,
     train,
 )
+from seedless.numerics.portable.fused.launch import find_kernels
 from seedless.numerics.portable.nets import NETS, SHAPE
 
 RECORDINGS, IMAGES = (4, 12, 120), (4, 3, 16, 16)
@@ -43,6 +44,7 @@ class Check:
     models: Mapping[str, Fit]
     full: Mapping[str, Fit]
     differences: tuple[str, ...]
+    fused: bool = False  # whether ops were computed by fused kernels, which changes their time
 
     @property
     def same(self) -> bool:
@@ -139,7 +141,9 @@ def check(
         tell(f"{'op ' + name:<32} {here}  {there:<16}  {'same' if here == there else 'DIFFERS'}")
     models = compute_models(device, say=tell_of("models"))
     large = compute_full(device, say=tell_of("full")) if full else {}
-    return Check(device, ops, models, large, find_differences(ops, models, large))
+    fused = find_kernels(torch.empty(0, device=device).device) is not None
+    tell(f"fused kernels: {'used' if fused else 'none here, ops were computed one by one'}")
+    return Check(device, ops, models, large, find_differences(ops, models, large), fused)
 
 
 def _row(name: str, here: Fit, there: Fit | None) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,31 +22,52 @@ FLAGS = ("--fmad=false", "--std=c++17")
 class Module:
     """The compiled kernels on one device."""
 
-    def __init__(self, binary: bytes) -> None:
+    def __init__(self, binary: bytes, index: int) -> None:
+        self.index = index
         self._driver = ctypes.CDLL("libcuda.so.1")
-        self._module = ctypes.c_void_p()
-        self._check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
+        self._context, self._module = ctypes.c_void_p(), ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}
+        self._check(self._driver.cuInit(0))
+        retain = self._driver.cuDevicePrimaryCtxRetain
+        self._check(retain(ctypes.byref(self._context), ctypes.c_int(index)))
+        with self._entered():
+            self._check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
 
     def launch(self, name: str, work: tuple[int, int, int], args: tuple[Any, ...]) -> None:
         """Run a kernel on the current stream; ``work``: blocks across, blocks down, threads."""
-        function = self._functions.get(name)
-        if function is None:
-            function = ctypes.c_void_p()
-            get = self._driver.cuModuleGetFunction
-            self._check(get(ctypes.byref(function), self._module, name.encode()))
-            self._functions[name] = function
-        values = [_convert(value) for value in args]
-        pointers = (ctypes.c_void_p * len(values))(
-            *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
-        )
-        across, down, threads = work
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        self._check(
-            self._driver.cuLaunchKernel(
-                function, across, down, 1, threads, 1, 1, 0, stream, pointers, None
+        with self._entered():
+            function = self._functions.get(name)
+            if function is None:
+                function = ctypes.c_void_p()
+                get = self._driver.cuModuleGetFunction
+                self._check(get(ctypes.byref(function), self._module, name.encode()))
+                self._functions[name] = function
+            values = [_convert(value) for value in args]
+            pointers = (ctypes.c_void_p * len(values))(
+                *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
             )
-        )
+            across, down, threads = work
+            stream = ctypes.c_void_p(torch.cuda.current_stream(self.index).cuda_stream)
+            self._check(
+                self._driver.cuLaunchKernel(
+                    function, across, down, 1, threads, 1, 1, 0, stream, pointers, None
+                )
+            )
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Make the device's context the thread's: one of a backward pass may have none yet."""
+        before = ctypes.c_void_p()
+        self._check(self._driver.cuCtxGetCurrent(ctypes.byref(before)))
+        if before.value == self._context.value:
+            yield
+            return
+        self._check(self._driver.cuCtxSetCurrent(self._context))
+        try:
+            yield
+        finally:
+            if before.value:
+                self._check(self._driver.cuCtxSetCurrent(before))
 
     def _check(self, code: int) -> None:
         if code:
@@ -67,10 +90,8 @@ def load_module(index: int) -> Module | None:
     """Return the kernels for a device; None where there is no NVRTC or the driver is not found."""
     try:
         nvrtc = find_nvrtc()
-        with torch.cuda.device(index):
-            torch.cuda.current_stream()  # the context that the module is loaded into
-            major, minor = torch.cuda.get_device_capability(index)
-            return Module(compile_binary(nvrtc, write_source(), f"sm_{major}{minor}"))
+        major, minor = torch.cuda.get_device_capability(index)
+        return Module(compile_binary(nvrtc, write_source(), f"sm_{major}{minor}"), index)
     except (OSError, RuntimeError):
         return None
 
