@@ -38,10 +38,11 @@ class Library:
         if function is None:
             function = self._functions[name] = getattr(self._library, name)
             function.restype = None
-        function(*map(_convert, args))
+        function(*map(convert, args))
 
 
-def _convert(value: Any) -> Any:
+def convert(value: Any) -> Any:
+    """Return an argument as C takes it."""
     if isinstance(value, Tensor):
         return ctypes.c_void_p(value.data_ptr())
     if value is None:

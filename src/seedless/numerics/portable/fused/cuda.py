@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from seedless.numerics.portable.fused.cpu import convert
 from seedless.numerics.portable.fused.source import write_source
 
 # Contraction off; denormals, divisions and roots are IEEE's by default.
@@ -42,7 +42,7 @@ class Module:
                 get = self._driver.cuModuleGetFunction
                 self._check(get(ctypes.byref(function), self._module, name.encode()))
                 self._functions[name] = function
-            values = [_convert(value) for value in args]
+            values = [convert(value) for value in args]
             pointers = (ctypes.c_void_p * len(values))(
                 *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
             )
@@ -75,14 +75,6 @@ class Module:
             self._driver.cuGetErrorString(code, ctypes.byref(message))
             told = (message.value or b"unknown").decode()
             raise RuntimeError(f"the CUDA driver refused a portable kernel: {told} ({code})")
-
-
-def _convert(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    if value is None:
-        return ctypes.c_void_p(None)
-    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
 
 
 @lru_cache(maxsize=8)
