@@ -11,7 +11,7 @@ import torch
 from seedless.numerics.portable import trust
 from seedless.numerics.portable.check import OPS, hash_op, read_committed
 from seedless.numerics.portable.drawn import EDGES
-from seedless.numerics.portable.fused import cpu, cuda, launch
+from seedless.numerics.portable.fused import cpu, cuda, kept, launch
 from seedless.numerics.portable.fused.launch import find_kernels, op_by_op
 from seedless.numerics.portable.fused.source import write_source
 from seedless.numerics.portable.mode import portable
@@ -270,3 +270,22 @@ def test_the_text_for_cuda_contracts_nothing():
     text = cuda.compile_binary(nvrtc, write_source(), "compute_90", "PTX").decode()
     assert "mul.rn.f64" in text
     assert not any(word in text for word in ("fma.", "mad.rn", ".ftz", ".approx"))
+
+
+def test_kernels_are_kept_where_there_is_room(monkeypatch, tmp_path):
+    made = []
+
+    def make(path):
+        made.append(path)
+        path.write_bytes(b"kernels")
+
+    for place in (tmp_path / "cache", Path("/proc/nowhere")):  # the second cannot be written
+        monkeypatch.setenv("SEEDLESS_CACHE", str(place))
+        kept.find_home.cache_clear()
+        files = [kept.keep(known, ".so", make) for known in (b"one", b"one", b"two")]
+        assert files[0] == files[1] != files[2]
+        assert all(file.read_bytes() == b"kernels" for file in files)
+        assert sorted(files[0].parent.iterdir()) == sorted(files[1:])
+        assert (place in files[0].parents) == place.exists()
+    assert len(made) == 4
+    kept.find_home.cache_clear()

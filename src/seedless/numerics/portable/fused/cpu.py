@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 import platform
 import shutil
 import subprocess
-import tempfile
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from seedless.numerics.portable.fused.kept import keep
 from seedless.numerics.portable.fused.source import write_source
 
 # Contraction off, and nothing that lets a compiler change a value. Without traps and errno, which
@@ -56,36 +54,20 @@ def load_library() -> Library | None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
-    source = write_source()
     try:
         version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-        known = "\n".join([source, *FLAGS, _describe_processor()]).encode() + version
-        path = _find_home() / f"kernels-{hashlib.sha256(known).hexdigest()[:16]}.so"
-        if not path.exists():
-            compile_library(compiler, source, path)
-        return Library(path)
+        known = "\n".join([write_source(), *FLAGS, _describe_processor()]).encode() + version
+        return Library(keep(known, ".so", partial(compile_library, compiler, write_source())))
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def compile_library(compiler: str, source: str, path: Path) -> None:
-    """Write the library beside its place and move it there: others may be doing the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        text, made = Path(folder) / "kernels.c", Path(folder) / "kernels.so"
-        text.write_text(source, "utf-8")
-        command = [compiler, *FLAGS, "-o", str(made), str(text), "-lm"]
-        subprocess.run(command, capture_output=True, check=True, timeout=300)
-        os.replace(made, path)
-
-
-def _find_home() -> Path:
-    """Return where compiled kernels are kept: SEEDLESS_CACHE, or the user's cache."""
-    chosen = os.environ.get("SEEDLESS_CACHE")
-    if chosen:
-        return Path(chosen).expanduser() / "kernels"
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "seedless" / "kernels"
+    """Compile the text into a library."""
+    text = path.with_suffix(".c")
+    text.write_text(source, "utf-8")
+    command = [compiler, *FLAGS, "-o", str(path), str(text), "-lm"]
+    subprocess.run(command, capture_output=True, check=True, timeout=300)
 
 
 def _describe_processor() -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from seedless.numerics.portable.fused.cpu import convert
+from seedless.numerics.portable.fused.kept import keep
 from seedless.numerics.portable.fused.source import write_source
 
 # Contraction off; denormals, divisions and roots are IEEE's by default.
@@ -83,7 +84,13 @@ def load_module(index: int) -> Module | None:
     try:
         nvrtc = find_nvrtc()
         major, minor = torch.cuda.get_device_capability(index)
-        return Module(compile_binary(nvrtc, write_source(), f"sm_{major}{minor}"), index)
+        source, architecture = write_source(), f"sm_{major}{minor}"
+        known = "\n".join([source, *FLAGS, architecture, _read_version(nvrtc)]).encode()
+
+        def make(path: Path) -> None:
+            path.write_bytes(compile_binary(nvrtc, source, architecture))
+
+        return Module(keep(known, ".cubin", make).read_bytes(), index)
     except (OSError, RuntimeError):
         return None
 
@@ -99,6 +106,12 @@ def find_nvrtc() -> ctypes.CDLL:
             for found in sorted(Path(place or ".").glob(f"nvidia/*/lib/{name}*")):
                 return ctypes.CDLL(str(found))
         raise
+
+
+def _read_version(nvrtc: ctypes.CDLL) -> str:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _require(nvrtc, nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    return f"NVRTC {major.value}.{minor.value}"
 
 
 def compile_binary(

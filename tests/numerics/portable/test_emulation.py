@@ -1,0 +1,73 @@
+"""The kernels as CUDA has them, run on a CPU: how blocks and threads share work, with no GPU."""
+
+import shutil
+
+import pytest
+import torch
+
+from seedless.numerics.portable import trust
+from seedless.numerics.portable.fused import chunks, launch
+from seedless.numerics.portable.fused.launch import op_by_op
+from tests.numerics.portable.emulation.library import Emulated
+from tests.numerics.portable.twin_cases import some
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    if shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler")
+    return Emulated(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture
+def as_cuda(emulated, monkeypatch):
+    """Send what CUDA would compute to the emulated kernels; products there are not in chunks."""
+    monkeypatch.setattr(launch, "load_library", lambda: emulated)
+    monkeypatch.setattr(chunks, "is_ready", lambda *_: False)
+    monkeypatch.setattr("seedless.numerics.portable.gemm.CHUNKED", 1 << 40)
+    emulated.launched.clear()
+    return emulated
+
+
+def test_every_kernel_agrees_with_ops_one_by_one(as_cuda):
+    assert trust.find_differing(CPU) == []
+    cpu_only = {"add_chunk", "chunk_rows", "chunk_columns", "join_chunks"}
+    unused = set(as_cuda.names) - set(as_cuda.launched) - cpu_only
+    assert unused <= {"row_tops_f64", "column_tops_f64", "column_sums_f64", "finish_f32"} | {
+        "exponents_f64",
+        "place_rows_f64",
+        "place_columns_f64",
+    }
+
+
+@pytest.mark.parametrize("across", [1, 3])
+@pytest.mark.parametrize("down", [1, 5])
+def test_any_share_of_the_work_gives_the_same_bits(as_cuda, monkeypatch, across, down):
+    real = as_cuda.launch
+
+    def shared(name, work, args):
+        real(name, (across, down if work[1] > 1 or "column" in name else 1, 32), args)
+
+    monkeypatch.setattr(as_cuda, "launch", shared)
+    assert trust.find_differing(CPU) == []
+
+
+def test_longer_rows_and_columns(as_cuda):
+    from seedless.numerics.portable.table import HANDLERS
+
+    x, grad = some(130, 300), some(130, 300, name="g")
+    calls = [
+        ("_softmax", x, 1, False),
+        ("sum", x, [0]),
+        ("mm", x, grad.t()),
+        ("native_batch_norm", x, None, None, None, None, True, 0.1, 1e-5),
+        ("native_layer_norm", x, [300], None, None, 1e-5),
+    ]
+    for name, *given in calls:
+        fused = HANDLERS[name](*given)
+        with op_by_op():
+            plain = HANDLERS[name](*given)
+        pairs = zip(fused, plain, strict=True) if isinstance(fused, tuple) else [(fused, plain)]
+        assert all(trust._same(one, other) for one, other in pairs), name
