@@ -169,7 +169,11 @@ def sgd(
 ) -> None:
     """aten._fused_sgd_: p - lr (g + weight_decay p), with momentum where asked for."""
     _refuse_scaling(grad_scale, found_inf)
+    settings, choices = (weight_decay, momentum, dampening), (nesterov, maximize, is_first_step)
     for i, parameter in enumerate(parameters):
+        buffer = buffers[i] if momentum else None
+        if ops.sgd(parameter, grads[i], buffer, _number(lr, parameter), settings, choices):
+            continue
         p, g = parameter.to(torch.float64), grads[i].to(torch.float64)
         g = -g if maximize else g
         g = g + p * weight_decay if weight_decay else g

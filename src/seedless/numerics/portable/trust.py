@@ -25,6 +25,7 @@ _ADAM = {
     "amsgrad": False,
     "maximize": False,
 }
+_SGD = {"lr": 0.1, "weight_decay": 0.1, "momentum": 0.9, "dampening": 0.1, "maximize": False}
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 _met: set[torch.device] = set()
 
@@ -97,6 +98,9 @@ def list_calls(device: torch.device) -> Iterator[Call]:
     yield "sum", (some(200, 9), [0]), {}
     states = [[some(50, name=name)] for name in ("p", "g", "n")]
     states += [[some(50, name="q").abs()], [], [torch.full((), 3.0, device=device)]]
+    for first, nesterov in ((True, False), (False, True)):
+        given = tuple([x.clone() for x in states[place]] for place in (0, 1, 2))
+        yield "_fused_sgd_", given, {**_SGD, "is_first_step": first, "nesterov": nesterov}
     yield "_fused_adam_", tuple(states), _ADAM
     yield "_fused_adamw_", tuple([[x.clone() for x in each] for each in states]), _ADAM
 

@@ -4,6 +4,8 @@ then computes op by op: the bits are the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -101,16 +103,42 @@ def adam(
     ``numbers``: the rate, the rate over its correction, the root of the square's correction.
     ``settings``: both betas, weight decay, eps.
     """
-    parameter = tensors[0]
-    if not is_ready(*tensors):
+    parameter, grad, *states = tensors
+    laid = _lay_alike(parameter, grad, states)
+    if laid is None:
         return False
-    like = torch.empty_like(parameter).stride()
-    if any(x.stride() != like for x in (parameter, *tensors[2:])):
-        return False
-    grad = tensors[1]
-    if grad.stride() != like:
-        grad = torch.empty_like(parameter).copy_(grad)
     size = parameter.numel()
-    given = (parameter, grad, *tensors[2:], *numbers, size, *map(float, settings), int(decoupled))
+    given = (parameter, laid, *states, *numbers, size, *map(float, settings), int(decoupled))
     launch("adam", parameter.device, map_work(size), *given)
     return True
+
+
+def sgd(
+    parameter: Tensor,
+    grad: Tensor,
+    buffer: Tensor | None,
+    rate: Tensor,
+    settings: tuple[float, float, float],
+    choices: tuple[bool, bool, bool],
+) -> bool:
+    """Step one parameter, and its buffer where there is momentum; say whether that was done.
+
+    ``settings``: weight decay, momentum, dampening. ``choices``: nesterov, maximize, first step.
+    """
+    laid = _lay_alike(parameter, grad, [] if buffer is None else [buffer])
+    if laid is None:
+        return False
+    size = parameter.numel()
+    given = (rate, size, *map(float, settings), *map(int, choices))
+    launch("sgd", parameter.device, map_work(size), parameter, laid, buffer, *given)
+    return True
+
+
+def _lay_alike(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Tensor | None:
+    """Return the gradient laid out as the parameter is; None where a kernel cannot go over them."""
+    if not is_ready(parameter, grad, *states):
+        return None
+    like = torch.empty_like(parameter).stride()
+    if any(x.stride() != like for x in (parameter, *states)):
+        return None
+    return grad if grad.stride() == like else torch.empty_like(parameter).copy_(grad)

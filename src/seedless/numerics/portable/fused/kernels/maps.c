@@ -79,3 +79,22 @@ KERNEL adam(float *p, const float *grad, float *average, float *square, const do
         p[i] = (float)(v - (double)mean * size[0] / bottom);
     }
 }
+
+/* A step of gradient descent on one tensor; without momentum there is no `buffer`. */
+KERNEL sgd(float *p, const float *grad, float *buffer, const double *rate, i64 n,
+           double weight_decay, double momentum, double dampening, i64 nesterov, i64 maximize,
+           i64 first)
+{
+    MAP(i, n)
+    {
+        double v = p[i], g = maximize ? -(double)grad[i] : (double)grad[i];
+        if (weight_decay != 0.0) g = g + v * weight_decay;
+        if (buffer) {
+            double old = (double)buffer[i] * momentum;
+            float kept = (float)(first ? g : old + g * (1.0 - dampening));
+            buffer[i] = kept;
+            g = nesterov ? g + (double)kept * momentum : (double)kept;
+        }
+        p[i] = (float)(v - g * rate[0]);
+    }
+}
