@@ -1,4 +1,4 @@
-"""A batch in parts has the bits of the whole batch: the conformer, ten steps in portable arithmetic.
+"""A batch in parts has the bits of the whole batch: ten steps of the conformer, portable.
 
     python -m benchmarks.split [--device cuda] [--small] [--out FOLDER]
 
