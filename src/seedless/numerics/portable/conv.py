@@ -79,23 +79,24 @@ def spread(values: Sizes | int, dimensions: int) -> tuple[int, ...]:
     return tuple(listed * dimensions if len(listed) == 1 else listed)
 
 
-def columns(x: Tensor, windows: Windows, groups: int) -> Tensor:
+def columns(x: Tensor, windows: Windows, groups: int, positions: Sizes) -> Tensor:
     """(batch, channel, ...) -> (groups, channel in group x taps, batch x positions)."""
-    positions = windows.positions(x.shape[2:])
     padded = windows.pad(x).transpose(0, 1)
     taps = [padded[take(tap)] for tap in windows.taps(positions)]
     stacked = torch.stack(taps, 1) if len(taps) > 1 else taps[0]
     return stacked.reshape(groups, -1, x.shape[0] * math.prod(positions))
 
 
-def convolve(x: Tensor, weight: Tensor, windows: Windows, groups: int) -> Tensor:
-    """Return the convolution without bias."""
+def convolve(
+    x: Tensor, weight: Tensor, windows: Windows, groups: int, positions: Sizes | None = None
+) -> Tensor:
+    """Return the convolution without bias, at the first ``positions`` where not all are asked."""
     filters = weight.reshape(groups, weight.shape[0] // groups, -1)
-    positions = windows.positions(x.shape[2:])
+    positions = windows.positions(x.shape[2:]) if positions is None else positions
     shape = (x.shape[0], weight.shape[0], *positions)
     if not math.prod(shape):
         return x.new_zeros(shape)
-    out = multiply_narrow(filters, columns(x, windows, groups), math.prod(positions))
+    out = multiply_narrow(filters, columns(x, windows, groups, positions), math.prod(positions))
     return out.view(shape)
 
 
@@ -142,8 +143,9 @@ def _gather_fused(
 
 def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: int) -> Tensor:
     """Return the gradient of a weight of ``shape``: over batch and positions at once."""
+    windowed = columns(x, windows, groups, grad.shape[2:])
     left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, -1)
-    return multiply_narrow(left, columns(x, windows, groups).transpose(1, 2)).reshape(*shape)
+    return multiply_narrow(left, windowed.transpose(1, 2)).reshape(*shape)
 
 
 def convolution(
@@ -199,7 +201,7 @@ def convolution_backward(
     of_x = of_weight = of_bias = None
     if mask[0]:
         of_x = (
-            convolve(grad, weight, windows, groups)
+            convolve(grad, weight, windows, groups, x.shape[2:])
             if transposed
             else convolve_transposed(grad, weight, x.shape[2:], windows, groups)
         )

@@ -36,7 +36,7 @@ class Drawn:
             count *= size
         values = (torch.from_numpy(draw(0, name, count)) * 2 - 1) * self.scale + self.shift
         if self.edges:
-            values[: len(EDGES)] = torch.tensor(EDGES, dtype=torch.float64)
+            values[: len(EDGES)] = torch.tensor(EDGES, dtype=torch.float64, device="cpu")
         values = values.abs() if self.positive else values
         return values.to(torch.float32).view(self.shape).to(device)
 

@@ -73,6 +73,11 @@ def multiply_narrow(left: Tensor, right: Tensor, inner: int = 0) -> Tensor:
 
 def describe(left: Tensor, right: Tensor) -> Product:
     """Return the product of matrices that are not empty, to be evaluated."""
+    if left.shape[0] != right.shape[0] or left.shape[2] != right.shape[1]:
+        raise RuntimeError(
+            "expected matrices (batch, m, k) and (batch, k, n) for a product, got "
+            f"{tuple(left.shape)} and {tuple(right.shape)}"
+        )
     operands = Operand(left, [2], BITS), Operand(right, [1], BITS)
     shape, addends = (left.shape[0], left.shape[1], right.shape[2]), left.shape[2]
     return Product("product", operands, shape, addends, SHORT, multiply_integers, endless=False)
@@ -113,7 +118,7 @@ def _multiply_chunks(
     One product's work, but passes over the result for each chunk: in memory that is used again,
     which on a CPU is what makes them cheap.
     """
-    high, low = torch.zeros((2, *shape), dtype=torch.float64)
+    high, low = torch.zeros((2, *shape), dtype=torch.float64, device="cpu")
     product, upper = borrow("product", shape), borrow("upper", shape)
     for start in range(0, left.shape[2], SHORT):
         piece = slice(start, start + SHORT)

@@ -25,8 +25,8 @@ def borrow(name: str, shape: Sequence[int]) -> Tensor:
     """Return float64 memory on the CPU, whatever is in it, until the next one borrows this name."""
     size = math.prod(shape)
     if size > LENT_MOST:
-        return torch.empty(tuple(shape), dtype=torch.float64)
+        return torch.empty(tuple(shape), dtype=torch.float64, device="cpu")
     held = _LENT.memory.get(name)
     if held is None or held.numel() < size:
-        held = _LENT.memory[name] = torch.empty(size, dtype=torch.float64)
+        held = _LENT.memory[name] = torch.empty(size, dtype=torch.float64, device="cpu")
     return held[:size].view(tuple(shape))

@@ -29,7 +29,10 @@ def axes(x: Tensor, dim: int | Sequence[int] | None) -> list[int]:
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return list(range(x.ndim))
     named = [dim] if isinstance(dim, int) else list(dim)
-    return [axis % max(x.ndim, 1) for axis in named] if x.ndim else []
+    found = [axis % max(x.ndim, 1) for axis in named] if x.ndim else []
+    if len(set(found)) < len(found):
+        raise RuntimeError(f"expected every axis once in dim, got {tuple(named)}")
+    return found
 
 
 def count(x: Tensor, dims: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ from seedless.numerics.portable.fused.cpu import convert
 from seedless.numerics.portable.fused.source import write_source
 
 SHIM = Path(__file__).parent / "shim.h"
-HEAD = re.compile(r'extern "C" __global__ void (\w+)\s*\(([^)]*)\)')
+HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\s*\(([^)]*)\)')
 FLAGS = ["-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-fpermissive", "-std=c++17"]
 CALL = """
 struct Args_{name} {{ {fields} }};

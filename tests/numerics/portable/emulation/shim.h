@@ -12,6 +12,7 @@ struct Place {
 static Place threadIdx, blockIdx, blockDim, gridDim;
 
 #define __device__
+#define __launch_bounds__(threads)
 #define __forceinline__ inline
 #define __shared__ static
 

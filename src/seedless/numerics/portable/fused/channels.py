@@ -30,7 +30,8 @@ def batch_norm(
     """Return y, means and reciprocal deviations of a training batch; move running statistics."""
     if not is_ready(x, weight, bias, *running) or not _is_fit(x):
         return None
-    if any(v is not None and not v.is_contiguous() for v in (weight, bias, *running)):
+    vectors = [v for v in (weight, bias, *running) if v is not None]
+    if any(v.numel() != x.shape[1] or not v.is_contiguous() for v in vectors):
         return None
     apart = not _lies_side_by_side(x)
     x = x.contiguous() if apart else x
@@ -62,7 +63,9 @@ def batch_norm_backward(
     grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, scale: Tensor
 ) -> Three | None:
     """Return the gradients of x, weight and bias of a training batch."""
-    if not is_ready(x, grad, weight, mean, scale) or not _is_fit(x):
+    if not is_ready(x, grad, weight, mean, scale) or not _is_fit(x) or grad.shape != x.shape:
+        return None
+    if any(v is not None and v.numel() != x.shape[1] for v in (weight, mean, scale)):
         return None
     apart = not _lies_side_by_side(x)
     x = x.contiguous() if apart else x
@@ -87,8 +90,8 @@ def batch_norm_backward(
     launch("finish_f64", x.device, map_work(4 * channels), sums, tops, 4 * channels)
     given = (grad, x, *kept, sums, out, *sizes)
     launch("apply_channel_grads", x.device, row_work(size, channels), *given)
-    parts = sums.to(torch.float32).view(4, channels)
-    return out, parts[1], parts[0]
+    of_bias, of_weight = (sums[at : at + channels].to(torch.float32) for at in (0, channels))
+    return out, of_weight, of_bias
 
 
 def _is_fit(x: Tensor) -> bool:

@@ -31,7 +31,7 @@ def multiply(
     (batch, m, k), n = left.shape, right.shape[2]
     chunks = -(-k // most)
     shape = (n // inner, batch * m, inner) if inner else (batch, m, n)
-    out = torch.empty(shape, dtype=torch.float32)
+    out = torch.empty(shape, dtype=torch.float32, device="cpu")
     # All of the shorter side, and of the longer one as much as there is room for.
     high = m if m < n else max(1, ROOM // (batch * chunks * n))
     wide = n if m >= n else max(1, ROOM // (batch * chunks * m))
@@ -73,7 +73,7 @@ def convolve_transposed(
     p = cut(filters, tops[0], True, chunks)
     if p is None:
         return None
-    out = torch.empty(tuple(shape), dtype=torch.float32)
+    out = torch.empty(tuple(shape), dtype=torch.float32, device="cpu")
     step = max(1, ROOM // (groups * chunks * m * each))
     for first in range(0, samples, step):
         block = out[first : first + step]

@@ -12,6 +12,7 @@ from torch import Tensor
 from seedless.numerics.portable.fused.launch import (
     column_work,
     find_kernels,
+    is_plain,
     is_ready,
     launch,
     map_work,
@@ -40,9 +41,11 @@ class Layout:
 
 def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
     """Return how a tensor with a grid over ``dims`` lies in memory, where kernels can read it."""
-    if x.dtype not in _SUFFIX or not x.numel() or find_kernels(x.device) is None:
+    if x.dtype not in _SUFFIX or not is_plain(x) or not x.numel():
         return None
-    axes = sorted(axis % x.ndim for axis in dims if x.shape[axis] > 1)
+    if find_kernels(x.device) is None:
+        return None
+    axes = sorted({axis % x.ndim for axis in dims if x.shape[axis] > 1})
     if not axes or axes[-1] - axes[0] + 1 != len(axes):
         return None
     if x.ndim == 3 and len(axes) == 1 and axes[0] > 0:
@@ -145,7 +148,7 @@ def total(x: Tensor, dims: Sequence[int]) -> Tensor | None:
 
 def add_chunk(product: Tensor, high: Tensor, low: Tensor) -> bool:
     """Add a chunk's product to the two parts of those before; say whether that was done."""
-    if find_kernels(product.device) is None:
+    if find_kernels(product.device) is None or not is_plain(product):
         return False
     size = product.numel()
     launch("add_chunk", product.device, map_work(size), product, high, low, size)
@@ -159,9 +162,11 @@ def join(
 
     With ``inner``, n is (samples, inner) and the result (samples, batch m, inner).
     """
-    if find_kernels(high.device) is None or not high.is_contiguous():
-        return None
     batch, m, n = high.shape
+    if find_kernels(high.device) is None or not (is_plain(high) and high.is_contiguous()):
+        return None
+    if n >= 1 << 32 or not (left.is_contiguous() and right.is_contiguous()):
+        return None
     shape = (n // inner, batch * m, inner) if inner else (batch, m, n)
     out = torch.empty(shape, dtype=torch.float32, device=high.device)
     work = row_work(batch * m, n)
@@ -186,7 +191,7 @@ def gather_taps(
     each for height and width.
     """
     high, low = parts
-    if find_kernels(high.device) is None or not high.is_contiguous():
+    if not (is_plain(high) and high.is_contiguous()):
         return None
     samples, channels, height, width = shape
     if into is None:

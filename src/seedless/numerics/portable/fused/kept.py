@@ -28,12 +28,12 @@ def keep(known: bytes, suffix: str, make: Callable[[Path], None]) -> Path:
 @lru_cache(maxsize=1)
 def find_home() -> Path:
     """Return a folder that can be written: in SEEDLESS_CACHE or the user's cache, or a new one."""
-    chosen = os.environ.get("SEEDLESS_CACHE")
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seedless"
-    folder = (Path(chosen).expanduser() if chosen else user) / "kernels"
+    chosen, caches = (os.environ.get(name) for name in ("SEEDLESS_CACHE", "XDG_CACHE_HOME"))
     try:
+        home = Path(chosen or Path(caches or "~/.cache") / "seedless").expanduser()
+        folder = home / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:
+    except (OSError, RuntimeError):  # the second where nobody's home is known
         return Path(tempfile.mkdtemp(prefix="seedless-kernels-"))

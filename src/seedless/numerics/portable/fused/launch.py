@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from seedless.numerics.portable.fused.cpu import Library, load_library
 from seedless.numerics.portable.fused.cuda import Module, load_module
@@ -45,8 +46,10 @@ def distrust(device: torch.device) -> None:
 
 def find_kernels(device: torch.device) -> Library | Module | None:
     """Return the compiled kernels for a device, or None where it has none."""
-    if _Use.stopped or device in _Use.without:
-        return None
+    return None if _Use.stopped or device in _Use.without else _load(device)
+
+
+def _load(device: torch.device) -> Library | Module | None:
     if device.type == "cpu":
         return load_library()
     if device.type == "cuda":
@@ -59,16 +62,21 @@ def is_ready(first: Tensor, *others: Tensor | None) -> bool:
     return (
         first.numel() > 0
         and all(
-            x is None or (x.dtype == torch.float32 and x.device == first.device)
+            x is None or (is_plain(x) and x.dtype == torch.float32 and x.device == first.device)
             for x in (first, *others)
         )
         and find_kernels(first.device) is not None
     )
 
 
+def is_plain(x: Tensor) -> bool:
+    """Return whether a tensor is memory and strides: not fake, wrapped, nested or sparse."""
+    return type(x) in (Tensor, Parameter) and x.layout == torch.strided
+
+
 def launch(name: str, device: torch.device, work: tuple[int, int, int], *args: Any) -> None:
     """Run a kernel of `kernels/`; ``work`` is what `map_work` and its kin return."""
-    kernels = find_kernels(device)
+    kernels = _load(device)  # whoever asked has begun, though others may stop their use meanwhile
     assert kernels is not None
     kernels.launch(name, work, args)
 
@@ -81,7 +89,7 @@ def map_work(size: int) -> tuple[int, int, int]:
 def row_work(rows: int, length: int) -> tuple[int, int, int]:
     """Return the same for ROWS of a length."""
     threads = 32
-    while threads < 1024 and threads * 4 < length:
+    while threads < 512 and threads * 4 < length:
         threads *= 2
     return min(rows, 1 << 20), 1, threads
 

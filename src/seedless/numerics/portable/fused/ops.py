@@ -40,6 +40,8 @@ def layer_norm(
     """Return y like x, and for each row of ``length`` the mean and the reciprocal deviation."""
     if not is_ready(x, weight, bias) or not 1 < length <= MOST:
         return None
+    if any(v is not None and v.numel() != length for v in (weight, bias)):
+        return None
     x, rows = x.contiguous(), x.numel() // length
     y, mean, scale = torch.empty_like(x), x.new_empty(rows), x.new_empty(rows)
     weight, bias = (None if v is None else v.contiguous() for v in (weight, bias))
@@ -55,6 +57,9 @@ def layer_norm_backward(
     rows = x.numel() // max(length, 1)
     if not is_ready(x, grad, mean, scale, weight) or not (1 < length <= MOST and 1 < rows <= MOST):
         return None
+    fits = grad.shape == x.shape and mean.numel() == scale.numel() == rows
+    if not fits or (weight is not None and weight.numel() != length):
+        return None
     given = [v.contiguous() for v in (grad, x, mean, scale)]
     weight = None if weight is None else weight.contiguous()
     out = torch.empty_like(given[1])
@@ -67,8 +72,7 @@ def layer_norm_backward(
     launch("norm_tops", x.device, work, *given, tops, rows, length)
     launch("norm_sums", x.device, work, *given, tops, sums, rows, length)
     launch("finish_f64", x.device, map_work(2 * length), sums, tops, 2 * length)
-    of_weight, of_bias = sums.to(torch.float32).split(length)  # type: ignore[no-untyped-call]  # untyped in torch
-    return out, of_weight, of_bias
+    return out, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
 
 
 def softmax(x: Tensor) -> Tensor | None:
@@ -85,6 +89,8 @@ def softmax(x: Tensor) -> Tensor | None:
 def softmax_backward(grad: Tensor, y: Tensor) -> Tensor | None:
     """Return the gradient of `softmax` from its result."""
     if not is_ready(y, grad) or y.ndim == 0 or not 1 < y.shape[-1] <= MOST:
+        return None
+    if grad.shape != y.shape:
         return None
     grad, y, length = grad.contiguous(), y.contiguous(), y.shape[-1]
     rows, out = y.numel() // length, torch.empty_like(y)
@@ -140,5 +146,7 @@ def _lay_alike(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Ten
         return None
     like = torch.empty_like(parameter).stride()
     if any(x.stride() != like for x in (parameter, *states)):
+        return None
+    if any(x.shape != parameter.shape for x in (grad, *states)):
         return None
     return grad if grad.stride() == like else torch.empty_like(parameter).copy_(grad)

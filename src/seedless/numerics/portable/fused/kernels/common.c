@@ -12,7 +12,7 @@
 typedef long long i64;
 typedef unsigned int u32;
 #define INLINE static __device__ __forceinline__
-#define KERNEL extern "C" __global__ void
+#define KERNEL extern "C" __global__ void __launch_bounds__(512)
 #define TABLE static __device__ const
 #define SIMD(clause)
 #define MAP(i, n)                                                                    \

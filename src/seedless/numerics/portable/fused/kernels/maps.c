@@ -66,7 +66,7 @@ KERNEL adam(float *p, const float *grad, float *average, float *square, const do
     MAP(i, n)
     {
         double g = grad[i], v = p[i];
-        if (decoupled)
+        if (weight_decay != 0.0 && decoupled)
             v = v * (1.0 - rate[0] * weight_decay);
         else if (weight_decay != 0.0)
             g = g + v * weight_decay;
