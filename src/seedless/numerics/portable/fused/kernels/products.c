@@ -1,9 +1,19 @@
 /* What surrounds a matrix product: operands on their grids, and the result off them. */
 
-/* Integers of `bits` bits; with `low`, their upper parts and the rest of HALF bits. */
 INLINE double place_on(double value, i64 exponent, i64 bits)
 {
     return rint(value * power_of_two(bits - exponent));
+}
+
+/* Write an integer; with `low`, its upper part and the rest of HALF bits. */
+INLINE void put(double v, double *q, double *low, i64 at)
+{
+    if (low) {
+        double upper = v + HALF_SHIELD - HALF_SHIELD;
+        low[at] = v - upper;
+        v = upper;
+    }
+    q[at] = v;
 }
 
 /* x is (rows, n) in rows of `stride`; tops one for each row. */
@@ -17,13 +27,7 @@ INLINE double place_on(double value, i64 exponent, i64 bits)
             SIMD()                                                                           \
             LANES(j, n)                                                                      \
             {                                                                                \
-                double v = place_on((double)x[r * stride + j], top, bits);                   \
-                if (low) {                                                                   \
-                    double upper = v + HALF_SHIELD - HALF_SHIELD;                            \
-                    low[r * n + j] = v - upper;                                              \
-                    v = upper;                                                               \
-                }                                                                            \
-                q[r * n + j] = v;                                                            \
+                put(place_on((double)x[r * stride + j], top, bits), q, low, r * n + j);      \
             }                                                                                \
         }                                                                                    \
     }
@@ -40,13 +44,7 @@ INLINE double place_on(double value, i64 exponent, i64 bits)
             SIMD()                                                                           \
             LANES(j, n)                                                                      \
             {                                                                                \
-                double v = place_on((double)row[j], top[j], bits);                           \
-                if (low) {                                                                   \
-                    double upper = v + HALF_SHIELD - HALF_SHIELD;                            \
-                    low[r * n + j] = v - upper;                                              \
-                    v = upper;                                                               \
-                }                                                                            \
-                q[r * n + j] = v;                                                            \
+                put(place_on((double)row[j], top[j], bits), q, low, r * n + j);              \
             }                                                                                \
         }                                                                                    \
     }
