@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from seedless.numerics.environment import capture
 
 RESULTS = Path(__file__).parent / "results"
@@ -26,6 +28,25 @@ def take_turns(rivals: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str
             rivals[name]()
             times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def as_graph(work: Callable[[], Any], times: int = 1) -> Callable[[], None]:
+    """Return what launches a piece of CUDA work as one graph, some times, and waits for it."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+
+    def replay(_inputs: object = work) -> None:  # whose memory the graph reads
+        for _ in range(times):
+            graph.replay()
+        torch.cuda.synchronize()
+
+    return replay
 
 
 def write_results(name: str, command: str, results: Any, folder: Path = RESULTS) -> Path:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.measure import RESULTS, take_turns, write_results
+from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.bench.compare import make_config
 from seedless.models import layers
 from seedless.numerics.ops import adaptive_avg_pool1d
@@ -58,23 +58,7 @@ def make_pools(shapes: list[tuple[torch.Size, int]], device: torch.device) -> Ca
         for x, size, slope in zip(inputs, sizes, slopes, strict=True):
             torch.autograd.grad(adaptive_avg_pool1d(x, size), x, slope)
 
-    return _capture(pool) if device.type == "cuda" else pool
-
-
-def _capture(work: Callable[[], None]) -> Callable[[], None]:
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-
-    def replay() -> None:
-        graph.replay()
-        torch.cuda.synchronize()
-
-    return replay
+    return as_graph(pool) if device.type == "cuda" else pool
 
 
 def main() -> None:

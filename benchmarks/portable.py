@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.measure import RESULTS, take_turns, write_results
+from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.core.config import parse_config
 from seedless.core.digest import digest
 from seedless.numerics.environment import settle
@@ -31,17 +30,25 @@ from seedless.pipeline.prepare import prepare
 from seedless.train.forms import make_step
 
 MODELS = ("conformer", "baseline", "xresnet1d101", "resnet18")
-OPS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
-    "linear": (F.linear, [(4000, 256), (1024, 256)]),
-    "attention scores": (torch.bmm, [(64, 250, 32), (64, 32, 250)]),
-    "conv2d": (lambda x, w: F.conv2d(x, w, padding=1), [(16, 64, 32, 32), (64, 64, 3, 3)]),
-    "layer_norm": (lambda x: F.layer_norm(x, x.shape[-1:]), [(16, 250, 256)]),
-    "batch_norm": (lambda x: F.batch_norm(x, None, None, training=True), [(16, 64, 32, 32)]),
-    "softmax": (lambda x: x.softmax(-1), [(64, 250, 250)]),
-    "gelu": (F.gelu, [(16, 250, 1024)]),
-    "silu": (F.silu, [(16, 250, 1024)]),
-    "sum": (lambda x: x.sum((0, 1)), [(16, 250, 1024)]),
+# Shapes of a batch: what the ECG models and resnet18 meet.
+OPS: dict[str, tuple[Callable[..., Tensor], Callable[[int], list[tuple[int, ...]]]]] = {
+    "linear": (F.linear, lambda n: [(250 * n, 256), (1024, 256)]),
+    "attention scores": (torch.bmm, lambda n: [(4 * n, 250, 32), (4 * n, 32, 250)]),
+    "conv2d": (
+        lambda x, w: F.conv2d(x, w, padding=1),
+        lambda n: [(n, 64, 32, 32), (64, 64, 3, 3)],
+    ),
+    "layer_norm": (lambda x: F.layer_norm(x, x.shape[-1:]), lambda n: [(n, 250, 256)]),
+    "batch_norm": (
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda n: [(n, 64, 32, 32)],
+    ),
+    "softmax": (lambda x: x.softmax(-1), lambda n: [(4 * n, 250, 250)]),
+    "gelu": (F.gelu, lambda n: [(n, 250, 1024)]),
+    "silu": (F.silu, lambda n: [(n, 250, 1024)]),
+    "sum": (lambda x: x.sum((0, 1)), lambda n: [(n, 250, 1024)]),
 }
+TIMES = 10  # a graph of one op is launched, where it is timed
 
 
 class Loop:
@@ -110,24 +117,25 @@ def _peak(loop: Loop) -> int:
     return torch.cuda.max_memory_allocated() - held
 
 
-def measure_op(name: str, rounds: int, device: torch.device) -> dict[str, Any]:
-    """Return seconds of an op, forward and backward, plain and portable."""
-    run, shapes = OPS[name]
+def measure_op(name: str, batch: int, rounds: int, device: torch.device) -> dict[str, Any]:
+    """Return seconds of an op, forward and backward, plain and portable; on a GPU as graphs."""
+    run, spell_shapes = OPS[name]
     inputs = [
-        Drawn(shape).make(f"{name}.{i}", device).requires_grad_() for i, shape in enumerate(shapes)
+        Drawn(shape).make(f"{name}.{i}", device).requires_grad_()
+        for i, shape in enumerate(spell_shapes(batch))
     ]
+    times = TIMES if device.type == "cuda" else 1
 
     def call(context: Callable[[], Any]) -> Callable[[], None]:
         def once() -> None:
             with context():
                 y = run(*inputs)
                 torch.autograd.grad(y, inputs, y.detach())
-            if device.type == "cuda":
-                torch.cuda.synchronize()
 
-        return once
+        return as_graph(once, times) if device.type == "cuda" else once
 
-    seconds = take_turns({"plain": call(nullcontext), "portable": call(portable)}, rounds)
+    taken = take_turns({"plain": call(nullcontext), "portable": call(portable)}, rounds)
+    seconds = {kind: value / times for kind, value in taken.items()}
     return {"seconds": seconds, "ratio": seconds["portable"] / seconds["plain"]}
 
 
@@ -142,17 +150,25 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     options = parser.parse_args()
     results: dict[str, Any] = {"batch": options.batch, "models": {}, "ops": {}}
+    command = f"python -m benchmarks.portable --device {options.device} --batch {options.batch}"
+    command += f" --rounds {options.rounds}" + " --parts" * options.parts
+
+    def record() -> Path:  # after each: a run that is cut short has measured something
+        return write_results(f"portable-{options.device}", command, results, options.out)
+
     for name in options.models.split(","):
         kinds = list_kinds(name, options.device, options.parts)
         found = measure_model(name, kinds, options.batch, options.rounds, options.device)
         results["models"][name] = found
         print(name, {kind: f"{ratio:.2f}" for kind, ratio in found["ratio"].items()}, flush=True)
+        record()
     settle()
+    device = torch.device(options.device)
     for name in OPS:
-        results["ops"][name] = measure_op(name, options.rounds, torch.device(options.device))
+        results["ops"][name] = measure_op(name, options.batch, options.rounds, device)
         print(name, f"{results['ops'][name]['ratio']:.2f}", flush=True)
-    command = " ".join(["python -m benchmarks.portable", *sys.argv[1:]])
-    print(write_results(f"portable-{options.device}", command, results, options.out))
+        record()
+    print(record())
 
 
 if __name__ == "__main__":

@@ -2,20 +2,22 @@
 
     python -m benchmarks.portable_page
 
-The costs are those of `benchmarks/results/portable-cpu.json` and `portable-cuda.json`, which hold
-under ``models`` the seconds of a step of each in both arithmetics, and the ``batch``.
+The costs are those of `benchmarks/results/portable-*.json`, which hold under ``models`` and ``ops``
+the seconds of each in both arithmetics, or their ratios alone, and the ``batch``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
 from seedless.train.arithmetic import ARITHMETICS
 
+PLACES = ("cpu", "cuda", "cuda-now")
 PAGE = RESULTS.parent.parent / "docs" / "portable.md"
 
 
@@ -29,26 +31,41 @@ def describe_ops() -> str:
 
 
 def describe_cost() -> str:
-    """Return a table of every recorded device, or a sentence where none is."""
-    files = [RESULTS / f"portable-{place}.json" for place in ("cpu", "cuda")]
-    files = [file for file in files if file.exists()]
-    if not files:
+    """Return tables of steps and of ops with every recorded device, or a sentence without one."""
+    files = [RESULTS / f"portable-{place}.json" for place in PLACES]
+    records = {file: json.loads(file.read_text()) for file in files if file.exists()}
+    if not records:
         return "No measurement is recorded yet."
-    notes: list[str] = []
-    lines = ["| where | a training step of | native, ms | portable, ms | ratio |", "|" + "---|" * 5]
-    for file in files:
-        record = json.loads(file.read_text())
-        found = record["results"]
-        notes.append(f"{file.stem.removeprefix('portable-')}: {describe_record(record)}")
-        link = f"[{file.stem.removeprefix('portable-')}](../benchmarks/results/{file.name})"
+    steps = ["| where | a training step of | native, ms | portable, ms | ratio |", "|" + "---|" * 5]
+    for file, record in records.items():
+        found, link = record["results"], f"[{name_place(file)}](../benchmarks/results/{file.name})"
         for name, row in found["models"].items():
-            form = " graph" * ("native graph" in row["seconds"])
-            plain, ours = (row["seconds"][f"{kind}{form}"] * 1e3 for kind in ARITHMETICS)
-            lines.append(
-                f"| {link} | {name}, batch {found['batch']} | {plain:.0f} | {ours:.0f} "
-                f"| {ours / plain:.1f} |"
-            )
-    return "\n".join([*lines, "", *(f"- {note}" for note in notes)])
+            form = " graph" * ("native graph" in row["ratio"])
+            seconds = [row.get("seconds", {}).get(f"{kind}{form}") for kind in ARITHMETICS]
+            times = " | ".join("" if s is None else f"{s * 1e3:.0f}" for s in seconds)
+            ratio = row["ratio"][f"portable{form}"]
+            steps.append(f"| {link} | {name}, batch {found['batch']} | {times} | {ratio:.1f} |")
+    notes = [f"- {name_place(file)}: {describe_record(one)}" for file, one in records.items()]
+    return "\n".join([*steps, "", *describe_single(records), "", *notes])
+
+
+def describe_single(records: Mapping[Path, Mapping[str, Any]]) -> list[str]:
+    """Return a table of single ops, forward and backward: portable over native."""
+    ops = list(dict.fromkeys(op for one in records.values() for op in one["results"]["ops"]))
+    lines = [
+        "| one op, forward and backward: ratio | " + " | ".join(map(name_place, records)) + " |",
+        "|---|" + "--:|" * len(records),
+    ]
+    for op in ops:
+        found = [one["results"]["ops"].get(op) for one in records.values()]
+        shown = " | ".join("" if row is None else f"{row['ratio']:.1f}" for row in found)
+        lines.append(f"| {op} | {shown} |")
+    return lines
+
+
+def name_place(file: Path) -> str:
+    """Return what a record is called on the page."""
+    return file.stem.removeprefix("portable-")
 
 
 def describe_record(record: Mapping[str, Any]) -> str:
@@ -58,7 +75,8 @@ def describe_record(record: Mapping[str, Any]) -> str:
     if there["devices"]:
         device = there["devices"][0]["name"]
     threads, torch = there["threads"]["intraop"], there["packages"]["torch"]
-    return f"{device}, {threads} threads, torch {torch}; medians of `{record['command']}`"
+    note = f". {record['note']}" if "note" in record else ""
+    return f"{device}, {threads} threads, torch {torch}; medians of `{record['command']}`{note}"
 
 
 def make_page(text: str) -> str:

@@ -8,6 +8,7 @@ A result that is not recorded leaves its section out.
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,8 @@ def tell_full(found: Found) -> str:
     results = found["results"]
     seconds = " and ".join(f"{value:.0f} s" for value in results["epochs_seconds"])
     processes = " and ".join(f"{value:.0f} s" for value in results["process_seconds"])
+    first = " and ".join(f"{value:.0f} s" for value in results["first_epoch_seconds"])
+    later = statistics.median(results["later_epoch_seconds"])
     same = "equal" if results["states_equal"] else "NOT EQUAL"
     return (
         "## A whole run\n\n"
@@ -141,7 +144,8 @@ def tell_full(found: Found) -> str:
         f"1000, {results['config']['train']['epochs']} epochs ({results['steps']:,} steps), "
         f"compiled, {results['config']['execution']['precision']}, validated every "
         f"{results['config']['train']['evaluate_every']} epochs, in two processes that share no "
-        f"compile cache: {seconds} of training, {processes} from start to receipt. All "
+        f"compile cache: {seconds} of training, {processes} from start to receipt. The first "
+        f"epoch, which compiles, takes {first}, a later one {later:.2f} s. All "
         f"{results['states_compared']} states are {same}; weights "
         f"`{results['digests'][0][:23]}` and `{results['digests'][1][:23]}`. {describe(found)}."
     )
@@ -181,8 +185,9 @@ def tell_together(found: Found) -> str:
 def tell_pooling(found: Found) -> str:
     """Return the share of pooling."""
     results = found["results"]
+    place = "GPU" if found["environment"]["devices"] else "CPU"
     return (
-        "## Pooling with an explicit gradient\n\n"
+        f"## Pooling with an explicit gradient, on a {place}\n\n"
         f"The {results['pools']} adaptive averages of the conformer, forward and backward, take "
         f"{results['share']:.2%} of a step ({results['pools_ms']:.2f} of "
         f"{results['step_ms']:.1f} ms, batches of {results['batch']}). {describe(found)}."

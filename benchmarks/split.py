@@ -33,7 +33,7 @@ def run(part: int | None, device: str, small: bool) -> dict[str, Any]:
         "init": {"basis": "dct"},
         "order": {"batch_size": BATCH},
         "train": {"microbatch": part},
-        "execution": {"arithmetic": "portable", "device": device, "mode": "eager"},
+        "execution": {"arithmetic": "portable", "device": device},
     }
     problem = prepare(parse_config(settings)).problem
     step, rows = make_step(problem), torch.arange(BATCH, device=device)

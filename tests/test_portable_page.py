@@ -27,18 +27,28 @@ def test_costs_come_from_the_recorded_results(monkeypatch, tmp_path):
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     assert "No measurement" in page.describe_cost()
     seconds = {"native": 0.5, "portable": 4.0}
-    found = {"batch": 16, "models": {"net": {"seconds": seconds}}}
+    found = {
+        "batch": 16,
+        "models": {"net": {"seconds": seconds, "ratio": {"native": 1.0, "portable": 8.0}}},
+        "ops": {"gelu": {"ratio": 2.34}},
+    }
     record = {"results": found, "environment": capture(), "command": "measure it"}
     (tmp_path / "portable-cpu.json").write_text(json.dumps(record))
     lines = page.describe_cost().splitlines()
+    assert "| gelu | 2.3 |" in lines
     assert lines[2].endswith("| net, batch 16 | 500 | 4000 | 8.0 |")
     assert lines[-1].startswith("- cpu: ")
     assert lines[-1].endswith("medians of `measure it`")
     graphs = {f"{kind} graph": value / 10 for kind, value in seconds.items()}
     eager = {f"{kind} eager": value for kind, value in seconds.items()}
-    found["models"]["net"]["seconds"] = graphs | eager
+    ratio = {"native graph": 1.0, "native eager": 10.0, "portable graph": 8.0}
+    found["models"]["net"] = {"seconds": graphs | eager, "ratio": ratio}
     (tmp_path / "portable-cuda.json").write_text(json.dumps(record))
     assert "| net, batch 16 | 50 | 400 | 8.0 |" in page.describe_cost()
+    del found["models"]["net"]["seconds"]
+    (tmp_path / "portable-cuda-now.json").write_text(json.dumps(record | {"note": "Ratios alone."}))
+    assert "| net, batch 16 |  |  | 8.0 |" in page.describe_cost()
+    assert page.describe_cost().endswith("Ratios alone.")
 
 
 def test_the_quick_start_runs():

@@ -7,7 +7,8 @@ import torch
 
 from seedless.numerics.portable import trust
 from seedless.numerics.portable.fused import chunks, launch
-from seedless.numerics.portable.fused.launch import op_by_op
+from seedless.numerics.portable.fused.cpu import Work
+from seedless.numerics.portable.fused.launch import DEEP, op_by_op
 from tests.numerics.portable.emulation.library import Emulated
 from tests.numerics.portable.twin_cases import some
 
@@ -48,7 +49,8 @@ def test_any_share_of_the_work_gives_the_same_bits(as_cuda, monkeypatch, across,
     real = as_cuda.launch
 
     def shared(name, work, args):
-        real(name, (across, down if work[1] > 1 or "column" in name else 1, 32), args)
+        high = 2 if work.high > 1 else 1
+        real(name, Work(across, down if work.high == DEEP else 1, 32, high), args)
 
     monkeypatch.setattr(as_cuda, "launch", shared)
     assert trust.find_differing(CPU) == []

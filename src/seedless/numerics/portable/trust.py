@@ -95,6 +95,8 @@ def list_calls(device: torch.device) -> Iterator[Call]:
         for left in (some(5, k, name="l"), some(k, 5, name="l").t()):
             for right in (some(k, 70, name="r"), some(70, k, name="r").t()):
                 yield "mm", (left, right), {}
+        # One matrix with several whose columns take turns: neighbours in time and their weights.
+        yield "bmm", (some(9, k).expand(3, 9, k), some(k, 3, 7, name="r").transpose(0, 1)), {}
     for filters, stride in ((some(8, 6, 3, 3, name="f"), 1), (some(8, 3, 3, 2, name="f"), 2)):
         settings = ([stride, 1], [1, 0], [1, 1], False, [0, 0], 6 // filters.shape[1])
         yield "convolution", (image, filters, None, *settings), {}

@@ -15,8 +15,8 @@ FLAGS = ["-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-fpermissive", "
 CALL = """
 struct Args_{name} {{ {fields} }};
 static void call_{name}(void *p) {{ auto a = (Args_{name} *)p; {name}({passed}); }}
-extern "C" void run_{name}(unsigned gx, unsigned gy, unsigned gt, {listed})
-{{ Args_{name} a = {{{words}}}; launch(gx, gy, gt, call_{name}, &a); }}
+extern "C" void run_{name}(unsigned gx, unsigned gy, unsigned tx, unsigned ty, {listed})
+{{ Args_{name} a = {{{words}}}; launch(gx, gy, tx, ty, call_{name}, &a); }}
 """
 
 
@@ -36,7 +36,7 @@ def _describe(name, listed):
 
 
 class Emulated:
-    """Launches kernels as a GPU would: blocks across, blocks down, threads."""
+    """Launches kernels as a GPU would, with fewer threads a block."""
 
     def __init__(self, folder):
         compiler = shutil.which("g++")
@@ -63,5 +63,4 @@ class Emulated:
         self.launched.append(name)
         function = getattr(self.library, f"run_{name}")
         function.restype = None
-        across, down, threads = work
-        function(across, down, min(threads, 64), *map(convert, args))
+        function(work.across, work.down, min(work.wide, 64), min(work.high, 3), *map(convert, args))

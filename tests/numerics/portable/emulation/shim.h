@@ -23,7 +23,7 @@ template <class T>
 static T __shfl_xor_sync(unsigned, T value, int step)
 {
     static T given[1024];
-    unsigned me = threadIdx.x;
+    unsigned me = threadIdx.y * blockDim.x + threadIdx.x;
     given[me] = value;
     __syncthreads();
     T other = given[me ^ (unsigned)step];
@@ -80,14 +80,16 @@ static void enter()
 }
 
 /* Call a function once for every thread of every block, as a launch does. */
-static void launch(unsigned across, unsigned down, unsigned threads, void (*f)(void *), void *args)
+static void launch(unsigned across, unsigned down, unsigned wide, unsigned high, void (*f)(void *),
+                   void *args)
 {
+    const unsigned threads = wide * high;
     const size_t room = 1 << 16;
     ucontext_t *contexts = (ucontext_t *)calloc(threads, sizeof(ucontext_t));
     char *stacks = (char *)malloc(threads * room);
     over = (int *)malloc(threads * sizeof(int));
     body = f, given_to_body = args;
-    gridDim = {across, down, 1}, blockDim = {threads, 1, 1};
+    gridDim = {across, down, 1}, blockDim = {wide, high, 1};
     for (unsigned block = 0; block < across * down; block++) {
         for (unsigned t = 0; t < threads; t++) {
             getcontext(&contexts[t]);
@@ -101,7 +103,7 @@ static void launch(unsigned across, unsigned down, unsigned threads, void (*f)(v
             left = 0;
             for (unsigned t = 0; t < threads; t++) {
                 if (over[t]) continue;
-                blockIdx = {block % across, block / across, 0}, threadIdx = {t, 0, 0};
+                blockIdx = {block % across, block / across, 0}, threadIdx = {t % wide, t / wide, 0};
                 current = &contexts[t], running = (int)t;
                 swapcontext(&scheduler, current);
                 left += !over[t];

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -23,6 +23,15 @@ FLAGS = (
 )
 
 
+class Work(NamedTuple):
+    """How a GPU shares a kernel's work: blocks across and down, threads of a block likewise."""
+
+    across: int
+    down: int
+    wide: int
+    high: int
+
+
 class Library:
     """The compiled kernels; a call takes tensors, whole numbers, floats, and None for no tensor."""
 
@@ -30,7 +39,7 @@ class Library:
         self._library = ctypes.CDLL(str(path))
         self._functions: dict[str, Any] = {}
 
-    def launch(self, name: str, work: tuple[int, int, int], args: tuple[Any, ...]) -> None:
+    def launch(self, name: str, work: Work, args: tuple[Any, ...]) -> None:
         """Run a kernel; ``work`` is a GPU's affair."""
         function = self._functions.get(name)
         if function is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from seedless.numerics.portable.fused.cpu import convert
+from seedless.numerics.portable.fused.cpu import Work, convert
 from seedless.numerics.portable.fused.kept import keep
 from seedless.numerics.portable.fused.source import write_source
 
@@ -34,8 +34,8 @@ class Module:
         with self._entered():
             self._check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
 
-    def launch(self, name: str, work: tuple[int, int, int], args: tuple[Any, ...]) -> None:
-        """Run a kernel on the current stream; ``work``: blocks across, blocks down, threads."""
+    def launch(self, name: str, work: Work, args: tuple[Any, ...]) -> None:
+        """Run a kernel on the current stream."""
         with self._entered():
             function = self._functions.get(name)
             if function is None:
@@ -47,13 +47,9 @@ class Module:
             pointers = (ctypes.c_void_p * len(values))(
                 *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
             )
-            across, down, threads = work
             stream = ctypes.c_void_p(torch.cuda.current_stream(self.index).cuda_stream)
-            self._check(
-                self._driver.cuLaunchKernel(
-                    function, across, down, 1, threads, 1, 1, 0, stream, pointers, None
-                )
-            )
+            shape = (work.across, work.down, 1, work.wide, work.high, 1)
+            self._check(self._driver.cuLaunchKernel(function, *shape, 0, stream, pointers, None))
 
     @contextmanager
     def _entered(self) -> Iterator[None]:

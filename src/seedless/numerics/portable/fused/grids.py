@@ -20,28 +20,35 @@ from seedless.numerics.portable.fused.launch import (
 )
 from seedless.numerics.portable.fused.ops import MOST
 
+FEW = 1 << 32  # elements that kernels count in 32 bits
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """(outer, rows, n) in memory, each row's n one after another.
+    """(batch, rows, n) in memory, each row's n one after another.
 
-    ``across``: what shares a grid is a row, and rows lie ``stride`` apart; otherwise a column, and
-    matrices lie ``stride`` apart. ``turned``: the tensor has its last two axes the other way round.
+    Rows lie ``down`` apart and matrices ``between``. ``across``: what shares a grid is a row,
+    otherwise a column. ``turned``: the tensor has its last two axes the other way round.
     """
 
-    outer: int
+    batch: int
     rows: int
     n: int
-    stride: int
+    between: int
+    down: int
     across: bool
-    turned: bool
+    turned: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Return what kernels are told."""
+        return self.batch, self.rows, self.n, self.between, self.down
 
 
 def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
     """Return how a tensor with a grid over ``dims`` lies in memory, where kernels can read it."""
-    if x.dtype not in _SUFFIX or not is_plain(x) or not x.numel():
+    if x.dtype not in _SUFFIX or not is_plain(x) or not 0 < x.numel() < FEW:
         return None
     if find_kernels(x.device) is None:
         return None
@@ -52,47 +59,46 @@ def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
         return _lay_out_matrices(x, axes[0] == 2)
     if not x.is_contiguous():
         return None
-    outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[axes[0] : axes[-1] + 1])
+    batch, rows = prod(x.shape[: axes[0]]), prod(x.shape[axes[0] : axes[-1] + 1])
     n = prod(x.shape[axes[-1] + 1 :])
     if n == 1:
-        return Layout(1, outer, rows, rows, True, False)
-    return Layout(outer, rows, n, rows * n, False, False)
+        return Layout(1, batch, rows, 0, rows, True)
+    return Layout(batch, rows, n, rows * n, n, False)
 
 
 def _lay_out_matrices(x: Tensor, last: bool) -> Layout | None:
     """Return the layout of matrices (batch, r, c), parts of larger ones too, by rows or columns."""
     for turned in (False, True):
-        batch, r, c = x.shape if not turned else (x.shape[0], x.shape[2], x.shape[1])
-        between, down, along = x.stride() if not turned else x.mT.stride()
-        if along != 1 and c > 1:
-            continue
-        if last != turned:
-            if batch == 1 or between == r * down:
-                return Layout(1, batch * r, c, down if r * batch > 1 else c, True, turned)
-        elif down == c or r == 1:
-            return Layout(batch, r, c, between if batch > 1 else r * c, False, turned)
+        plain = x.mT if turned else x
+        (batch, rows, n), (between, down, along) = plain.shape, plain.stride()
+        if along == 1 or n == 1:
+            return Layout(batch, rows, n, between, down, last != turned, turned)
     return None
+
+
+def _is_repeated(x: Tensor) -> bool:
+    """Return whether matrices (batch, r, c) are one and the same memory, over and over."""
+    return x.ndim == 3 and x.shape[0] > 1 and x.stride(0) == 0
 
 
 def exponents(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Return the exponents of the grids, the axes of ``dims`` kept with length 1."""
+    if _is_repeated(x) and 0 not in dims and -3 not in dims:
+        once = exponents(x[:1], dims)
+        return None if once is None else once.expand(x.shape[0], -1, -1).contiguous()
     found = lay_out(x, dims)
     if found is None:
         return None
     kind, shape = _SUFFIX[x.dtype], _keep(x, dims)
     if found.across:
-        if found.stride != found.n:
-            return None
         tops = torch.empty(shape, dtype=torch.int64, device=x.device)
-        work = row_work(found.rows, found.n)
-        launch(f"row_tops_{kind}", x.device, work, x, tops, found.rows, found.n)
+        work = row_work(found.batch * found.rows, found.n)
+        launch(f"row_tops_{kind}", x.device, work, x, tops, *found.sizes)
         return tops
-    if found.outer > 1 and found.stride != found.rows * found.n:
-        return None
     tops = torch.zeros(shape, dtype=torch.int64, device=x.device)
-    columns = found.outer * found.n
+    columns = found.batch * found.n
     work = column_work(columns, found.rows)
-    launch(f"column_tops_{kind}", x.device, work, x, tops, found.outer, found.rows, found.n)
+    launch(f"column_tops_{kind}", x.device, work, x, tops, *found.sizes)
     launch(f"exponents_{kind}", x.device, map_work(columns), tops, columns)
     return tops
 
@@ -107,6 +113,13 @@ def place(
     x: Tensor, tops: Tensor, bits: int, halves: bool = False, into: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None] | None:
     """Return x as integers of the grids with these exponents; with ``halves`` upper and lower."""
+    if into is None and _is_repeated(x) and tops.shape[0] == x.shape[0]:
+        once = place(x[:1], tops[:1], bits, halves)
+        if once is None:
+            return None
+        q, low = (None if part is None else part.expand(x.shape) for part in once)
+        assert q is not None
+        return q, low
     dims = [axis for axis in range(x.ndim) if tops.shape[axis] == 1]
     found = lay_out(x, dims)
     if found is None or not tops.is_contiguous():
@@ -116,13 +129,9 @@ def place(
         into = torch.empty(shape, dtype=torch.float64, device=x.device)
     q = into.view(shape)
     low = torch.empty_like(q) if halves else None
-    kind, rows, n = _SUFFIX[x.dtype], found.rows, found.n
-    if found.across:
-        work, sizes = row_work(rows, n), [rows, n, found.stride]
-    else:
-        work, sizes = row_work(found.outer * rows, n), [found.outer, rows, n, found.stride]
-    name = f"place_{'rows' if found.across else 'columns'}_{kind}"
-    launch(name, x.device, work, x, tops, q, low, *sizes, bits)
+    name = f"place_{'rows' if found.across else 'columns'}_{_SUFFIX[x.dtype]}"
+    work = row_work(found.batch * found.rows, found.n)
+    launch(name, x.device, work, x, tops, q, low, *found.sizes, bits)
     if not found.turned:
         return q, low
     return q.mT, None if low is None else low.mT
@@ -133,15 +142,13 @@ def total(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     found = lay_out(x, dims)
     if found is None or found.across or found.turned or not 1 < found.rows <= MOST:
         return None
-    if found.stride != found.rows * found.n:
-        return None
-    kind, columns = _SUFFIX[x.dtype], found.outer * found.n
+    kind, columns = _SUFFIX[x.dtype], found.batch * found.n
     shape = _keep(x, dims)
     tops = torch.zeros(columns, dtype=torch.int64, device=x.device)
     sums = torch.zeros(shape, dtype=torch.float64, device=x.device)
-    work, sizes = column_work(columns, found.rows), (found.outer, found.rows, found.n)
-    launch(f"column_tops_{kind}", x.device, work, x, tops, *sizes)
-    launch(f"column_sums_{kind}", x.device, work, x, tops, sums, *sizes)
+    work = column_work(columns, found.rows)
+    launch(f"column_tops_{kind}", x.device, work, x, tops, *found.sizes)
+    launch(f"column_sums_{kind}", x.device, work, x, tops, sums, *found.sizes)
     launch(f"finish_{kind}", x.device, map_work(columns), sums, tops, columns)
     return sums
 
@@ -165,7 +172,7 @@ def join(
     batch, m, n = high.shape
     if find_kernels(high.device) is None or not (is_plain(high) and high.is_contiguous()):
         return None
-    if n >= 1 << 32 or not (left.is_contiguous() and right.is_contiguous()):
+    if high.numel() >= FEW or not (left.is_contiguous() and right.is_contiguous()):
         return None
     shape = (n // inner, batch * m, inner) if inner else (batch, m, n)
     out = torch.empty(shape, dtype=torch.float32, device=high.device)
@@ -198,7 +205,7 @@ def gather_taps(
         into = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
     sizes = (chunks, groups, channels // groups, samples, height, width, *positions)
     flat = [number for pair in windows for number in pair]
-    work = row_work(samples * channels * height, width)
+    work = row_work(samples * channels, height * width)
     launch("gather_taps", high.device, work, high, low, *tops, into, *sizes, *flat)
     return into
 

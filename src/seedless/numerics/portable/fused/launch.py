@@ -11,12 +11,16 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from seedless.numerics.portable.fused.cpu import Library, load_library
+from seedless.numerics.portable.fused.cpu import Library, Work, load_library
 from seedless.numerics.portable.fused.cuda import Module, load_module
 
 VARIABLE = "SEEDLESS_FUSED"  # 0: compute op by op
 THREADS = 256
 BLOCKS = 4096  # a GPU's, at most, for what one block can take up after another
+MOST = 1 << 20  # the same, for rows
+SHORT = 512  # elements of a row that one warp goes over
+WARPS = 8  # of a block, each with a row
+DEEP = 16  # threads of a block that share a column, as columns.c has it
 
 
 class _Use:
@@ -74,27 +78,29 @@ def is_plain(x: Tensor) -> bool:
     return type(x) in (Tensor, Parameter) and x.layout == torch.strided
 
 
-def launch(name: str, device: torch.device, work: tuple[int, int, int], *args: Any) -> None:
+def launch(name: str, device: torch.device, work: Work, *args: Any) -> None:
     """Run a kernel of `kernels/`; ``work`` is what `map_work` and its kin return."""
     kernels = _load(device)  # whoever asked has begun, though others may stop their use meanwhile
     assert kernels is not None
     kernels.launch(name, work, args)
 
 
-def map_work(size: int) -> tuple[int, int, int]:
-    """Return blocks across, blocks down and threads for a MAP."""
-    return min(-(-size // THREADS), BLOCKS), 1, THREADS
+def map_work(size: int) -> Work:
+    """Return how a GPU shares a MAP."""
+    return Work(min(-(-size // THREADS), BLOCKS), 1, THREADS, 1)
 
 
-def row_work(rows: int, length: int) -> tuple[int, int, int]:
-    """Return the same for ROWS of a length."""
-    threads = 32
+def row_work(rows: int, length: int) -> Work:
+    """Return the same for ROWS of a length: a warp for each, or for long ones a block."""
+    if length <= SHORT:
+        return Work(min(-(-rows // WARPS), MOST), 1, 32, WARPS)
+    threads = 128
     while threads < 512 and threads * 4 < length:
         threads *= 2
-    return min(rows, 1 << 20), 1, threads
+    return Work(min(rows, MOST), 1, threads, 1)
 
 
-def column_work(columns: int, rows: int) -> tuple[int, int, int]:
-    """Return the same for columns, which blocks share where there are few."""
-    across = min(-(-columns // 128), BLOCKS)
-    return across, max(1, min(rows // 16, 2048 // across)), 128
+def column_work(columns: int, rows: int) -> Work:
+    """Return the same for columns, 32 a block, which blocks share where there are few."""
+    across = min(-(-columns // 32), BLOCKS)
+    return Work(across, max(1, min(rows // (16 * DEEP), BLOCKS // across, 256)), 32, DEEP)

@@ -126,7 +126,7 @@ KERNEL gap_tops(const float *x, i64 *tops, const double *sums, i64 rows, i64 n)
     i64 outer = 1;
     TILES(t, ALL_TILES)
     {
-        LAY_OUT(t);
+        LAY_OUT(t, 0);
         i64 seen[TILE];
         double centre[TILE];
         for (i64 k = 0; k < width; k++)
@@ -137,7 +137,7 @@ KERNEL gap_tops(const float *x, i64 *tops, const double *sums, i64 rows, i64 n)
             i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
             seen[k] = LARGER(seen[k], bits);
         }
-        for (i64 k = 0; k < width; k++) TOP_INTO(tops + n + first + k, seen[k]);
+        tops_into(tops + n + first, seen, width);
     }
 }
 
@@ -146,7 +146,7 @@ KERNEL gap_sums(const float *x, const i64 *tops, double *sums, i64 rows, i64 n)
     i64 outer = 1;
     TILES(t, ALL_TILES)
     {
-        LAY_OUT(t);
+        LAY_OUT(t, 0);
         double seen[TILE], centre[TILE], up[TILE];
         for (i64 k = 0; k < width; k++) {
             seen[k] = 0.0, centre[k] = centre_of(tops, sums, first + k, (double)rows);
@@ -157,7 +157,7 @@ KERNEL gap_sums(const float *x, const i64 *tops, double *sums, i64 rows, i64 n)
             double gap = (double)x[base + r * n + k] - centre[k];
             seen[k] += rint(gap * gap * up[k]);
         }
-        for (i64 k = 0; k < width; k++) ADD_INTO(sums + n + first + k, seen[k]);
+        sums_into(sums + n + first, seen, width);
     }
 }
 
@@ -199,7 +199,7 @@ KERNEL channel_tops(const float *grad, const float *x, const float *weight, cons
     i64 outer = 1;
     TILES(t, ALL_TILES)
     {
-        LAY_OUT(t);
+        LAY_OUT(t, 0);
         i64 seen[4][TILE];
         for (i64 k = 0; k < width; k++) seen[0][k] = seen[1][k] = seen[2][k] = seen[3][k] = 0;
         DOWN(r, rows)
@@ -214,8 +214,7 @@ KERNEL channel_tops(const float *grad, const float *x, const float *weight, cons
             seen[2][k] = LARGER(seen[2][k], three);
             seen[3][k] = LARGER(seen[3][k], four);
         }
-        for (int part = 0; part < 4; part++)
-            for (i64 k = 0; k < width; k++) TOP_INTO(tops + part * n + first + k, seen[part][k]);
+        for (int part = 0; part < 4; part++) tops_into(tops + part * n + first, seen[part], width);
     }
 }
 
@@ -225,7 +224,7 @@ KERNEL channel_sums(const float *grad, const float *x, const float *weight, cons
     i64 outer = 1;
     TILES(t, ALL_TILES)
     {
-        LAY_OUT(t);
+        LAY_OUT(t, 0);
         double seen[4][TILE], up[4][TILE];
         for (int part = 0; part < 4; part++)
             for (i64 k = 0; k < width; k++) {
@@ -242,8 +241,7 @@ KERNEL channel_sums(const float *grad, const float *x, const float *weight, cons
             seen[2][k] += rint(inner * up[2][k]);
             seen[3][k] += rint(inner * normed * up[3][k]);
         }
-        for (int part = 0; part < 4; part++)
-            for (i64 k = 0; k < width; k++) ADD_INTO(sums + part * n + first + k, seen[part][k]);
+        for (int part = 0; part < 4; part++) sums_into(sums + part * n + first, seen[part], width);
     }
 }
 

@@ -3,53 +3,83 @@
  * found by atomic operations: on integers these know no order. */
 
 #ifdef __CUDACC__
+#define DEEP 16 /* the most threads of a block that share a column, of 32 columns */
 #define TILE 1
-#define TILES(t, n)                                                                  \
-    for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t < (n);               \
+#define TILES(t, n) /* all threads of a block go round as often: they wait for one another */ \
+    for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t - threadIdx.x < (n);           \
          t += (i64)gridDim.x * blockDim.x)
-#define DOWN(r, rows) for (i64 r = blockIdx.y; r < (rows); r += gridDim.y)
-#define TOP_INTO(place, value) atomicMax(place, value)
-#define ADD_INTO(place, value) atomicAdd(place, value)
+#define DOWN(r, rows)                                                                         \
+    for (i64 r = blockIdx.y * (i64)blockDim.y + threadIdx.y; r < (rows);                      \
+         r += (i64)gridDim.y * blockDim.y)
+
+/* What the threads of a block found for a column goes to its place in one atomic operation. */
+#define INTO(NAME, TYPE, JOIN, ATOMIC)                                                        \
+    INLINE void NAME(TYPE *place, const TYPE *seen, i64 width)                                \
+    {                                                                                         \
+        __shared__ TYPE held[DEEP][32];                                                       \
+        if (width) held[threadIdx.y][threadIdx.x] = *seen;                                    \
+        __syncthreads();                                                                      \
+        if (width && threadIdx.y == 0) {                                                      \
+            TYPE all = held[0][threadIdx.x];                                                  \
+            for (u32 y = 1; y < blockDim.y; y++) all = JOIN(all, held[y][threadIdx.x]);       \
+            ATOMIC(place, all);                                                               \
+        }                                                                                     \
+        __syncthreads();                                                                      \
+    }
+#define PLUS(a, b) ((a) + (b))
+INTO(tops_into, i64, LARGER, atomicMax)
+INTO(sums_into, double, PLUS, atomicAdd)
 #else
 #define TILE 64
 #define TILES(t, n)                                     \
     DO(omp parallel for schedule(static) if ((n) > 1)) \
     for (i64 t = 0; t < (n); t++)
 #define DOWN(r, rows) for (i64 r = 0; r < (rows); r++)
-#define TOP_INTO(place, value) *(place) = LARGER(*(place), value)
-#define ADD_INTO(place, value) *(place) += (value)
+
+INLINE void tops_into(i64 *place, const i64 *seen, i64 width)
+{
+    for (i64 k = 0; k < width; k++) place[k] = LARGER(place[k], seen[k]);
+}
+INLINE void sums_into(double *place, const double *seen, i64 width)
+{
+    for (i64 k = 0; k < width; k++) place[k] += seen[k];
+}
 #endif
 
-/* Tile t of (outer, rows, n): from column `first`, `width` columns, in memory from `base`. */
-#define LAY_OUT(t)                                                     \
-    i64 across = (n + TILE - 1) / TILE, begin = (t) % across * TILE;   \
-    i64 width = n - begin < TILE ? n - begin : TILE;                   \
-    i64 first = (t) / across * n + begin, base = (t) / across * rows * n + begin
+/* Tile t of (outer, rows, n), matrices `between` one another: from column `first`, `width` columns,
+ * none for a thread that has no tile; in memory from `base`. */
+#define LAY_OUT(t, between)                                                                  \
+    i64 across = (n + TILE - 1) / TILE, matrix = (u32)(t) / (u32)across;                     \
+    i64 begin = ((t) - matrix * across) * TILE;                                              \
+    i64 width = (t) >= ALL_TILES ? 0 : n - begin < TILE ? n - begin : TILE;                  \
+    i64 first = matrix * n + begin, base = matrix * (between) + begin
 #define ALL_TILES (outer * ((n + TILE - 1) / TILE))
 
 #define COLUMN_TOPS(NAME, TYPE, MAGNITUDE_BITS)                                         \
-    KERNEL NAME(const TYPE *x, i64 *tops, i64 outer, i64 rows, i64 n)                   \
+    KERNEL NAME(const TYPE *x, i64 *tops, i64 outer, i64 rows, i64 n, i64 between,  \
+                i64 down)                                                               \
     {                                                                                   \
         TILES(t, ALL_TILES)                                                             \
         {                                                                               \
-            LAY_OUT(t);                                                                 \
+            LAY_OUT(t, between);                                                              \
             i64 seen[TILE];                                                             \
             for (i64 k = 0; k < width; k++) seen[k] = 0;                                \
             DOWN(r, rows)                                                               \
             for (i64 k = 0; k < width; k++) {                                           \
-                i64 bits = MAGNITUDE_BITS(x[base + r * n + k]);                         \
+                i64 bits = MAGNITUDE_BITS(x[base + r * down + k]);                         \
                 seen[k] = LARGER(seen[k], bits);                                        \
             }                                                                           \
-            for (i64 k = 0; k < width; k++) TOP_INTO(tops + first + k, seen[k]);        \
+            tops_into(tops + first, seen, width);                                       \
         }                                                                               \
     }
 
 #define COLUMN_SUMS(NAME, TYPE, EXPONENT)                                               \
-    KERNEL NAME(const TYPE *x, const i64 *tops, double *sums, i64 outer, i64 rows, i64 n) \
+    KERNEL NAME(const TYPE *x, const i64 *tops, double *sums, i64 outer, i64 rows, i64 n, \
+                i64 between, i64 down)                                                  \
     {                                                                                   \
         TILES(t, ALL_TILES)                                                             \
         {                                                                               \
-            LAY_OUT(t);                                                                 \
+            LAY_OUT(t, between);                                                              \
             double seen[TILE], up[TILE];                                                \
             for (i64 k = 0; k < width; k++) {                                           \
                 seen[k] = 0.0;                                                          \
@@ -57,13 +87,10 @@
             }                                                                           \
             DOWN(r, rows)                                                               \
             for (i64 k = 0; k < width; k++)                                             \
-                seen[k] += rint((double)x[base + r * n + k] * up[k]);                   \
-            for (i64 k = 0; k < width; k++) ADD_INTO(sums + first + k, seen[k]);        \
+                seen[k] += rint((double)x[base + r * down + k] * up[k]);                   \
+            sums_into(sums + first, seen, width);                                       \
         }                                                                               \
     }
-
-#define FLOAT_MAGNITUDE(x) (FLOAT_BITS(x) & 0x7fffffff)
-#define DOUBLE_MAGNITUDE(x) (BITS_OF(x) & MAGNITUDE)
 
 COLUMN_TOPS(column_tops_f32, float, FLOAT_MAGNITUDE)
 COLUMN_TOPS(column_tops_f64, double, DOUBLE_MAGNITUDE)
@@ -93,7 +120,7 @@ KERNEL norm_tops(const float *grad, const float *x, const float *mean, const flo
     i64 outer = 1;
     TILES(t, ALL_TILES)
     {
-        LAY_OUT(t);
+        LAY_OUT(t, 0);
         i64 of_weight[TILE], of_bias[TILE];
         for (i64 k = 0; k < width; k++) of_weight[k] = of_bias[k] = 0;
         DOWN(r, rows)
@@ -104,10 +131,8 @@ KERNEL norm_tops(const float *grad, const float *x, const float *mean, const flo
             of_weight[k] = LARGER(of_weight[k], bits);
             of_bias[k] = LARGER(of_bias[k], more);
         }
-        for (i64 k = 0; k < width; k++) {
-            TOP_INTO(tops + first + k, of_weight[k]);
-            TOP_INTO(tops + n + first + k, of_bias[k]);
-        }
+        tops_into(tops + first, of_weight, width);
+        tops_into(tops + n + first, of_bias, width);
     }
 }
 
@@ -117,7 +142,7 @@ KERNEL norm_sums(const float *grad, const float *x, const float *mean, const flo
     i64 outer = 1;
     TILES(t, ALL_TILES)
     {
-        LAY_OUT(t);
+        LAY_OUT(t, 0);
         double of_weight[TILE], of_bias[TILE], up[TILE], up_bias[TILE];
         for (i64 k = 0; k < width; k++) {
             of_weight[k] = of_bias[k] = 0.0;
@@ -131,9 +156,7 @@ KERNEL norm_sums(const float *grad, const float *x, const float *mean, const flo
             of_weight[k] += rint(g * normed * up[k]);
             of_bias[k] += rint(g * up_bias[k]);
         }
-        for (i64 k = 0; k < width; k++) {
-            ADD_INTO(sums + first + k, of_weight[k]);
-            ADD_INTO(sums + n + first + k, of_bias[k]);
-        }
+        sums_into(sums + first, of_weight, width);
+        sums_into(sums + n + first, of_bias, width);
     }
 }

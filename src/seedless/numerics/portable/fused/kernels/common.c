@@ -5,8 +5,8 @@
  *
  * MAP(i, n)      every i below n, each once
  * ROWS(r, n)     every row; inside, LANES(j, m) goes over its elements, and ADD and TOP join what
- *                the lanes found
- * COLUMNS(...)   every column of (rows, columns), the rows added up one after another
+ *                the lanes found. On a GPU a row is a block's, or one of several warps' of a block
+ * TILES(t, n)    columns, in columns.c
  */
 #ifdef __CUDACC__
 typedef long long i64;
@@ -18,7 +18,9 @@ typedef unsigned int u32;
 #define MAP(i, n)                                                                    \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n);               \
          i += (i64)gridDim.x * blockDim.x)
-#define ROWS(r, n) for (i64 r = blockIdx.x; r < (n); r += gridDim.x)
+#define ROWS(r, n)                                                                   \
+    for (i64 r = blockIdx.x * (i64)blockDim.y + threadIdx.y; r < (n);               \
+         r += (i64)gridDim.x * blockDim.y)
 #define LANES(j, n) for (i64 j = threadIdx.x; j < (n); j += blockDim.x)
 #define LEADER (threadIdx.x == 0)
 #define BITS_OF(x) __double_as_longlong(x)
@@ -30,6 +32,7 @@ INLINE double ADD(double value)
 {
     __shared__ double seen[32];
     for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
+    if (blockDim.x == 32) return value;
     __syncthreads();
     if (threadIdx.x % 32 == 0) seen[threadIdx.x / 32] = value;
     __syncthreads();
@@ -45,6 +48,7 @@ INLINE i64 TOP(i64 value)
         i64 other = __shfl_xor_sync(0xffffffffu, value, step);
         value = other > value ? other : value;
     }
+    if (blockDim.x == 32) return value;
     __syncthreads();
     if (threadIdx.x % 32 == 0) seen[threadIdx.x / 32] = value;
     __syncthreads();
@@ -102,4 +106,13 @@ INLINE float FLOAT_FROM_BITS(u32 bits)
 #endif
 
 #define MAGNITUDE 0x7fffffffffffffffLL
+#define FLOAT_MAGNITUDE(x) (FLOAT_BITS(x) & 0x7fffffff)
+#define DOUBLE_MAGNITUDE(x) (BITS_OF(x) & MAGNITUDE)
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
+
+/* Where row r of matrices (batch, m, n) begins: rows `down` from one another, matrices `between`. */
+INLINE i64 row_at(i64 r, i64 m, i64 between, i64 down)
+{
+    i64 matrix = (u32)r / (u32)m;
+    return matrix * between + (r - matrix * m) * down;
+}

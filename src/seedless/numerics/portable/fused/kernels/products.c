@@ -16,36 +16,31 @@ INLINE void put(double v, double *q, double *low, i64 at)
     q[at] = v;
 }
 
-/* x is (rows, n) in rows of `stride`; tops one for each row. */
+/* x is (batch, m, n), its rows as `row_at` says, and contiguous when placed; tops one a row. */
 #define PLACE_ROWS(NAME, TYPE)                                                               \
-    KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 rows, i64 n,     \
-                i64 stride, i64 bits)                                                        \
+    KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
+                i64 n, i64 between, i64 down, i64 bits)                                      \
     {                                                                                        \
-        ROWS(r, rows)                                                                        \
+        ROWS(r, batch *m)                                                                    \
         {                                                                                    \
+            const TYPE *row = x + row_at(r, m, between, down);                               \
             i64 top = tops[r];                                                               \
             SIMD()                                                                           \
-            LANES(j, n)                                                                      \
-            {                                                                                \
-                put(place_on((double)x[r * stride + j], top, bits), q, low, r * n + j);      \
-            }                                                                                \
+            LANES(j, n) put(place_on((double)row[j], top, bits), q, low, r * n + j);         \
         }                                                                                    \
     }
 
-/* x is (outer, rows, n), a matrix every `stride` elements; tops (outer, n), one a column. */
+/* The same with tops (batch, n), one a column. */
 #define PLACE_COLUMNS(NAME, TYPE)                                                            \
-    KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 outer, i64 rows, \
-                i64 n, i64 stride, i64 bits)                                                 \
+    KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
+                i64 n, i64 between, i64 down, i64 bits)                                      \
     {                                                                                        \
-        ROWS(r, outer *rows)                                                                 \
+        ROWS(r, batch *m)                                                                    \
         {                                                                                    \
-            const i64 *top = tops + r / rows * n;                                            \
-            const TYPE *row = x + r / rows * stride + r % rows * n;                          \
+            const TYPE *row = x + row_at(r, m, between, down);                               \
+            const i64 *top = tops + row_at(r, m, n, 0);                                      \
             SIMD()                                                                           \
-            LANES(j, n)                                                                      \
-            {                                                                                \
-                put(place_on((double)row[j], top[j], bits), q, low, r * n + j);              \
-            }                                                                                \
+            LANES(j, n) put(place_on((double)row[j], top[j], bits), q, low, r * n + j);      \
         }                                                                                    \
     }
 
@@ -116,7 +111,7 @@ KERNEL join(const double *high, const double *low, const i64 *left, const i64 *r
 {
     ROWS(r, batch *m)
     {
-        const i64 *columns = right + r / m * n;
+        const i64 *columns = right + row_at(r, m, n, 0);
         double step = step_of(left[r]);
         const double *a = high + r * n, *b = low + r * n;
         if (inner == 0) {
@@ -184,36 +179,44 @@ KERNEL gather_taps(const double *high, const double *low, const i64 *left, const
                    i64 pad_h, i64 pad_w, i64 gap_h, i64 gap_w)
 {
     i64 taps = kernel_h * kernel_w, across = samples * rows * columns, plane = m * taps * across;
-    ROWS(r, samples *groups *m *height)
+    i64 tiles = (width + TILE - 1) / TILE;
+    ROWS(r, samples *groups *m)
     {
-        i64 h = r % height, channel = r / height % (groups * m);
-        i64 sample = r / (height * groups * m), group = channel / m;
-        LANES(tile, (width + TILE - 1) / TILE)
+        i64 sample = r / (groups * m), channel = r - sample * groups * m, group = channel / m;
+        i64 first_row = (channel - group * m) * taps;
+        LANES(part, height *tiles)
         {
             double sum[TILE];
-            i64 begin = tile * TILE, held = width - begin < TILE ? width - begin : TILE;
+            i64 h = (u32)part / (u32)tiles, begin = (part - h * tiles) * TILE;
+            i64 held = width - begin < TILE ? width - begin : TILE;
             for (i64 k = 0; k < held; k++) sum[k] = 0.0;
-            for (i64 tap = 0; tap < taps; tap++) {
-                i64 y = h + pad_h - tap / kernel_w * gap_h;
-                if (y < 0 || y % stride_h || y / stride_h >= rows) continue;
-                i64 row = channel % m * taps + tap, from = (sample * rows + y / stride_h) * columns;
-                i64 at = group * (chunks ? chunks : 1) * plane + row * across + from;
+            for (i64 tap_h = 0; tap_h < kernel_h; tap_h++) {
+                i64 y = h + pad_h - tap_h * gap_h;
+                if (y < 0 || (stride_h != 1 && (u32)y % (u32)stride_h)) continue;
+                y = stride_h == 1 ? y : (u32)y / (u32)stride_h;
+                if (y >= rows) continue;
+                i64 from = (sample * rows + y) * columns;
                 const i64 *tops = right + group * across + from;
-                double step = step_of(left[group * m * taps + row]);
-                for (i64 k = 0; k < held; k++) {
-                    i64 x = begin + k + pad_w - tap % kernel_w * gap_w;
-                    if (stride_w != 1) {
-                        if (x < 0 || x % stride_w) continue;
-                        x /= stride_w;
+                for (i64 tap_w = 0; tap_w < kernel_w; tap_w++) {
+                    i64 row = first_row + tap_h * kernel_w + tap_w;
+                    i64 at = group * (chunks ? chunks : 1) * plane + row * across + from;
+                    double step = step_of(left[group * m * taps + row]);
+                    for (i64 k = 0; k < held; k++) {
+                        i64 x = begin + k + pad_w - tap_w * gap_w;
+                        if (stride_w != 1) {
+                            if (x < 0 || (u32)x % (u32)stride_w) continue;
+                            x = (u32)x / (u32)stride_w;
+                        }
+                        if (x < 0 || x >= columns) continue;
+                        double v = chunks ? add_chunks(high + at + x, chunks, plane)
+                                   : low  ? high[at + x] + low[at + x]
+                                          : high[at + x];
+                        sum[k] += v * step * step_of(tops[x]) + 0.0;
                     }
-                    if (x < 0 || x >= columns) continue;
-                    double v = chunks ? add_chunks(high + at + x, chunks, plane)
-                               : low  ? high[at + x] + low[at + x]
-                                      : high[at + x];
-                    sum[k] += v * step * step_of(tops[x]) + 0.0;
                 }
             }
-            for (i64 k = 0; k < held; k++) out[r * width + begin + k] = (float)sum[k];
+            float *to = out + (r * height + h) * width + begin;
+            for (i64 k = 0; k < held; k++) to[k] = (float)sum[k];
         }
     }
 }

@@ -150,30 +150,21 @@ KERNEL softmax_backward(const float *grad, const float *y, float *out, i64 rows,
     }
 }
 
-/* The exponents of rows' grids, and rows on them. */
+/* The exponents of rows' grids; rows lie as `row_at` says. */
 
-KERNEL row_tops_f32(const float *x, i64 *tops, i64 rows, i64 n)
-{
-    ROWS(r, rows)
-    {
-        const float *row = x + r * n;
-        i64 top = 0;
-        SIMD(reduction(max : top))
-        LANES(j, n) { i64 bits = FLOAT_BITS(row[j]) & 0x7fffffff; top = LARGER(top, bits); }
-        top = TOP(top);
-        if (LEADER) tops[r] = float_exponent(top);
+#define ROW_TOPS(NAME, TYPE, MAGNITUDE_BITS, EXPONENT)                                       \
+    KERNEL NAME(const TYPE *x, i64 *tops, i64 batch, i64 m, i64 n, i64 between, i64 down)    \
+    {                                                                                        \
+        ROWS(r, batch *m)                                                                    \
+        {                                                                                    \
+            const TYPE *row = x + row_at(r, m, between, down);                               \
+            i64 top = 0;                                                                     \
+            SIMD(reduction(max : top))                                                       \
+            LANES(j, n) { i64 bits = MAGNITUDE_BITS(row[j]); top = LARGER(top, bits); }      \
+            top = TOP(top);                                                                  \
+            if (LEADER) tops[r] = EXPONENT(top);                                             \
+        }                                                                                    \
     }
-}
 
-KERNEL row_tops_f64(const double *x, i64 *tops, i64 rows, i64 n)
-{
-    ROWS(r, rows)
-    {
-        const double *row = x + r * n;
-        i64 top = 0;
-        SIMD(reduction(max : top))
-        LANES(j, n) { i64 bits = BITS_OF(row[j]) & MAGNITUDE; top = LARGER(top, bits); }
-        top = TOP(top);
-        if (LEADER) tops[r] = exponent_of(top);
-    }
-}
+ROW_TOPS(row_tops_f32, float, FLOAT_MAGNITUDE, float_exponent)
+ROW_TOPS(row_tops_f64, double, DOUBLE_MAGNITUDE, exponent_of)
