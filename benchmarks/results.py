@@ -48,7 +48,9 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
     written = write_study(entry.study, entry.setting, store.folder)
     results = read_results(grid, store, entry.setting)
     receipts = list_receipts(results.outcomes)
-    environments = {digest_value(one): one for one in map(_place, results.outcomes) if one}
+    made = {one.point.key: _place(one) for one in results.outcomes if one.ok}.values()
+    places = Counter(digest_value(place) for place in made)
+    environments = {digest_value(place): place for place in made}
     content = {
         "slug": entry.slug,
         "study": entry.study,
@@ -60,7 +62,7 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
         "grid": grid.digest,
         "runs": count_runs(results.outcomes),
         "seconds": add_seconds(results.outcomes),
-        "environments": [environments[key] for key in sorted(environments)],
+        "environments": [{**environments[key], "runs": places[key]} for key in sorted(places)],
         "tables": [asdict(table) for table in written.tables],
     }
     for folder in (COLLECTED, RECEIPTS):
@@ -131,10 +133,8 @@ def add_seconds(outcomes: Sequence[Outcome]) -> float:
     return round(sum(line["seconds"] for run in runs for line in read_log(run / FILE)), 1)
 
 
-def _place(one: Outcome) -> dict[str, Any] | None:
-    """Return in short where a run was made."""
-    if not one.ok:
-        return None
+def _place(one: Outcome) -> dict[str, Any]:
+    """Return in short where a finished run was made."""
     claims = read_receipt(one.run)["predicate"]
     machine, execution = claims["environment"], claims["config"]["values"]["execution"]
     on_gpu = execution["device"] == "cuda" and machine["devices"]
@@ -166,7 +166,7 @@ def main() -> None:
     """Write the pages and say what was collected."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--out", type=Path, default=PAGES)
     parser.add_argument("--date")
     parser.add_argument("--only")

@@ -40,6 +40,9 @@ def answer_theory(found: Found) -> str:
     values = find_table(found, "Condition number")["values"]
     worst = max(row["value"] for row in values if row["basis"] == "dct")
     cut = max(row["value"] for row in values if row["basis"] == "hadamard")
+    sizes = [
+        str(row["size"]) for row in values if row["basis"] == "hadamard" and row["value"] == cut
+    ]
     energy = {
         row["basis"]: row["value"]
         for row in find_table(found, "Energy in the first")["values"]
@@ -50,8 +53,8 @@ def answer_theory(found: Found) -> str:
         f"{shares['hadamard']:.1%} (hadamard). On an AR(1) signal of rho 0.95 a quarter of the "
         f"rows keeps {energy['dct']:.3f} (dct) where the best possible keeps "
         f"{energy['KLT (bound)']:.3f} and a random orthonormal basis "
-        f"{energy['random orthonormal']:.3f}. Condition numbers: dct at most {worst:.3g}, hadamard "
-        f"up to {cut:.3g} where it is cut."
+        f"{energy['random orthonormal']:.3f}, as drawn. Condition numbers: dct at most "
+        f"{worst:.3g}, hadamard up to {cut:.3g} where it is cut (N = {', '.join(sizes)})."
     )
 
 
@@ -60,6 +63,12 @@ def answer_medmnist(found: Found) -> str:
     blocks = [row["block"] for row in find_table(found, "Test macro AUC by set")["values"]]
     seeded = [block for block in dict.fromkeys(blocks) if not block.endswith(", golden")]
     told = [f"{block}: {show_arms(found, 'Test macro AUC by set', block)}" for block in seeded]
+    told += [
+        f"{row[0]} {row[2]}, Welch p {row[3]}: "
+        f"{'they differ' if float(row[3]) < 0.05 else 'no difference is shown'}"
+        for row in find_table(found, "dct against kaiming")["rows"]
+        if row[3]
+    ]
     churn = find_table(found, "Test records whose answer")["values"]
     changes = "; ".join(
         f"{row['flips']} of {row['n']} ({row['block']}, {row['arm']})" for row in churn
@@ -98,7 +107,8 @@ def answer_order(found: Found) -> str:
     """The seed-free orders against the shuffle."""
     rows = find_table(found, "Does an order without a seed")["rows"]
     return " ".join(
-        f"{row[0]} less seeded: {row[2]} ({row[3]}), TOST p {row[4]}, n = {row[1]}: {row[6]}."
+        f"{row[0]} less seeded: {row[2]} ({row[3]}), TOST p {row[4]}, by pairs {row[5]}, "
+        f"n = {row[1]}: {row[7]}."
         for row in rows
     )
 

@@ -14,20 +14,24 @@ from seedless.studies.study import FEW
 from seedless.studies.table import Table
 
 Found = Mapping[str, Any]
+PARTS = {"train": "in training folds", "val": "to validate", "test": "to test"}
 
 # What must be said wherever these records are used.
 DERIVED = (
     "The ECGs are real records of PTB-XL, and not as PTB-XL has them: filtered to 0.5-40 Hz, each "
     "lead z-scored, resampled from 500 to 100 Hz and rounded to 0.01. AUCs here do not compare "
     "with the published ones, which stand beside them only to say what was published.",
-    "The network is the small one of `--scale small`, not the published one.",
 )
 FILTERED = (
     "The records were filtered to 0.5-40 Hz before they came here, so nearly all of their energy "
     "lies in the lowest 0.8 N frequencies by construction, which is what the first rows of dct and "
     "sinusoidal are. It is no evidence for the published claim about records as recorded."
 )
-SIMULATED = "The records are simulated: they show how methods compare on such records, no more."
+SIMULATED = (
+    "The records are simulated: they show how methods compare on such records, no more. Published "
+    "values beside them are of real records."
+)
+SMALL = "The network is the small one of `--scale small`, not the published one."
 
 
 def write_pages(entries: Sequence[Entry], out: Path) -> None:
@@ -47,7 +51,7 @@ def make_page(found: Found) -> str:
     """Return a study's page."""
     slug, runs = found["slug"], found["runs"]
     data = found["data"]
-    told = ", ".join(f"{count} to {name}" for name, count in data["records"].items())
+    told = ", ".join(f"{count} {PARTS[name]}" for name, count in data["records"].items())
     parts = [
         f"# {slug}",
         f"{found['question']} {answer(found)}",
@@ -79,8 +83,9 @@ def make_page(found: Found) -> str:
 
 def describe_place(place: Found) -> str:
     """Return where runs were made, in a line."""
+    runs = f"{place['runs']} runs" if place["runs"] > 1 else "1 run"
     return (
-        f"{place['device']}, torch {place['torch']}, Python {place['python']}, mode "
+        f"{runs} on {place['device']}, torch {place['torch']}, Python {place['python']}, mode "
         f"{place['mode']}, {place['precision']}; seedless {place['version']}, source "
         f"`{place['source'][:23]}`."
     )
@@ -96,9 +101,11 @@ def choose_remarks(found: Found) -> list[str]:
         remarks += [FILTERED] if theory else DERIVED
     if found["setting"]["simulated"]:
         remarks.append(SIMULATED)
+    if found["setting"].get("scale") == "small":
+        remarks.append(SMALL)
     if labelled := found["data"].get("labelled"):
         count, of = labelled
-        rest = "; the others are in validation and test alone" if count < of else ""
+        rest = "; no other is trained on, but validated and tested with" if count < of else ""
         remarks.append(f"{count:,} of the {of:,} records carry a label{rest}.")
     absent = [name for name, count in classes.items() if count == 0]
     few = [f"{name} ({count})" for name, count in classes.items() if 0 < count < FEW]
@@ -124,9 +131,10 @@ def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
     lines = [
         "# What was run, and what came of it",
         "",
-        "Every number on these pages was written by `python -m benchmarks.results` from runs whose "
-        "receipts are listed beside it; none was typed. Studies whose runs are not all there are "
-        "named at the end.",
+        "Every number of ours on these pages was written by `python -m benchmarks.results`, from "
+        "runs whose receipts are listed beside it; theory has closed forms and no runs. Published "
+        "values are those of the paper whose experiments these are "
+        "([published.md](../published.md)).",
         "",
         "| study | data | runs | answer |",
         "|---|---|--:|---|",
@@ -149,17 +157,21 @@ def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
 
 
 RERUN = """
-DATA is a folder with `medmnist/breastmnist.npz` (the official file), `ptb-xl-derived100.npz` (real
-PTB-XL records as arrays), and the folders `mitdb` and `cpsc2021` of PhysioNet's records. A run that
-is in the store is not made again, and studies share runs. `--runs-per-device` as the machine has
-room: how many run at once changes no bit, another kind of device does.
+DATA is a folder with `medmnist/breastmnist.npz` (the official file), `ptb-xl-derived100.npz`, and
+the folders `mitdb` and `cpsc2021` with PhysioNet's records 100, 203 and 221 of the one and eight of
+the other; more of them give other numbers. `ptb-xl-derived100.npz` holds 1,819 records of PTB-XL
+(CC BY 4.0) as arrays, filtered and z-scored by others. It is not part of this project: the receipts
+name the digest of what was read from it, and without it the pages that use it can be checked
+against their receipts alone. A run that is in the store is not made again, and studies share runs.
+`--runs-per-device` as the machine has room: how many run at once changes no bit, another kind of
+device does.
 """
 
 CARRY = """
-Where a machine is there for minutes only, `--limit SECONDS` begins no run that would end later, and
-the command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
+Where a machine's time is limited, `--limit SECONDS` begins no run that would end later, and the
+command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
 along what is done, and `seedless study unpack FILE --store STORE` puts it into a store elsewhere.
-`python -m benchmarks.sitting NAME... --data DATA --store STORE --out FOLDER --seconds 540` does all
-of this for pages named here, with one set of worker processes, and executes again what is to be
-proved.
+`python -m benchmarks.sitting NAME... --data DATA --store STORE --out FOLDER --seconds SECONDS` does
+all of this for pages named here, with one set of worker processes, and executes again what is to
+be proved.
 """

@@ -1,4 +1,4 @@
-"""One sitting at a machine that is there for minutes: make runs of docs/results, carry them off.
+"""One sitting at a machine whose time is limited: make runs of docs/results, carry them off.
 
     python3 -m benchmarks.sitting medmnist --data DATA --store STORE --out OUT --seconds 540
 
@@ -108,7 +108,7 @@ def main() -> None:
     """Hold a sitting; exit code 3 where runs are left."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("slugs", nargs="+")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=540.0)

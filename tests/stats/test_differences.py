@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestIndPower
-from statsmodels.stats.weightstats import ttost_ind
+from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from seedless.core.errors import StatsError
 from seedless.stats.difference import paired, welch
 from seedless.stats.effect import cohens_d
-from seedless.stats.equivalence import tost
+from seedless.stats.equivalence import paired_tost, tost
 from seedless.stats.power import find_power, find_runs_needed
 
 RNG = np.random.default_rng(5)
@@ -50,6 +50,20 @@ def test_tost_is_statsmodels(a, b, margin):
     assert found.equivalent == (p < 0.05)
     inside = -margin < found.interval[0] and found.interval[1] < margin
     assert found.equivalent == inside  # the two ways to put it
+
+
+@both
+@pytest.mark.parametrize("margin", [0.001, 0.015, 0.5])
+def test_paired_tost_is_statsmodels(a, b, margin):
+    size = min(len(a), len(b))
+    a, b = np.array(a[:size]), np.array(b[:size])
+    found = paired_tost(a, b, margin)
+    p, above, below = ttost_paired(a, b, -margin, margin)
+    ours = (found.p, found.p_above_lower, found.p_below_upper)
+    assert ours == pytest.approx((p, above[1], below[1]), rel=1e-8)
+    assert found.n == (size,)
+    assert found.df == size - 1
+    assert found.equivalent == (-margin < found.interval[0] and found.interval[1] < margin)
 
 
 def test_published_degrees_of_freedom_are_more():
@@ -137,6 +151,8 @@ def test_errors_say_what_and_what_to_do():
         welch([0.1, 0.1, 0.1], [0.2, 0.2])
     with pytest.raises(StatsError, match="margin: expected a positive number, got -1"):
         tost([1, 2], [1, 2], -1)
+    with pytest.raises(StatsError, match="margin"):
+        paired_tost([1, 2], [1, 3], 0)
     with pytest.raises(StatsError, match="level: expected a number between 0 and 1, got 95"):
         welch([1, 2], [1, 2], 95)
     for question in (welch, cohens_d):

@@ -75,7 +75,7 @@ def test_real_sets_are_called_what_they_are(store, real_data):
     with flags_restored():
         written = write_study("crossdataset", Setting(seeds=1, device="cpu", other=other), store)
     rows = {row[0]: row for row in written.tables[0].rows}
-    assert "MIT-BIH Arrhythmia for AFDB" in rows["mitdb / baseline"][-1]
+    assert "MIT-BIH Arrhythmia in place of AFDB" in rows["mitdb / baseline"][-1]
     assert rows["mitdb / baseline"][5] == ""  # it is not AFDB: nothing is published of it
     few = rows["cpsc2018-original / conformer"]
     assert few[1:3] == ("5", "0")

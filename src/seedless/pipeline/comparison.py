@@ -67,10 +67,11 @@ def _write_tests(found: Comparison) -> list[str]:
         lines.append(_entry("paired t", f"{_write_t(row.paired)}; {found.matched}"))
     else:
         lines.append(_entry("paired t", f"none; {found.matched}"))
-    if row.equivalence is not None:
-        test = row.equivalence
-        text = f"p = {_show(test.p)} for a margin of {_show(test.margin)}, df = {_show(test.df)}"
-        lines.append(_entry("TOST", f"{text}; 90 % {_interval(test.interval)}"))
+    for name, test in (("TOST", row.equivalence), ("paired TOST", row.paired_equivalence)):
+        if test is not None:
+            margin = f"for a margin of {_show(test.margin)}, df = {_show(test.df)}"
+            text = f"p = {_show(test.p)} {margin}; 90 % {_interval(test.interval)}"
+            lines.append(_entry(name, text))
     if row.power is not None and row.runs_needed is not None:
         needed = row.runs_needed.per_arm
         text = "no number of runs reaches" if needed is None else f"{needed} runs per arm for"

@@ -8,7 +8,7 @@ from seedless.core.errors import StatsError
 from seedless.stats.answer import Answer, show
 from seedless.stats.difference import Difference, paired, welch
 from seedless.stats.effect import Effect, cohens_d
-from seedless.stats.equivalence import Equivalence, tost
+from seedless.stats.equivalence import Equivalence, paired_tost, tost
 from seedless.stats.power import Power, RunsNeeded, find_power, find_runs_needed
 from seedless.stats.samples import Values, find_moments, read_sample
 
@@ -40,6 +40,7 @@ class Row(Answer):
     effect: Effect | None
     paired: Difference | None
     equivalence: Equivalence | None
+    paired_equivalence: Equivalence | None
     power: Power | None
     runs_needed: RunsNeeded | None
     undefined: tuple[str, ...]
@@ -77,7 +78,7 @@ def compare_samples(
     first, second = read_sample(a, names[0]), read_sample(b, names[1])
     one, two = describe_arm(names[0], first), describe_arm(names[1], second)
     undefined = []
-    test = effect = equal = matched = power = needed = None
+    test = effect = equal = matched = equal_pairs = power = needed = None
     try:
         test = welch(first, second, level)
         effect = cohens_d(first, second, level)
@@ -92,6 +93,8 @@ def compare_samples(
     if pairs is not None:
         try:
             matched = paired(*pairs, level)
+            if margin is not None:
+                equal_pairs = paired_tost(*pairs, margin)
         except StatsError as error:
             undefined.append(str(error))
     return Row(
@@ -101,6 +104,7 @@ def compare_samples(
         effect=effect,
         paired=matched,
         equivalence=equal,
+        paired_equivalence=equal_pairs,
         power=power,
         runs_needed=needed,
         undefined=tuple(undefined),

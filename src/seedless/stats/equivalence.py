@@ -9,7 +9,7 @@ from scipy.special import stdtr, stdtrit
 
 from seedless.core.errors import StatsError
 from seedless.stats.answer import Answer, show, show_interval
-from seedless.stats.difference import find_welch_error
+from seedless.stats.difference import find_welch_error, paired
 from seedless.stats.samples import Values, check_share, find_moments, read_sample
 
 
@@ -47,11 +47,9 @@ def tost(
         degrees: "welch", or "published" for n1 + n2 - 2, which is too many where variances differ.
         alpha: the significance of each one-sided test.
     """
-    if not (math.isfinite(margin) and margin > 0):
-        raise StatsError(f"margin: expected a positive number, got {margin!r}")
+    _check_margin(margin, alpha)
     if degrees not in ("welch", "published"):
         raise StatsError(f"degrees: expected 'welch' or 'published', got {degrees!r}")
-    check_share(2 * alpha, "twice alpha")
     one, two = (
         find_moments(read_sample(values, name))
         for values, name in ((a, "first sample"), (b, "second sample"))
@@ -59,7 +57,57 @@ def tost(
     error, df = find_welch_error(one, two)
     if degrees == "published":
         df = one.n + two.n - 2.0
-    difference = one.mean - two.mean
+    return _judge(
+        "TOST",
+        one.mean - two.mean,
+        error,
+        df,
+        margin=margin,
+        alpha=alpha,
+        degrees=degrees,
+        n=(one.n, two.n),
+        assumption="independent runs, means near normal, a margin chosen before looking"
+        + ("; equal variances, for these degrees of freedom" if degrees == "published" else ""),
+    )
+
+
+def paired_tost(a: Values, b: Values, margin: float, *, alpha: float = 0.05) -> Equivalence:
+    """Test whether paired values differ by less than ``margin`` in the mean, as `tost` does."""
+    _check_margin(margin, alpha)
+    found = paired(a, b)
+    return _judge(
+        "paired TOST",
+        found.difference,
+        found.standard_error,
+        found.df,
+        margin=margin,
+        alpha=alpha,
+        degrees="pairs",
+        n=found.n,
+        assumption="independent pairs, the mean of their differences near normal, a margin chosen "
+        "before looking",
+    )
+
+
+def _check_margin(margin: float, alpha: float) -> None:
+    if not (math.isfinite(margin) and margin > 0):
+        raise StatsError(f"margin: expected a positive number, got {margin!r}")
+    check_share(2 * alpha, "twice alpha")
+
+
+def _judge(
+    test: str,
+    difference: float,
+    error: float,
+    df: float,
+    *,
+    margin: float,
+    alpha: float,
+    degrees: str,
+    n: tuple[int, ...],
+    assumption: str,
+) -> Equivalence:
+    """Return the two one-sided tests of a difference with this standard error."""
     above = float(stdtr(df, -(difference + margin) / error))
     below = float(stdtr(df, (difference - margin) / error))
     reach = float(stdtrit(df, 1 - alpha)) * error
@@ -68,8 +116,8 @@ def tost(
     equivalent = p < alpha
     sentence = (
         f"The means are {'' if equivalent else 'not shown to be '}equivalent within "
-        f"{show(margin)}: TOST p = {show(p)}, df = {show(df)}; {1 - 2 * alpha:.0%} interval of the "
-        f"difference {show_interval(interval)}."
+        f"{show(margin)}: {test} p = {show(p)}, df = {show(df)}; {1 - 2 * alpha:.0%} interval of "
+        f"the difference {show_interval(interval)}."
     )
     return Equivalence(
         margin=float(margin),
@@ -83,8 +131,7 @@ def tost(
         interval=interval,
         alpha=alpha,
         equivalent=equivalent,
-        n=(one.n, two.n),
-        assumption="independent runs, means near normal, a margin chosen before looking"
-        + ("; equal variances, for these degrees of freedom" if degrees == "published" else ""),
+        n=n,
+        assumption=assumption,
         sentence=sentence,
     )

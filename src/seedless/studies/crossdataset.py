@@ -15,7 +15,15 @@ from seedless.data.catalog import CATALOG
 from seedless.studies.figures import DOT, INK, MARK, finish
 from seedless.studies.grid import Grid, Point, make_grid
 from seedless.studies.likeness import NOTE, is_standardized
-from seedless.studies.others import CLASS, Other, Verdict, judge_runs, list_others, read_verdict
+from seedless.studies.others import (
+    CLASS,
+    Other,
+    Verdict,
+    describe_other,
+    judge_runs,
+    list_others,
+    read_verdict,
+)
 from seedless.studies.results import Results
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import Study, seed_points, tabulate_arms
@@ -99,7 +107,7 @@ def tabulate(results: Results) -> list[Table]:
                 format_mean(areas),
                 "" if auc is None else f"{auc:.3f}",
                 "" if auc is None or not areas else f"{sum(areas) / len(areas) - auc:+.4f}",
-                "none" if not calls else f"{sum(calls) / len(calls):.1%}",
+                _show_calls(calls),
                 "" if rate is None else f"{rate:.1%}",
                 "" if rate is None or not calls else f"{sum(calls) / len(calls) - rate:+.1%}",
                 remarks.get(name, "") or _find_part(name, first),
@@ -107,13 +115,17 @@ def tabulate(results: Results) -> list[Table]:
         )
         values.append({"set": name, "model": model, "auc": areas, "calls": calls})
     columns = (
-        *("", "records", CLASS, "runs", f"{CLASS} AUC", "published", "difference"),
+        *("", "windows", CLASS, "runs", f"{CLASS} AUC", "published", "difference"),
         *("positive calls", "published", "difference", "remark"),
     )
     notes = [
         "Nothing of a run changes: its weights, its scale and its thresholds, chosen by F1 on its "
         "own validation records. The published threshold is not known, and no interval was given.",
     ]
+    there = [other for other in list_others(results.setting) if other.path is not None]
+    if there:
+        told = " ".join(describe_other(other) for other in there)
+        notes.append(f"{told} ± is over seeds; few people say little about others.")
     if results.setting.simulated:
         notes.append("The models were trained on simulated ECGs: approximate on real ones.")
     elif results.setting.data.endswith(".npz"):
@@ -130,6 +142,14 @@ def tabulate(results: Results) -> list[Table]:
     title = f"{CLASS} without training on the set, six leads"
     arms = tabulate_arms("Test macro AUC of the six-lead models", results)
     return [Table(title, columns, tuple(rows), tuple(notes), tuple(values)), arms]
+
+
+def _show_calls(calls: Sequence[float]) -> str:
+    """Return the mean share of positive calls, and the least and the most of a run."""
+    if not calls:
+        return "none"
+    spread = f" ({min(calls):.0%} to {max(calls):.0%})" if len(calls) > 1 else ""
+    return f"{sum(calls) / len(calls):.1%}{spread}"
 
 
 def _tell_published(name: str) -> str:
@@ -174,7 +194,8 @@ def draw(results: Results) -> Figure:
         axes.set_ylim(-0.6, len(keys) - 0.4)
     left.set_yticklabels([f"{name} / {model}" for name, model in keys], fontsize=8)
     right.set_yticklabels([])
-    finish(figure, left, f"{CLASS} AUC", "◇ published, | share that has it")
+    published = "◇ published, " if any(key in PUBLISHED for key in keys) else ""
+    finish(figure, left, f"{CLASS} AUC", f"{published}| share that has it")
     finish(figure, right, f"share called {CLASS}")
     return figure
 

@@ -24,10 +24,14 @@ def draw_arms(
     published: Mapping[tuple[str, str], Published] | None = None,
     of: str | None = None,
 ) -> Figure:
-    """Draw every run as a dot on its arm's line, with mean and SD; published means as diamonds."""
+    """Draw every run as a dot on its arm's line, with mean and SD; published means as diamonds.
+
+    These are of the full network: beside smaller ones they would only stretch the axis.
+    """
     from matplotlib.figure import Figure
 
-    grid = results.grid
+    grid, signs = results.grid, set[str]()
+    published = published if results.setting.scale == "paper" else None
     arms = list(dict.fromkeys((point.block, point.arm) for point in grid.points))
     height = 1.3 + 0.34 * len(arms)
     figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")
@@ -36,6 +40,7 @@ def draw_arms(
         scores = list(results.scores(arm, block, of=of).values())
         if scores:
             alone = len(scores) == 1
+            signs.add("★ one run" if alone else "● a seed, | mean ± SD")
             axes.plot(
                 scores,
                 [place] * len(scores),
@@ -54,10 +59,11 @@ def draw_arms(
         known = (published or {}).get((block, arm))
         if known is not None:
             axes.plot(known.mean, place, "D", markerfacecolor="none", color=INK, markersize=7)
+            signs.add("◇ published")
     axes.set_yticks(range(len(arms)))
     axes.set_yticklabels([_name(results, *arm) for arm in reversed(arms)], fontsize=8)
     axes.set_ylim(-0.7, len(arms) - 0.3)
-    finish(figure, axes, axis, "◇ published" if published else "")
+    finish(figure, axes, axis, ", ".join(sorted(signs, reverse=True)))
     return figure
 
 

@@ -108,7 +108,9 @@ def tabulate_churn(results: Results, blocks: list[str]) -> Table:
                 rows.append((name, "", "", "not defined: fewer than two runs", "", ""))
                 continue
             low, high = found.exact.interval.as_list()
-            by_class = "; ".join(f"{k}: {one.flips.count}" for k, one in found.classes.items())
+            by_class = "; ".join(
+                f"{name}: {found.classes[name].flips.count}" for name in name_apart(found)
+            )
             rows.append(
                 (
                     name,
@@ -136,6 +138,12 @@ def find_churn(results: Results, arm: str, block: str) -> Churn | None:
     return compare_calls({one.point.replicate: read_predictions(one.run) for one in done})
 
 
+def name_apart(churn: Churn) -> list[str]:
+    """Return the classes; of two the second alone: where it is not called, the other is."""
+    names = list(churn.classes)
+    return names[1:] if churn.task == "multi-class" and len(names) == 2 else names
+
+
 def tabulate_patients(results: Results, blocks: list[str]) -> Table:
     """Return the test records that most evenly divide the seeds of both arms."""
     rows = []
@@ -147,7 +155,7 @@ def tabulate_patients(results: Results, blocks: list[str]) -> Table:
             votes = (found[arm].get((name, label)) for arm in ARMS)
             shown = ("all alike" if v is None else f"{v[0]} of {v[1]}" for v in votes)
             rows.append((f"{block}: {name}", label, *shown))
-    columns = ("record", "class", *(f"{arm}: runs that call it" for arm in ARMS))
+    columns = ("record", "answer", *(f"{arm}: runs that give it" for arm in ARMS))
     note = f"The {SHOWN} records a set on which the seeds are most evenly divided, of those above."
     nothing = (("no record changes", "", "", ""),)
     return Table("Which records the seed decides", columns, tuple(rows) or nothing, (note,))
@@ -157,12 +165,9 @@ def _count_votes(churn: Churn | None) -> dict[tuple[str, str], tuple[int, int]]:
     """Return for each record and class that changes how many runs call it, and of how many."""
     if churn is None:
         return {}
-    names = list(churn.classes)
-    # Of two classes the second says all: where it is called, the other is not.
-    shown = names[1:] if churn.task == "multi-class" and len(names) == 2 else names
     return {
         (flip.id, name): (sum(flip.calls), len(flip.calls))
-        for name in shown
+        for name in name_apart(churn)
         for flip in churn.classes[name].records
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from seedless.core.config import Config, override
+from seedless.core.dataset import Dataset
 from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import hash_file
@@ -80,9 +81,11 @@ KINDS: dict[str, Kind] = {
     "mitdb": Kind(
         "rhythms",
         ('data.lead_map={MLII="II", V1="I", V2="I", V4="I", V5="I"}',),
-        "approximate: MIT-BIH Arrhythmia for AFDB; MLII and a chest lead taken as II and I",
+        "approximate: MIT-BIH Arrhythmia in place of AFDB; MLII and a chest lead taken as II and I",
     ),
-    "cpsc2021": Kind("rhythms", (), "approximate: CPSC 2021 for AFDB; leads I and II as named"),
+    "cpsc2021": Kind(
+        "rhythms", (), "approximate: CPSC 2021 in place of AFDB; leads I and II as named"
+    ),
     "rhythms": Kind("rhythms", (), "approximate: records of one's own"),
 }
 
@@ -153,18 +156,36 @@ def read_verdict(scores: Mapping[str, Any] | None, where: str) -> Verdict:
     return Verdict(scores["n"], part["positives"], part["auc"], calls)
 
 
+@lru_cache(maxsize=8)
+def describe_other(other: Other) -> str:
+    """Return of how many recordings and people a set is, and what its reader warned of."""
+    data = _read(other)
+    recordings = {str(name).rpartition("/")[0] or str(name) for name in data.ids}
+    people = "" if data.patients is None else f" of {len(set(data.patients))} people"
+    seconds = f" of {data.X.shape[-1] / data.fs:g} s" if data.fs else ""
+    counted = f"{len(data)} windows{seconds}, {len(recordings)} recordings{people}"
+    return " ".join([f"{other.name}: {counted}.", *(f"{word}." for word in data.warnings)])
+
+
+def _read(other: Other) -> Dataset:
+    """Return a set's records as its reader has them, or simulated ones."""
+    if other.path is None:
+        return simulate_ecg(other.records, start=FIRST, leads="6")
+    chosen = Config().change(data={"name": other.kind.reader})
+    return load(override(chosen, _spell(other)).data)
+
+
+def _spell(other: Other) -> tuple[str, ...]:
+    return (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
+
+
 @contextmanager
 def _place(other: Other) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name and the settings a set is read by; simulated records are written first."""
-    if other.path is not None:
-        settings = (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
-        if not other.standard:
-            yield other.kind.reader, settings
-            return
-        chosen = Config().change(data={"name": other.kind.reader})
-        data = load(override(chosen, settings).data)
-    else:
-        data = simulate_ecg(other.records, start=FIRST, leads="6")
+    if other.path is not None and not other.standard:
+        yield other.kind.reader, _spell(other)
+        return
+    data = _read(other)
     if data.fs is None or data.leads is None:
         raise StudyError(f"--other {other.name}: expected recordings of named leads, got images")
     samples = standardize(data.X, data.fs) if other.standard else data.X

@@ -109,8 +109,12 @@ def tabulate_ranges(
 ) -> Table:
     """Return a row a class: positives, range of each arm with its interval, their ratio."""
     rows, values, tighter, judged = [], [], 0, 0
+    classes, twin = results.classes(block), ""
+    if len(classes) == 2 and _are_one(results, pairs[0], block):
+        twin = f" {list(classes)[1]} has the same AUCs, being the only other class."
+        classes = dict(list(classes.items())[:1])
     for random, structured in pairs:
-        for name, positives in results.classes(block).items():
+        for name, positives in classes.items():
             found = [
                 list(results.scores(arm, block, of=name).values()) for arm in (random, structured)
             ]
@@ -140,8 +144,9 @@ def tabulate_ranges(
     random, structured = pairs[0]
     told = PUBLISHED_TIGHTER.get(block or "")
     beside = "" if told is None else f" Published: {told[0]} of {told[1]}."
+    share = f"{tighter} of {judged} class{'es' * (judged != 1)}"
     notes = (
-        f"{structured} is tighter in {tighter} of {judged} classes.{beside}",
+        f"{structured} is tighter in {share}.{twin}{beside}",
         f"Ranges in percentage points with their 95 % interval; (few): under {FEW} positives. No "
         "interval was published.",
     )
@@ -156,6 +161,14 @@ def tabulate_ranges(
     )
     title = f"Range over seeds by class{f', {block}' if block else ''}"
     return Table(title, columns, tuple(rows), notes, tuple(values))
+
+
+def _are_one(results: Results, arms: Sequence[str], block: str | None) -> bool:
+    """Return whether two classes have the same AUCs: an image is of the one or of the other."""
+    scores = [
+        [results.scores(arm, block, of=name) for arm in arms] for name in results.classes(block)
+    ]
+    return scores[0] == scores[1]
 
 
 def _show(found: Range) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from seedless.core.errors import StatsError, StudyError
 from seedless.core.registry import choose
 from seedless.stats.compare import Row, compare_samples
+from seedless.stats.equivalence import Equivalence
 from seedless.stats.multiple import holm
 from seedless.studies.grid import Grid, Point
 from seedless.studies.results import MEASURES, Results, read_score, vary_in
@@ -203,7 +204,7 @@ def compare_arms(
         name = f"{block}: {one} - {other}" if block else f"{one} - {other}"
         if row is None or row.welch is None or row.effect is None:
             why = refusal or "; ".join(row.undefined if row is not None else ())
-            blank = [""] * (5 if margin is None else 6)
+            blank = [""] * (5 if margin is None else 7)
             rows.append((name, f"not tested: {why}", *blank))
             continue
         rows.append(
@@ -215,13 +216,21 @@ def compare_arms(
                 f"{adjusted[f'{block}/{one}/{other}']:.3g}",
                 "" if row.paired is None else f"{row.paired.p:.3g}",
                 f"{row.effect.d:+.2f}",
-                *([] if row.equivalence is None else [f"{row.equivalence.p:.3g}"]),
+                *(
+                    []
+                    if margin is None
+                    else map(_show_p, (row.equivalence, row.paired_equivalence))
+                ),
             )
         )
-    last = () if margin is None else (f"TOST p, ± {margin:g}",)
+    last = () if margin is None else (f"TOST p, ± {margin:g}", "paired TOST p")
     columns = ("", "n", "difference", "Welch p", "Holm", "paired p", "d", *last)
     values = tuple(
         {"block": block, "arms": [one, other], "row": None if row is None else row.as_values()}
         for block, one, other, row, _ in found
     )
     return Table(title, columns, tuple(rows), (), values)
+
+
+def _show_p(test: Equivalence | None) -> str:
+    return "" if test is None else f"{test.p:.3g}"

@@ -1,6 +1,10 @@
 """The kernels as CUDA has them, run on a CPU: how blocks and threads share work, with no GPU."""
 
 import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +17,7 @@ from tests.numerics.portable.emulation.library import Emulated
 from tests.numerics.portable.twin_cases import some
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,26 @@ def test_any_share_of_the_work_gives_the_same_bits(as_cuda, monkeypatch, across,
 
     monkeypatch.setattr(as_cuda, "launch", shared)
     assert trust.find_differing(CPU) == []
+
+
+def test_a_barrier_that_some_threads_never_reach_is_found(tmp_path):
+    """Negative control: threads without a column leave before the others wait for them."""
+    code = (
+        "import torch; from pathlib import Path\n"
+        "from tests.numerics.portable.emulation import library\n"
+        "real = library.write_source\n"
+        "old = 't - threadIdx.x < (n);'\n"
+        "assert old in real()\n"
+        "library.write_source = lambda: real().replace(old, 't < (n);')\n"
+        "from seedless.numerics.portable.fused.cpu import Work\n"
+        f"kernels = library.Emulated(Path({str(tmp_path)!r}))\n"
+        "given = (torch.ones(4, 40), torch.zeros(40, dtype=torch.int64), 1, 4, 40, 0, 40)\n"
+        "kernels.launch('column_tops_f32', Work(2, 1, 32, 2), given)\n"
+    )
+    if shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler")
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == -signal.SIGABRT, run.stderr
 
 
 def test_longer_rows_and_columns(as_cuda):

@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from seedless.numerics.portable import trust
+from seedless.numerics.portable import grid, trust
 from seedless.numerics.portable.fused import kept, launch
 from seedless.numerics.portable.fused.launch import find_kernels, op_by_op
+from seedless.numerics.portable.microbatch import Split
 from seedless.numerics.portable.mode import portable
 from seedless.numerics.portable.table import HANDLERS
 from tests.numerics.portable.twin_cases import some
@@ -169,3 +170,43 @@ def test_a_transposed_convolution_with_more_padding_at_its_end_than_stride():
             F.conv_transpose1d(*given, output_padding=1, dilation=2).square().sum().backward()
         grads.append([value.grad.double() for value in given])
     assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-4) for a, b in zip(*grads, strict=True))
+
+
+@pytest.mark.parametrize("tops", [[1, 5], [5, 1]])
+def test_a_repeated_matrix_may_have_other_grids_than_its_own(tops):
+    x = torch.tensor([[1.0, 0.5, 0.25]]).expand(2, 1, 3)
+    exponents = torch.tensor(tops).view(2, 1, 1)
+    fused = grid.place(x, exponents, 23)
+    with op_by_op():
+        assert torch.equal(fused, grid.place(x, exponents, 23))
+
+
+class _Experts(nn.Module):
+    """Two that see the same, but where a sample is loud: how x lies then depends on the part."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(ones(2, 3, 2))
+
+    def forward(self, x, loud):
+        both = x.expand(2, *x.shape)
+        if any(loud.tolist()):
+            both = torch.stack([x, torch.where(loud[:, None], 100 * x, x)])
+        return torch.bmm(both, self.weight).transpose(0, 1)
+
+
+def test_parts_whose_matrices_lie_otherwise_have_the_bits_of_the_whole():
+    x, loud = some(8, 3), torch.arange(8) == 7
+    gradients = []
+    for size in (8, 4):
+        model = _Experts()
+        with portable():
+            Split(model.parameters(), size).step(model, lambda y, *_: (y * y).sum(), x, loud)
+        gradients.append(model.weight.grad)
+    assert torch.equal(*gradients)
+
+
+def test_steps_that_no_kernel_can_count_are_left_to_ops():
+    with portable():
+        out = F.conv_transpose1d(ones(1, 2, 1), ones(2, 3, 4), stride=2**33)
+    assert torch.equal(out, torch.full((1, 3, 4), 2.0))

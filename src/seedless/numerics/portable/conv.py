@@ -57,6 +57,11 @@ class Windows:
             for place in itertools.product(*map(range, self.kernel))
         ]
 
+    def reach(self, sizes: Sizes) -> int:
+        """Return the largest number that counts places or the steps between them."""
+        ends = [size + pad for size, pad in zip(sizes, self.padding, strict=True)]
+        return max(math.prod(sizes), *ends, *self.stride)
+
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
         """Add the padding to the last dimensions."""
         widths = [width for pad in reversed(self.padding) for width in (pad, pad)]
@@ -126,7 +131,7 @@ def _gather_fused(
     """Return the same from the product's parts, in one kernel; None where there is none."""
     if len(sizes) > 2 or is_taken() or not (filters.numel() and rows.numel() and math.prod(sizes)):
         return None
-    if not grids.is_ready(filters, rows):
+    if not grids.is_ready(filters, rows) or windows.reach(sizes) >= grids.FEW:
         return None
     product = describe(filters, rows)
     tops, taps = product.tops(), math.prod(windows.kernel)

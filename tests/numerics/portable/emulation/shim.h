@@ -1,5 +1,6 @@
-/* Enough of CUDA to run kernels on a CPU, one thread after another: a barrier hands over to the
- * next thread of the block, and the blocks follow one another. */
+/* Enough of CUDA to run kernels on a CPU, one thread after another: at a barrier, or at a shuffle, a
+ * thread waits until all of its block, or of its warp, are there, and what some never reach ends the
+ * process. The blocks follow one another. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,8 +17,17 @@ static Place threadIdx, blockIdx, blockDim, gridDim;
 #define __forceinline__ inline
 #define __shared__ static
 
+enum State { READY, AT_SHUFFLE, AT_BARRIER, OVER };
 static ucontext_t scheduler, *current;
-static void __syncthreads() { swapcontext(current, &scheduler); }
+static State *states;
+static unsigned running;
+
+static void wait_as(State state)
+{
+    states[running] = state;
+    swapcontext(current, &scheduler);
+}
+static void __syncthreads() { wait_as(AT_BARRIER); }
 
 template <class T>
 static T __shfl_xor_sync(unsigned, T value, int step)
@@ -25,9 +35,9 @@ static T __shfl_xor_sync(unsigned, T value, int step)
     static T given[1024];
     unsigned me = threadIdx.y * blockDim.x + threadIdx.x;
     given[me] = value;
-    __syncthreads();
+    wait_as(AT_SHUFFLE);
     T other = given[me ^ (unsigned)step];
-    __syncthreads();
+    wait_as(AT_SHUFFLE);
     return other;
 }
 
@@ -70,13 +80,30 @@ static float __int_as_float(int bits)
 
 static void (*body)(void *);
 static void *given_to_body;
-static int *over, running;
 
 static void enter()
 {
     body(given_to_body);
-    over[running] = 1;
-    swapcontext(current, &scheduler);
+    wait_as(OVER);
+}
+
+/* Let go on who waits for nobody any more; 0 where all are over. */
+static int release(unsigned threads)
+{
+    unsigned there[4] = {0, 0, 0, 0}, released = 0;
+    for (unsigned warp = 0; warp < threads; warp += 32) {
+        unsigned end = warp + 32 < threads ? warp + 32 : threads, waiting = 0;
+        for (unsigned t = warp; t < end; t++) waiting += states[t] == AT_SHUFFLE;
+        if (waiting != 32) continue;
+        for (unsigned t = warp; t < end; t++) states[t] = READY;
+        released++;
+    }
+    if (released) return 1;
+    for (unsigned t = 0; t < threads; t++) there[states[t]]++;
+    if (there[OVER] == threads) return 0;
+    if (there[AT_BARRIER] != threads) abort(); /* on a GPU they would wait for ever, or go wrong */
+    for (unsigned t = 0; t < threads; t++) states[t] = READY;
+    return 1;
 }
 
 /* Call a function once for every thread of every block, as a launch does. */
@@ -87,7 +114,7 @@ static void launch(unsigned across, unsigned down, unsigned wide, unsigned high,
     const size_t room = 1 << 16;
     ucontext_t *contexts = (ucontext_t *)calloc(threads, sizeof(ucontext_t));
     char *stacks = (char *)malloc(threads * room);
-    over = (int *)malloc(threads * sizeof(int));
+    states = (State *)malloc(threads * sizeof(State));
     body = f, given_to_body = args;
     gridDim = {across, down, 1}, blockDim = {wide, high, 1};
     for (unsigned block = 0; block < across * down; block++) {
@@ -97,18 +124,16 @@ static void launch(unsigned across, unsigned down, unsigned wide, unsigned high,
             contexts[t].uc_stack.ss_size = room;
             contexts[t].uc_link = &scheduler;
             makecontext(&contexts[t], enter, 0);
-            over[t] = 0;
+            states[t] = READY;
         }
-        for (unsigned left = threads; left > 0;) {
-            left = 0;
+        do {
             for (unsigned t = 0; t < threads; t++) {
-                if (over[t]) continue;
+                if (states[t] != READY) continue;
                 blockIdx = {block % across, block / across, 0}, threadIdx = {t % wide, t / wide, 0};
-                current = &contexts[t], running = (int)t;
+                current = &contexts[t], running = t;
                 swapcontext(&scheduler, current);
-                left += !over[t];
             }
-        }
+        } while (release(threads));
     }
-    free(contexts), free(stacks), free(over);
+    free(contexts), free(stacks), free(states);
 }

@@ -85,7 +85,7 @@ def exponents(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Return the exponents of the grids, the axes of ``dims`` kept with length 1."""
     if _is_repeated(x) and 0 not in dims and -3 not in dims:
         once = exponents(x[:1], dims)
-        return None if once is None else once.expand(x.shape[0], -1, -1).contiguous()
+        return None if once is None else once.expand(x.shape[0], -1, -1)
     found = lay_out(x, dims)
     if found is None:
         return None
@@ -113,7 +113,7 @@ def place(
     x: Tensor, tops: Tensor, bits: int, halves: bool = False, into: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None] | None:
     """Return x as integers of the grids with these exponents; with ``halves`` upper and lower."""
-    if into is None and _is_repeated(x) and tops.shape[0] == x.shape[0]:
+    if into is None and _is_repeated(x) and _is_repeated(tops):
         once = place(x[:1], tops[:1], bits, halves)
         if once is None:
             return None
@@ -122,7 +122,7 @@ def place(
         return q, low
     dims = [axis for axis in range(x.ndim) if tops.shape[axis] == 1]
     found = lay_out(x, dims)
-    if found is None or not tops.is_contiguous():
+    if found is None:
         return None
     shape = [*x.shape[:-2], x.shape[-1], x.shape[-2]] if found.turned else x.shape
     if into is None:
@@ -131,7 +131,7 @@ def place(
     low = torch.empty_like(q) if halves else None
     name = f"place_{'rows' if found.across else 'columns'}_{_SUFFIX[x.dtype]}"
     work = row_work(found.batch * found.rows, found.n)
-    launch(name, x.device, work, x, tops, q, low, *found.sizes, bits)
+    launch(name, x.device, work, x, tops.contiguous(), q, low, *found.sizes, bits)
     if not found.turned:
         return q, low
     return q.mT, None if low is None else low.mT
@@ -172,8 +172,9 @@ def join(
     batch, m, n = high.shape
     if find_kernels(high.device) is None or not (is_plain(high) and high.is_contiguous()):
         return None
-    if high.numel() >= FEW or not (left.is_contiguous() and right.is_contiguous()):
+    if high.numel() >= FEW:
         return None
+    left, right = left.contiguous(), right.contiguous()
     shape = (n // inner, batch * m, inner) if inner else (batch, m, n)
     out = torch.empty(shape, dtype=torch.float32, device=high.device)
     work = row_work(batch * m, n)
@@ -206,7 +207,8 @@ def gather_taps(
     sizes = (chunks, groups, channels // groups, samples, height, width, *positions)
     flat = [number for pair in windows for number in pair]
     work = row_work(samples * channels, height * width)
-    launch("gather_taps", high.device, work, high, low, *tops, into, *sizes, *flat)
+    left, right = (each.contiguous() for each in tops)
+    launch("gather_taps", high.device, work, high, low, left, right, into, *sizes, *flat)
     return into
 
 
