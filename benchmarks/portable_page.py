@@ -1,4 +1,4 @@
-"""Fill docs/portable.md from the table of ops and the recorded costs: none is typed by hand.
+"""Fill docs/portable.md from the table of ops and the recorded costs.
 
     python -m benchmarks.portable_page
 
@@ -17,7 +17,7 @@ from benchmarks.measure import RESULTS
 from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
 from seedless.train.arithmetic import ARITHMETICS
 
-PLACES = ("cpu", "cuda", "cuda-now")
+PLACES = ("cpu", "cuda")
 PAGE = RESULTS.parent.parent / "docs" / "portable.md"
 
 

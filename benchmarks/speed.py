@@ -25,8 +25,9 @@ OPENING = """\
 Deterministic training has a name for being slow. Most of that is how convolutions are written:
 cuDNN falls back to slow algorithms when it may not add in any order. Here a 1-D convolution is a
 matrix product over windows, pooling has an explicit gradient, the optimizer is fused, and the whole
-step, from gathering the batch to the update, is one CUDA graph. Nothing is left that would have to
-be switched off.
+step, from gathering the batch to the update, is one CUDA graph. For signals nothing is left that
+would have to be switched off. Images go through cuDNN's convolutions, whose deterministic algorithms
+cost something in fp32 (below).
 
 | `execution.mode` | what it is | bits |
 |---|---|---|
@@ -140,8 +141,9 @@ def tell_full(found: Found) -> str:
     same = "equal" if results["states_equal"] else "NOT EQUAL"
     return (
         "## A whole run\n\n"
-        f"The conformer on {results['records']['train']:,} simulated training records of 12 x "
-        f"1000, {results['config']['train']['epochs']} epochs ({results['steps']:,} steps), "
+        f"The conformer on simulated records of 12 x 1000, {results['records']['train']:,} in "
+        "training folds, of which those with a label are trained on, "
+        f"{results['config']['train']['epochs']} epochs ({results['steps']:,} steps), "
         f"compiled, {results['config']['execution']['precision']}, validated every "
         f"{results['config']['train']['evaluate_every']} epochs, in two processes that share no "
         f"compile cache: {seconds} of training, {processes} from start to receipt. The first "
@@ -162,7 +164,7 @@ def tell_images(found: Found) -> str:
         f"ResNet-18 on BreastMNIST, {ours['config']['train']['epochs']} epochs "
         f"({ours['steps']:,} steps) of the published protocol: "
         f"{min(ours['epochs_seconds']):.1f} s, augmentation, validation, trail and checkpoints "
-        f"included; the plain loop, without any of these, takes {plain['plain']:.1f} s with TF32, "
+        f"included; the plain loop, without any of these, once took {plain['plain']:.1f} s with TF32, "
         f"torch's default for convolutions, and {plain['plain, TF32 off']:.1f} s without. Ours is "
         f"{results['times_as_fast']:.2f} times as fast as the faster. Two processes: all "
         f"{ours['states_compared']} states {same}. {describe(found)}."

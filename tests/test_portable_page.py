@@ -46,7 +46,7 @@ def test_costs_come_from_the_recorded_results(monkeypatch, tmp_path):
     (tmp_path / "portable-cuda.json").write_text(json.dumps(record))
     assert "| net, batch 16 | 50 | 400 | 8.0 |" in page.describe_cost()
     del found["models"]["net"]["seconds"]
-    (tmp_path / "portable-cuda-now.json").write_text(json.dumps(record | {"note": "Ratios alone."}))
+    (tmp_path / "portable-cuda.json").write_text(json.dumps(record | {"note": "Ratios alone."}))
     assert "| net, batch 16 |  |  | 8.0 |" in page.describe_cost()
     assert page.describe_cost().endswith("Ratios alone.")
 
