@@ -147,9 +147,9 @@ def summarize(results: dict[str, Any]) -> str:
     test, strangers = (results["ecg"][part] for part in ("test", "strangers"))
     return (
         f"A small conformer, trained for {results['ecg']['epochs']} epochs on the default data "
-        f"(1,500 simulated records, {results['ecg']['train']['records']:,} of them in training folds), "
-        f"reaches a macro AUC of\n{test['macro_auc']:.3f} on its {test['records']} test records "
-        f"and {strangers['macro_auc']:.3f} on {strangers['records']:,} others "
+        f"(1,500 simulated records, {results['ecg']['train']['records']:,} of them in training "
+        f"folds), reaches a macro AUC of\n{test['macro_auc']:.3f} on its {test['records']} test "
+        f"records and {strangers['macro_auc']:.3f} on {strangers['records']:,} others "
         "([results](benchmarks/results/simulated.json);\n"
         f"{describe_environment()}):\nneither trivial nor hopeless, as it was "
         f"tuned to be. {results['speed']['records_per_second']:,.0f} records are made a second."

@@ -26,8 +26,8 @@ Deterministic training has a name for being slow. Most of that is how convolutio
 cuDNN falls back to slow algorithms when it may not add in any order. Here a 1-D convolution is a
 matrix product over windows, pooling has an explicit gradient, the optimizer is fused, and the whole
 step, from gathering the batch to the update, is one CUDA graph. For signals nothing is left that
-would have to be switched off. Images go through cuDNN's convolutions, whose deterministic algorithms
-cost something in fp32 (below).
+would have to be switched off. Images go through cuDNN's convolutions, whose deterministic
+algorithms cost something in fp32 (below).
 
 | `execution.mode` | what it is | bits |
 |---|---|---|
@@ -164,9 +164,9 @@ def tell_images(found: Found) -> str:
         f"ResNet-18 on BreastMNIST, {ours['config']['train']['epochs']} epochs "
         f"({ours['steps']:,} steps) of the published protocol: "
         f"{min(ours['epochs_seconds']):.1f} s, augmentation, validation, trail and checkpoints "
-        f"included; the plain loop, without any of these, once took {plain['plain']:.1f} s with TF32, "
-        f"torch's default for convolutions, and {plain['plain, TF32 off']:.1f} s without. Ours is "
-        f"{results['times_as_fast']:.2f} times as fast as the faster. Two processes: all "
+        f"included; the plain loop, without any of these, once took {plain['plain']:.1f} s with "
+        f"TF32, torch's default for convolutions, and {plain['plain, TF32 off']:.1f} s without. "
+        f"Ours is {results['times_as_fast']:.2f} times as fast as the faster. Two processes: all "
         f"{ours['states_compared']} states {same}. {describe(found)}."
     )
 
