@@ -98,7 +98,8 @@ def answer_perclass(found: Found) -> str:
     """In how many classes the structured start is tighter."""
     told = [table for table in found["tables"] if table["title"].startswith("Range over seeds")]
     return " ".join(
-        f"{table['title'].removeprefix('Range over seeds by class, ')}: {table['notes'][0]}"
+        f"{table['title'].removeprefix('Range over seeds by class, ')}: "
+        f"{' '.join(table['notes'][:2])}"
         for table in told
     )
 

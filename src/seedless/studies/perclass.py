@@ -18,7 +18,7 @@ from seedless.studies.figures import draw_classes
 from seedless.studies.grid import Grid, Point, make_grid
 from seedless.studies.imaging import find_sets
 from seedless.studies.pooled import split_folds
-from seedless.studies.results import Results
+from seedless.studies.results import Results, vary_in
 from seedless.studies.sizes import Setting, start_from
 from seedless.studies.study import FEW, Study, seed_points
 from seedless.studies.table import Table
@@ -118,6 +118,10 @@ def tabulate_ranges(
             found = [
                 list(results.scores(arm, block, of=name).values()) for arm in (random, structured)
             ]
+            if not any(found):
+                why = "too few positives to score" if positives else "no positives"
+                rows.append((name, str(positives), f"not defined: {why}", "", "", "", ""))
+                continue
             try:
                 wide, narrow = (find_range(scores) for scores in found)
             except StatsError as error:
@@ -144,9 +148,11 @@ def tabulate_ranges(
     random, structured = pairs[0]
     told = PUBLISHED_TIGHTER.get(block or "")
     beside = "" if told is None else f" Published: {told[0]} of {told[1]}."
+    free = [vary_in(results.grid.of(arm, block)) for arm in (random, structured)]
     share = f"{tighter} of {judged} class{'es' * (judged != 1)}"
     notes = (
         f"{structured} is tighter in {share}.{twin}{beside}",
+        f"Seeds vary in {free[0]} ({random}), in {free[1]} ({structured}).",
         f"Ranges in percentage points with their 95 % interval; (few): under {FEW} positives. No "
         "interval was published.",
     )
