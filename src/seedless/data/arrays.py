@@ -118,12 +118,13 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         EOFError,
         ValueError,
         NotImplementedError,  # a compression this zipfile does not know
-        RuntimeError,
+        RuntimeError,  # an encrypted member
         MemoryError,  # a damaged header may announce an array of any size
+        # numpy parses a header as Python text, and a damaged one may be any:
         OverflowError,
         TypeError,
         SyntaxError,
-        TokenError,  # numpy parses the header as Python text
+        TokenError,
     ) as error:
         if "pickle" in str(error):
             raise DataError(

@@ -8,30 +8,30 @@
 #define TILES(t, n) /* all threads of a block go round as often: they wait for one another */ \
     for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t - threadIdx.x < (n);           \
          t += (i64)gridDim.x * blockDim.x)
-#define DOWN(r, rows)                                                                         \
-    for (i64 r = blockIdx.y * (i64)blockDim.y + threadIdx.y; r < (rows);                      \
+#define DOWN(r, rows)                                                    \
+    for (i64 r = blockIdx.y * (i64)blockDim.y + threadIdx.y; r < (rows); \
          r += (i64)gridDim.y * blockDim.y)
 
 /* What the threads of a block found for a column goes to its place in one atomic operation. */
-#define INTO(NAME, TYPE, JOIN, ATOMIC)                                                        \
-    INLINE void NAME(TYPE *place, const TYPE *seen, i64 width)                                \
-    {                                                                                         \
-        __shared__ TYPE held[DEEP][32];                                                       \
-        if (width) held[threadIdx.y][threadIdx.x] = *seen;                                    \
-        __syncthreads();                                                                      \
-        if (width && threadIdx.y == 0) {                                                      \
-            TYPE all = held[0][threadIdx.x];                                                  \
-            for (u32 y = 1; y < blockDim.y; y++) all = JOIN(all, held[y][threadIdx.x]);       \
-            ATOMIC(place, all);                                                               \
-        }                                                                                     \
-        __syncthreads();                                                                      \
+#define INTO(NAME, TYPE, JOIN, ATOMIC)                                                  \
+    INLINE void NAME(TYPE *place, const TYPE *seen, i64 width)                          \
+    {                                                                                   \
+        __shared__ TYPE held[DEEP][32];                                                 \
+        if (width) held[threadIdx.y][threadIdx.x] = *seen;                              \
+        __syncthreads();                                                                \
+        if (width && threadIdx.y == 0) {                                                \
+            TYPE all = held[0][threadIdx.x];                                            \
+            for (u32 y = 1; y < blockDim.y; y++) all = JOIN(all, held[y][threadIdx.x]); \
+            ATOMIC(place, all);                                                         \
+        }                                                                               \
+        __syncthreads();                                                                \
     }
 #define PLUS(a, b) ((a) + (b))
 INTO(tops_into, i64, LARGER, atomicMax)
 INTO(sums_into, double, PLUS, atomicAdd)
 #else
 #define TILE 64
-#define TILES(t, n)                                     \
+#define TILES(t, n)                                    \
     DO(omp parallel for schedule(static) if ((n) > 1)) \
     for (i64 t = 0; t < (n); t++)
 #define DOWN(r, rows) for (i64 r = 0; r < (rows); r++)
@@ -48,48 +48,48 @@ INLINE void sums_into(double *place, const double *seen, i64 width)
 
 /* Tile t of (outer, rows, n), matrices `between` one another: from column `first`, `width` columns,
  * none for a thread that has no tile; in memory from `base`. */
-#define LAY_OUT(t, between)                                                                  \
-    i64 across = (n + TILE - 1) / TILE, matrix = (u32)(t) / (u32)across;                     \
-    i64 begin = ((t) - matrix * across) * TILE;                                              \
-    i64 width = (t) >= ALL_TILES ? 0 : n - begin < TILE ? n - begin : TILE;                  \
+#define LAY_OUT(t, between)                                                 \
+    i64 across = (n + TILE - 1) / TILE, matrix = (u32)(t) / (u32)across;    \
+    i64 begin = ((t) - matrix * across) * TILE;                             \
+    i64 width = (t) >= ALL_TILES ? 0 : n - begin < TILE ? n - begin : TILE; \
     i64 first = matrix * n + begin, base = matrix * (between) + begin
 #define ALL_TILES (outer * ((n + TILE - 1) / TILE))
 
-#define COLUMN_TOPS(NAME, TYPE, MAGNITUDE_BITS)                                         \
-    KERNEL NAME(const TYPE *x, i64 *tops, i64 outer, i64 rows, i64 n, i64 between,  \
-                i64 down)                                                               \
-    {                                                                                   \
-        TILES(t, ALL_TILES)                                                             \
-        {                                                                               \
-            LAY_OUT(t, between);                                                              \
-            i64 seen[TILE];                                                             \
-            for (i64 k = 0; k < width; k++) seen[k] = 0;                                \
-            DOWN(r, rows)                                                               \
-            for (i64 k = 0; k < width; k++) {                                           \
-                i64 bits = MAGNITUDE_BITS(x[base + r * down + k]);                         \
-                seen[k] = LARGER(seen[k], bits);                                        \
-            }                                                                           \
-            tops_into(tops + first, seen, width);                                       \
-        }                                                                               \
+#define COLUMN_TOPS(NAME, TYPE, MAGNITUDE_BITS)                                    \
+    KERNEL NAME(const TYPE *x, i64 *tops, i64 outer, i64 rows, i64 n, i64 between, \
+                i64 down)                                                          \
+    {                                                                              \
+        TILES(t, ALL_TILES)                                                        \
+        {                                                                          \
+            LAY_OUT(t, between);                                                   \
+            i64 seen[TILE];                                                        \
+            for (i64 k = 0; k < width; k++) seen[k] = 0;                           \
+            DOWN(r, rows)                                                          \
+            for (i64 k = 0; k < width; k++) {                                      \
+                i64 bits = MAGNITUDE_BITS(x[base + r * down + k]);                 \
+                seen[k] = LARGER(seen[k], bits);                                   \
+            }                                                                      \
+            tops_into(tops + first, seen, width);                                  \
+        }                                                                          \
     }
 
-#define COLUMN_SUMS(NAME, TYPE, EXPONENT)                                               \
+#define COLUMN_SUMS(NAME, TYPE, EXPONENT)                                                 \
     KERNEL NAME(const TYPE *x, const i64 *tops, double *sums, i64 outer, i64 rows, i64 n, \
-                i64 between, i64 down)                                                  \
-    {                                                                                   \
-        TILES(t, ALL_TILES)                                                             \
-        {                                                                               \
-            LAY_OUT(t, between);                                                              \
-            double seen[TILE], up[TILE];                                                \
-            for (i64 k = 0; k < width; k++) {                                           \
-                seen[k] = 0.0;                                                          \
-                up[k] = power_of_two(SUM_BITS - EXPONENT(tops[first + k]));             \
-            }                                                                           \
-            DOWN(r, rows)                                                               \
-            for (i64 k = 0; k < width; k++)                                             \
-                seen[k] += rint((double)x[base + r * down + k] * up[k]);                   \
-            sums_into(sums + first, seen, width);                                       \
-        }                                                                               \
+                i64 between, i64 down)                                                    \
+    {                                                                                     \
+        TILES(t, ALL_TILES)                                                               \
+        {                                                                                 \
+            LAY_OUT(t, between);                                                          \
+            double seen[TILE], up[TILE];                                                  \
+            for (i64 k = 0; k < width; k++) {                                             \
+                seen[k] = 0.0;                                                            \
+                up[k] = power_of_two(SUM_BITS - EXPONENT(tops[first + k]));               \
+            }                                                                             \
+            DOWN(r, rows)                                                                 \
+            for (i64 k = 0; k < width; k++)                                               \
+                seen[k] += rint((double)x[base + r * down + k] * up[k]);                  \
+            sums_into(sums + first, seen, width);                                         \
+        }                                                                                 \
     }
 
 COLUMN_TOPS(column_tops_f32, float, FLOAT_MAGNITUDE)
