@@ -17,12 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.measure import RESULTS, write_results
+from seedless.audit.verify import verify
 from seedless.core.config import Config
 from seedless.core.presets import open_config
-from seedless.pipeline.run import train_run
-from seedless.pipeline.verify import verify
 from seedless.proof.light import copy_light
 from seedless.proof.receipt import read_receipt
+from seedless.runs.execute import train_run
 
 EPOCHS = 5  # of the images
 

@@ -29,7 +29,7 @@ from benchmarks.measure import (
 )
 from seedless.models.layers import Conv1d
 from seedless.numerics.counter import draw
-from seedless.numerics.environment import settle
+from seedless.numerics.environment import make_deterministic
 from seedless.ordering import STRATEGIES
 
 COLD = """
@@ -151,7 +151,7 @@ def tabulate(results: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, print, and write results/foundation.json and the README's tables."""
-    settle()
+    make_deterministic()
     results = {
         "initialization": measure_initialization(),
         "orders": measure_orders(),

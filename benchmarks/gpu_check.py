@@ -28,7 +28,7 @@ PLACES = (
     "tests/gpu/test_portable.py",
     "tests/gpu/test_forms.py",
     "tests/gpu/test_training.py",
-    "tests/numerics/portable/test_microbatch.py",
+    "tests/portable/test_microbatch.py",
     "tests/studies/test_variance.py",
     "tests/gpu",
 )
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--limit", type=float)
     given = parser.parse_args()
-    seedless.settle()
+    seedless.make_deterministic()
     model = seedless.build("conformer").cuda()
     plan = seedless.initialize(model, "mixed")
     outcomes = run_tests(given.limit)

@@ -27,10 +27,10 @@ from seedless.bench.settings import run_under, settle_plain
 from seedless.bench.together import run_together
 from seedless.core.config import Config
 from seedless.core.presets import open_config
-from seedless.pipeline.many import Job, train_many
-from seedless.pipeline.prepare import prepare
 from seedless.proof.receipt import read_receipt
 from seedless.proof.trail import read_trail
+from seedless.runs.parallel_runs import Job, train_many
+from seedless.runs.prepare import prepare
 from seedless.train.log import FILE as LOG
 from seedless.train.log import read_log
 

@@ -21,7 +21,7 @@ from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.bench.compare import make_config
 from seedless.models import layers
 from seedless.numerics.ops import adaptive_avg_pool1d
-from seedless.pipeline.prepare import prepare
+from seedless.runs.prepare import prepare
 from seedless.train.forms import make_step
 from seedless.train.problem import Problem
 

@@ -23,10 +23,10 @@ from torch import Tensor
 from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.core.config import parse_config
 from seedless.core.digest import digest
-from seedless.numerics.environment import settle
-from seedless.numerics.portable.cases import Drawn
-from seedless.numerics.portable.mode import portable
-from seedless.pipeline.prepare import prepare
+from seedless.numerics.environment import make_deterministic
+from seedless.portable.check.op_cases import Drawn
+from seedless.portable.mode import portable
+from seedless.runs.prepare import prepare
 from seedless.train.forms import make_step
 
 MODELS = ("conformer", "baseline", "xresnet1d101", "resnet18")
@@ -162,7 +162,7 @@ def main() -> None:
         results["models"][name] = found
         print(name, {kind: f"{ratio:.2f}" for kind, ratio in found["ratio"].items()}, flush=True)
         record()
-    settle()
+    make_deterministic()
     device = torch.device(options.device)
     for name in OPS:
         results["ops"][name] = measure_op(name, options.batch, options.rounds, device)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS
-from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
+from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER
 from seedless.train.arithmetic import ARITHMETICS
 
 PLACES = ("cpu", "cuda")

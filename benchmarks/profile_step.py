@@ -19,8 +19,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import RESULTS, write_results
 from seedless.bench.compare import make_config
-from seedless.numerics.environment import settle
-from seedless.pipeline.prepare import prepare
+from seedless.numerics.environment import make_deterministic
+from seedless.runs.prepare import prepare
 from seedless.train.forms import make_step
 from seedless.train.optim import set_rate
 from seedless.train.problem import Problem
@@ -161,7 +161,7 @@ def main() -> None:
         "device": device,
         "floor_ms": {"arithmetic": 1e3 * arithmetic, "memory": 1e3 * memory},
     }
-    settle(threads=problem.config.execution.threads, tf32=given.precision == "tf32")
+    make_deterministic(threads=problem.config.execution.threads, tf32=given.precision == "tf32")
     command = f"python3 -m benchmarks.profile_step --precision {given.precision}"
     print(write_results(f"profile-{given.precision}", command, results, given.out))
 

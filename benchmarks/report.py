@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measure import RESULTS, write_results
+from seedless.analysis.report import write_report
 from seedless.core.presets import open_config
-from seedless.pipeline.report import write_report
-from seedless.pipeline.run import train_run
+from seedless.runs.execute import train_run
 
 RUNS = 20
 

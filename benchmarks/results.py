@@ -28,10 +28,10 @@ from seedless.data.load import load
 from seedless.numerics.environment import prepare_process
 from seedless.proof.receipt import read_receipt
 from seedless.studies.catalog import open_study
-from seedless.studies.conduct import write_study
-from seedless.studies.local import list_left
-from seedless.studies.results import Results, read_results
-from seedless.studies.store import Outcome, Store
+from seedless.studies.engine.local import list_left
+from seedless.studies.engine.results import Results, read_results
+from seedless.studies.engine.runner import write_study
+from seedless.studies.engine.store import Outcome, Store
 
 PAGES = RESULTS.parent.parent / "docs" / "results"
 COLLECTED, RECEIPTS = "collected", "receipts"

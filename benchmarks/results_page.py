@@ -9,9 +9,9 @@ from typing import Any
 
 from benchmarks.results_answers import answer
 from benchmarks.results_plan import Entry, spell_command
-from seedless.studies.pooled import LEAST
-from seedless.studies.study import FEW
-from seedless.studies.table import Table
+from seedless.studies.engine.pooled import LEAST
+from seedless.studies.engine.study import FEW
+from seedless.studies.engine.table import Table
 
 Found = Mapping[str, Any]
 PARTS = {"train": "in training folds", "val": "to validate", "test": "to test"}

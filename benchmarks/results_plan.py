@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.studies.sizes import Setting
+from seedless.studies.engine.sizes import Setting
 
 BREAST, ECGS = "medmnist/breastmnist.npz", "ptb-xl-derived100.npz"
 ORDERS = ("seeded", "content", "golden", "class_guaranteed", "sobol")

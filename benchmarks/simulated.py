@@ -27,9 +27,9 @@ import seedless
 from benchmarks.measure import describe_environment, update_readme, write_results
 from seedless.core.dataset import Dataset
 from seedless.data.normalize import Scale, fit_scale
-from seedless.data.simulated import simulate_ecg, simulate_records
-from seedless.data.simulated_images import simulate_images
-from seedless.data.simulated_population import PRESETS, preset_records
+from seedless.data.simulators.ecg import simulate_ecg, simulate_records
+from seedless.data.simulators.images import simulate_images
+from seedless.data.simulators.population import PRESETS, preset_records
 
 BATCH = 32
 RATE = 1e-3
@@ -158,7 +158,7 @@ def summarize(results: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, print, write results/simulated.json, and fail outside the bounds."""
-    seedless.settle()
+    seedless.make_deterministic()
     results = {"speed": measure_speed(), "ecg": measure_ecg(), "images": measure_images()}
     print(tabulate(results))
     write_results("simulated", "python -m benchmarks.simulated", results)

@@ -21,11 +21,11 @@ from pathlib import Path
 from benchmarks.results_plan import Entry, list_entries
 from seedless.numerics.environment import prepare_process
 from seedless.studies.catalog import open_study
-from seedless.studies.grid import Point
-from seedless.studies.local import arrange, list_left, run_local
-from seedless.studies.parcel import Parcel, unpack_parcel, write_parcels
-from seedless.studies.proofs import prove_run
-from seedless.studies.store import Store
+from seedless.studies.engine.grid import Point
+from seedless.studies.engine.local import arrange, list_left, run_local
+from seedless.studies.engine.proofs import prove_run
+from seedless.studies.engine.run_archive import Parcel, unpack_parcel, write_parcels
+from seedless.studies.engine.store import Store
 from seedless.train.log import FILE as LOG
 from seedless.train.log import read_log
 

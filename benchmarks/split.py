@@ -18,7 +18,7 @@ import torch
 from benchmarks.measure import RESULTS, write_results
 from seedless.core.config import parse_config
 from seedless.core.digest import digest
-from seedless.pipeline.prepare import prepare
+from seedless.runs.prepare import prepare
 from seedless.train.forms import make_step
 
 BATCH, STEPS = 128, 10

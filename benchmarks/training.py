@@ -24,13 +24,13 @@ import torch
 from benchmarks.measure import RESULTS, describe_environment, update_readme, write_results
 from seedless.core.config import Config
 from seedless.core.presets import open_config
-from seedless.pipeline.prepare import Prepared, prepare
-from seedless.pipeline.run import CheckpointWriter, gather_facts
 from seedless.proof.trail import TrailWriter
+from seedless.runs.execute import CheckpointWriter, gather_facts
+from seedless.runs.prepare import Prepared, prepare
 from seedless.train.background import Background
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
-from seedless.train.moment import Moment, Observer, Start
+from seedless.train.progress_state import Moment, Observer, Start
 from seedless.train.state import collect_state, restore_state
 
 ROUNDS = 3 if torch.cuda.is_available() else 5

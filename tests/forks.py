@@ -20,11 +20,11 @@ HEAVY = (
     "matplotlib.figure",
     "pandas",
     "scipy.signal",
-    "seedless.data.inspect",
-    "seedless.pipeline.evaluate",
-    "seedless.pipeline.progress",
-    "seedless.pipeline.run",
-    "seedless.pipeline.verify",
+    "seedless.data.quality_checks",
+    "seedless.analysis.evaluate",
+    "seedless.runs.progress",
+    "seedless.runs.execute",
+    "seedless.audit.verify",
     "wfdb",
 )
 PATIENCE = 200  # seconds after which a child that hangs is ended

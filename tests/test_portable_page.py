@@ -7,7 +7,7 @@ import torch
 
 from benchmarks import portable_page as page
 from seedless.numerics.environment import capture
-from seedless.numerics.portable.table import EXACT, HANDLERS, INTEGER
+from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER
 
 TEXT = page.PAGE.read_text()
 

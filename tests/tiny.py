@@ -8,9 +8,9 @@ import numpy as np
 from torch import nn
 
 import seedless
+from seedless.audit.worker import ACTIONS
 from seedless.core.errors import RunError, SeedlessError
 from seedless.numerics.flags import keep_flags
-from seedless.pipeline.worker import ACTIONS
 
 SETTINGS = {
     "init": {"basis": "dct"},

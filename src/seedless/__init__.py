@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 from seedless.core.version import __version__
 
 if TYPE_CHECKING:
+    from seedless.analysis.compare import compare
+    from seedless.audit.diff import diff
+    from seedless.audit.verify import verify
     from seedless.core.digest import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
     from seedless.init import basis, initialize
     from seedless.models import build
-    from seedless.numerics.dropout import Dropout, draws
-    from seedless.numerics.environment import settle
-    from seedless.numerics.portable.mode import portable
+    from seedless.numerics.dropout import Dropout, dropout_keys
+    from seedless.numerics.environment import make_deterministic
     from seedless.ordering import make_order as order
-    from seedless.pipeline.compare import compare
-    from seedless.pipeline.diff import diff
-    from seedless.pipeline.fit import fit, load
-    from seedless.pipeline.verify import verify
+    from seedless.portable.mode import portable
     from seedless.proof.trail import Trail
+    from seedless.runs.fit import fit, load
 
 _HOMES = {
     "Dropout": ("seedless.numerics.dropout", "Dropout"),
@@ -32,20 +32,20 @@ _HOMES = {
     "basis": ("seedless.init", "basis"),
     "Trail": ("seedless.proof.trail", "Trail"),
     "build": ("seedless.models", "build"),
-    "compare": ("seedless.pipeline.compare", "compare"),
-    "diff": ("seedless.pipeline.diff", "diff"),
+    "compare": ("seedless.analysis.compare", "compare"),
+    "diff": ("seedless.audit.diff", "diff"),
     "digest": ("seedless.core.digest", "digest"),
-    "draws": ("seedless.numerics.dropout", "draws"),
-    "fit": ("seedless.pipeline.fit", "fit"),
+    "dropout_keys": ("seedless.numerics.dropout", "dropout_keys"),
+    "fit": ("seedless.runs.fit", "fit"),
     "initialize": ("seedless.init", "initialize"),
-    "load": ("seedless.pipeline.fit", "load"),
+    "load": ("seedless.runs.fit", "load"),
     "mark": ("seedless.core.marks", "mark"),
     "md5": ("seedless.core.digest", "md5"),
     "order": ("seedless.ordering", "make_order"),
-    "portable": ("seedless.numerics.portable.mode", "portable"),
+    "portable": ("seedless.portable.mode", "portable"),
     "sample_keys": ("seedless.core.digest", "sample_keys"),
-    "settle": ("seedless.numerics.environment", "settle"),
-    "verify": ("seedless.pipeline.verify", "verify"),
+    "make_deterministic": ("seedless.numerics.environment", "make_deterministic"),
+    "verify": ("seedless.audit.verify", "verify"),
 }
 
 __all__ = [
@@ -58,16 +58,16 @@ __all__ = [
     "compare",
     "diff",
     "digest",
-    "draws",
+    "dropout_keys",
     "fit",
     "initialize",
     "load",
+    "make_deterministic",
     "mark",
     "md5",
     "order",
     "portable",
     "sample_keys",
-    "settle",
     "verify",
 ]
 

@@ -12,7 +12,7 @@ from seedless.bench.measure import measure
 from seedless.bench.rivals import OURS, PLAIN, PUBLISHED, Rival, Runner
 from seedless.core.errors import ConfigError
 from seedless.numerics.environment import capture
-from seedless.pipeline.prepare import prepare
+from seedless.runs.prepare import prepare
 from seedless.train.forms import make_step
 
 SMALL = ["model.small=true", "execution.threads=1", "execution.device=cpu"]

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from seedless.bench.settings import run_under, settle_loosely, settle_plain, settle_published
-from seedless.numerics.environment import capture, settle
+from seedless.numerics.environment import capture, make_deterministic
 
 SIDES = {
-    "ours": partial(settle, threads=2),
-    "ours tf32": partial(settle, threads=2, tf32=True),
+    "ours": partial(make_deterministic, threads=2),
+    "ours tf32": partial(make_deterministic, threads=2, tf32=True),
     "plain": partial(settle_plain, threads=2),
     "plain, TF32 off": partial(settle_plain, threads=2, tf32=False),
     "published": partial(settle_published, threads=2),
@@ -18,7 +18,9 @@ SIDES = {
 }
 
 
-@pytest.mark.parametrize("before", [lambda: None, partial(settle, threads=1), SIDES["ours tf32"]])
+@pytest.mark.parametrize(
+    "before", [lambda: None, partial(make_deterministic, threads=1), SIDES["ours tf32"]]
+)
 @pytest.mark.parametrize("side", SIDES)
 def test_every_flag_is_put_back_even_after_an_error(side, before):
     with run_under(before):

@@ -6,7 +6,7 @@ import pytest
 
 from seedless.bench.together import make_job_config, run_together
 from seedless.core.errors import RunError, UnknownNameError
-from seedless.pipeline.many import Job, list_slots, train_many
+from seedless.runs.parallel_runs import Job, list_slots, train_many
 
 QUICK = ["data.preset=tiny", "train.epochs=1", "execution.threads=1", "execution.device=cpu"]
 

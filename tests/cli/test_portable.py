@@ -5,25 +5,25 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from seedless.audit import portable_check
 from seedless.cli.main import app
 from seedless.core.errors import SeedlessError
-from seedless.numerics.portable import check
-from seedless.pipeline import portable
+from seedless.portable.check import compute
 
-SHIPPED = check.read_committed()
+SHIPPED = compute.read_committed()
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """A few ops and one step of each of two models."""
-    ops = {name: check.OPS[name] for name in ("exp", "mm", "conv2d")}
-    monkeypatch.setattr(check, "OPS", ops)
-    monkeypatch.setattr(portable, "MODELS", {"baseline": None})
-    monkeypatch.setattr(portable, "NETS", {"gru": portable.NETS["gru"]})
-    train = portable.train
-    monkeypatch.setattr(portable, "train", lambda *given: train(*given[:4], 1))
+    ops = {name: compute.OPS[name] for name in ("exp", "mm", "conv2d")}
+    monkeypatch.setattr(compute, "OPS", ops)
+    monkeypatch.setattr(portable_check, "MODELS", {"baseline": None})
+    monkeypatch.setattr(portable_check, "NETS", {"gru": portable_check.NETS["gru"]})
+    train = portable_check.train
+    monkeypatch.setattr(portable_check, "train", lambda *given: train(*given[:4], 1))
     kept = {name: SHIPPED["ops"][name] for name in ops}
-    monkeypatch.setattr(portable, "read_committed", lambda: SHIPPED | {"ops": kept})
+    monkeypatch.setattr(portable_check, "read_committed", lambda: SHIPPED | {"ops": kept})
 
 
 def run(*words):
@@ -42,7 +42,7 @@ def test_the_same_bits_are_said_to_be_the_same():
 
 def test_another_digest_ends_in_exit_code_1_and_names_it(monkeypatch):
     wrong = dict.fromkeys(("exp", "mm", "conv2d"), "0" * 16)
-    monkeypatch.setattr(portable, "read_committed", lambda: SHIPPED | {"ops": wrong})
+    monkeypatch.setattr(portable_check, "read_committed", lambda: SHIPPED | {"ops": wrong})
     shown = run()
     assert shown.exit_code == 1
     assert f"exp: expected {'0' * 16}, found {SHIPPED['ops']['exp']}" in shown.output
@@ -60,8 +60,8 @@ def test_json_holds_everything():
 
 
 def test_full_runs_the_models_of_published_size_too(monkeypatch):
-    monkeypatch.setattr(portable, "FULL", {"baseline": (2, 12, 60)})
-    monkeypatch.setattr(portable, "make_model", lambda name, small: _small(name))
+    monkeypatch.setattr(portable_check, "FULL", {"baseline": (2, 12, 60)})
+    monkeypatch.setattr(portable_check, "make_model", lambda name, small: _small(name))
     shown = run("--full")
     assert "full baseline" in shown.output
     assert "expected nothing" in shown.output  # none is shipped for it
@@ -69,14 +69,14 @@ def test_full_runs_the_models_of_published_size_too(monkeypatch):
 
 
 def _small(name):
-    model = portable.build(name, small=True)
-    portable.initialize(model)
+    model = portable_check.build(name, small=True)
+    portable_check.initialize(model)
     return model
 
 
 @pytest.mark.parametrize(("device", "words"), [("tpu", "unknown device"), ("cuda", "found none")])
 def test_a_device_that_is_not_there_is_refused(monkeypatch, device, words):
-    monkeypatch.setattr(portable.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(portable_check.torch.cuda, "is_available", lambda: False)
     refused = run("--device", device).exception
     assert isinstance(refused, SeedlessError)
     assert words in str(refused)

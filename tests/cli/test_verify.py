@@ -11,7 +11,7 @@ import pytest
 
 import seedless
 from seedless.cli.main import main
-from seedless.pipeline.folder import read_config
+from seedless.runs.folder import read_config
 from tests.conftest import ROOT
 from tests.forgery import forge, read_entries, reconfigure, replace
 from tests.tiny import ENTRY, answer_here, copy_run, fit_run, flags_restored
@@ -32,7 +32,7 @@ def run(finished, tmp_path):
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Run the program in this process; return exit code, standard output and standard error."""
-    monkeypatch.setattr("seedless.pipeline.verify.run_worker", answer_here)
+    monkeypatch.setattr("seedless.audit.verify.run_worker", answer_here)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["seedless", *map(str, arguments)])
@@ -197,7 +197,7 @@ def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, verb):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"seedless.pipeline.{verb}.{verb}", interrupt)
+    monkeypatch.setattr(f"seedless.audit.{verb}.{verb}", interrupt)
     runs = [run] if verb == "verify" else [run, run]
     assert call(verb, *runs) == (130, "", "stopped by Ctrl-C\n")
 

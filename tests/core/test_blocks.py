@@ -6,7 +6,7 @@ import pytest
 from seedless.core import blocks
 from seedless.core.blocks import work_blocks
 from seedless.core.digest import digest_samples
-from seedless.data.simulated import simulate_ecg
+from seedless.data.simulators.ecg import simulate_ecg
 
 
 @pytest.mark.parametrize("threads", [1, 3])

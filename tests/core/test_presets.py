@@ -11,7 +11,7 @@ from seedless.core.presets import list_presets, open_config
 from seedless.data.catalog import CATALOG
 from seedless.data.load import READERS
 from seedless.init.initialize import CHOICES
-from seedless.pipeline.prepare import check_names
+from seedless.runs.prepare import check_names
 
 PRESETS = list_presets()
 

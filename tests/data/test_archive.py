@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedless.core.errors import DataError
-from seedless.data import archive as module
-from seedless.data.archive import extract
+from seedless.data.download import archive as module
+from seedless.data.download.archive import extract
 
 FILES = {"set/train": b"train" * 1000, "set/deep/er/test": bytes(range(256)), "set/empty": b""}
 

@@ -9,7 +9,7 @@ import pytest
 
 from seedless.core.dataset import TEN_FOLDS, THREE_SPLITS
 from seedless.core.errors import DataError
-from seedless.data.arrays import read_arrays
+from seedless.data.readers.arrays import read_arrays
 
 N = 20
 

@@ -19,7 +19,7 @@ from seedless.core.digest import digest_samples, digest_value
 from seedless.core.errors import DataError
 from seedless.data import cache_entry
 from seedless.data.cache import cache_home, entry_folder, open_cached
-from seedless.data.ptbxl import list_sources, read_ptbxl
+from seedless.data.readers.ptbxl import list_sources, read_ptbxl
 from tests.core.test_dataset import make
 
 KEY = {"fs": 100, "leads": "12"}

@@ -8,7 +8,7 @@ import pytest
 
 from seedless.core.errors import UnknownNameError
 from seedless.data.catalog import CATALOG, as_dict, find
-from seedless.data.download import check_url
+from seedless.data.download.transfer import check_url
 
 MEDMNIST = {
     "bloodmnist": (3, 8, (11959, 1712, 3421)),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from seedless.core.errors import DataError
-from seedless.data.cifar100 import read_cifar100, unpickle
+from seedless.data.readers.cifar100 import read_cifar100, unpickle
 
 NAMES = [f"class_{number:02d}".encode() for number in range(100)]
 

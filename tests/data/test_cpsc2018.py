@@ -9,8 +9,8 @@ from scipy.signal import resample_poly
 
 from seedless.core.dataset import TEST_ONLY
 from seedless.core.errors import DataError
-from seedless.data.cpsc2018 import CLASSES, read_cpsc2018
 from seedless.data.leads import SIX, TWELVE
+from seedless.data.readers.cpsc2018 import CLASSES, read_cpsc2018
 
 HEAD = "Recording,First_label,Second_label,Third_label\n"
 

@@ -16,11 +16,11 @@ from dataclasses import replace
 import pytest
 
 from seedless.core.errors import DataError, UnknownNameError
-from seedless.data import download as download_module
 from seedless.data import progress as progress_module
 from seedless.data.catalog import File, find
-from seedless.data.download import Patience
-from seedless.data.fetch import fetch, read_sums
+from seedless.data.download import transfer as download_module
+from seedless.data.download.fetch import fetch, read_sums
+from seedless.data.download.transfer import Patience
 from tests.data.server import serve
 
 BODY = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(32_000))  # 1,024,000 bytes
@@ -558,7 +558,7 @@ def test_two_processes_fetch_once(site, tmp_path):
         "import sys\n"
         "from dataclasses import replace\n"
         "from seedless.data.catalog import find\n"
-        "from seedless.data.fetch import fetch\n"
+        "from seedless.data.download.fetch import fetch\n"
         "entry = find('breastmnist')\n"
         "file = replace(entry.files[0], hash=sys.argv[3])\n"
         "print(fetch(replace(entry, files=(file,)), sys.argv[1], base_url=sys.argv[2]))\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seedless.core.errors import DataError, UnknownNameError
-from seedless.data.medmnist import SETS, read_medmnist
+from seedless.data.readers.medmnist import SETS, read_medmnist
 
 SPLITS = ("train", "val", "test")
 

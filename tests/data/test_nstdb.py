@@ -9,7 +9,7 @@ from scipy.signal import resample_poly
 
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.leads import TWELVE
-from seedless.data.nstdb import KINDS, Noise, add_noise, draw_starts, read_noise
+from seedless.data.readers.nstdb import KINDS, Noise, add_noise, draw_starts, read_noise
 
 # wfdb 4.3 uses what pandas 3 is about to drop.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:wfdb")

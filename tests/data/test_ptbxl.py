@@ -9,9 +9,9 @@ import pytest
 from seedless.core.dataset import TEN_FOLDS
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.class_names import RHYTHMS
-from seedless.data.inspect import inspect_labels
-from seedless.data.ptbxl import list_sources, read_ptbxl
-from seedless.data.ptbxl_labels import read_labels
+from seedless.data.quality_checks import inspect_labels
+from seedless.data.readers.ptbxl import list_sources, read_ptbxl
+from seedless.data.readers.ptbxl_labels import read_labels
 from tests.data.test_waveform import change, write
 
 # Published for v1.0.3, one row a split, in the order of RHYTHMS.

@@ -14,13 +14,8 @@ from seedless.core.dataset import TEST_ONLY
 from seedless.core.errors import DataError
 from seedless.data.catalog import find
 from seedless.data.leads import SIX
-from seedless.data.rhythm_spans import Span, label_windows, rhythm_seconds
-from seedless.data.rhythms import (
-    count_windows,
-    iterate_windows,
-    list_records,
-    read_rhythms,
-)
+from seedless.data.readers.rhythm_spans import Span, label_windows, rhythm_seconds
+from seedless.data.readers.rhythms import count_windows, iterate_windows, list_records, read_rhythms
 
 with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.data.simulated_draws import TURN, bell, bump, cosine, draw_noise, draw_rows, to_phase
+from seedless.data.simulators.counter_draws import (
+    TURN,
+    bell,
+    bump,
+    cosine,
+    draw_noise,
+    draw_rows,
+    to_phase,
+)
 from seedless.numerics.counter import draw
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from seedless.core.dataset import THREE_SPLITS
 from seedless.core.errors import DataError, UnknownNameError
-from seedless.data.simulated_images import label_images, least_count, simulate_images
+from seedless.data.simulators.images import label_images, least_count, simulate_images
 
 # A changed digest means other images under the same numbers: raise VERSION and say so.
 GOLDEN = {  # size, channels, classes, task

@@ -5,7 +5,7 @@ import pytest
 
 from seedless.core.dataset import TEN_FOLDS
 from seedless.core.errors import UnknownNameError
-from seedless.data.simulated_population import (
+from seedless.data.simulators.population import (
     CLASSES,
     LABEL_SETS,
     PATIENT_SIZES,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from seedless.data.simulated import simulate_rhythm
-from seedless.data.simulated_draws import cosine
-from seedless.data.simulated_population import CLASSES, describe
-from seedless.data.simulated_rhythm import EARLY, NODAL, NORMAL, PACED, WIDE
+from seedless.data.simulators.counter_draws import cosine
+from seedless.data.simulators.ecg import simulate_rhythm
+from seedless.data.simulators.population import CLASSES, describe
+from seedless.data.simulators.rhythm import EARLY, NODAL, NORMAL, PACED, WIDE
 
 POOL = np.arange(5 * 21_799)  # five rounds, so that rare label sets have some records
 LABELS = describe(POOL).labels

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from seedless.pipeline.report import write_report
-from tests.pipeline.test_report import digest_of, make_run
+from seedless.analysis.report import write_report
+from tests.analysis.test_report import digest_of, make_run
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium here: `make browser`")

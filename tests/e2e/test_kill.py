@@ -494,7 +494,7 @@ def test_a_finished_run_is_not_resumed(nursery, whole):
 def test_two_processes_cannot_write_one_run(nursery, killed):
     hold = f"""
 from pathlib import Path
-from seedless.pipeline.folder import lock
+from seedless.runs.folder import lock
 held = lock(Path({str(killed)!r}))
 held.__enter__()
 import os

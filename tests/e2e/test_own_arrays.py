@@ -10,7 +10,7 @@ from seedless.core.config import DataConfig
 from seedless.data.load import load
 from seedless.data.normalize import fit_scale
 
-seedless.settle(threads=1)
+seedless.make_deterministic(threads=1)
 data = load(DataConfig(name=sys.argv[1]))
 train = data.take(data.rows("train")[:320])
 X = torch.from_numpy(fit_scale(data).apply(train.X))
@@ -25,7 +25,7 @@ for epoch in range(3):
     total = 0.0
     for batch in order.schedule(epoch).batches:
         optimizer.zero_grad()
-        with seedless.draws(samples=keys[batch], epoch=epoch):
+        with seedless.dropout_keys(samples=keys[batch], epoch=epoch):
             loss = F.binary_cross_entropy_with_logits(model(X[batch]), Y[batch])
         loss.backward()
         optimizer.step()

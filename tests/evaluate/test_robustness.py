@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from seedless.core.digest import sample_keys
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.leads import TWELVE
-from seedless.data.nstdb import KINDS, Noise, read_noise
-from seedless.data.simulated_stress import simulate_stress
+from seedless.data.readers.nstdb import KINDS, Noise, read_noise
+from seedless.data.simulators.stress_noise import simulate_stress
 from seedless.evaluate.ranking import macro_auc
 from seedless.evaluate.robustness import measure_robustness, perturb
 from seedless.numerics.generators import GeneratorGuard

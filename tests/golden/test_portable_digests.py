@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from seedless.audit.portable_check import FULL, check, find_differences, unpack
 from seedless.models import MODELS
-from seedless.numerics.portable.check import STEPS, read_committed
-from seedless.numerics.portable.nets import NETS
-from seedless.pipeline.portable import FULL, check, find_differences, unpack
+from seedless.portable.check.compute import STEPS, read_committed
+from seedless.portable.check.networks import NETS
 
 SHIPPED = read_committed()
 # Every step once; for the rest of the settings the ops and the first steps of each model.
@@ -31,7 +31,7 @@ SETTINGS = {
 }
 PLAIN = """
 from contextlib import nullcontext
-from seedless.numerics.portable import check
+from seedless.portable import check
 check.portable = nullcontext
 from tests.golden import write_portable
 import json

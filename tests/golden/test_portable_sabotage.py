@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from seedless.numerics.portable import elementary
-from seedless.numerics.portable.cases import OPS
-from seedless.numerics.portable.check import compare_fit, hash_op, read_committed, train
-from seedless.numerics.portable.fused.launch import op_by_op
-from seedless.numerics.portable.gemm import multiply
-from seedless.numerics.portable.nets import NETS, SHAPE
-from seedless.numerics.portable.table import HANDLERS
-from seedless.pipeline.portable import unpack
+from seedless.audit.portable_check import unpack
+from seedless.portable.check.compute import compare_fit, hash_op, read_committed, train
+from seedless.portable.check.networks import NETS, SHAPE
+from seedless.portable.check.op_cases import OPS
+from seedless.portable.exact import elementary
+from seedless.portable.exact.product import multiply
+from seedless.portable.kernels.launch import op_by_op
+from seedless.portable.ops.registry import HANDLERS
 
 SHIPPED = read_committed()
 CPU = torch.device("cpu")

@@ -9,8 +9,8 @@ shipped before are kept.
 import json
 import sys
 
-from seedless.numerics.portable.check import FILE, STEPS, compute_ops, read_committed
-from seedless.pipeline.portable import compute_full, compute_models, pack
+from seedless.audit.portable_check import compute_full, compute_models, pack
+from seedless.portable.check.compute import FILE, STEPS, compute_ops, read_committed
 
 
 def compute(device="cpu", steps=STEPS):

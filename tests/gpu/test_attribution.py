@@ -17,7 +17,7 @@ prepare_process()
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.gradcam import explain_classes
 from tests.evaluate.models import MODELS, make_model, make_samples
-settle(threads=1)
+make_deterministic(threads=1)
 for name in MODELS:
     print(explain_classes(make_model(name).cuda(), make_samples(name, 70), 0).digest)
 print(explain_attention(make_model("conformer").cuda(), make_samples("conformer", 70))[0].digest)

@@ -4,7 +4,7 @@ import pytest
 
 import seedless
 from seedless.core.config import parse_config
-from seedless.pipeline.run import train_run
+from seedless.runs.execute import train_run
 
 pytestmark = pytest.mark.gpu
 
@@ -14,7 +14,7 @@ PRODUCTS = ("aten.mm.", "aten.addmm.", "aten.bmm.", "aten.baddbmm.")
 @pytest.fixture(autouse=True)
 def _leave_no_flags():
     yield
-    seedless.settle(threads=4)
+    seedless.make_deterministic(threads=4)
 
 
 def make(out, precision):

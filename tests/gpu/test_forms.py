@@ -11,7 +11,7 @@ import torch
 
 import seedless
 from seedless.core.config import parse_config
-from seedless.pipeline.prepare import prepare
+from seedless.runs.prepare import prepare
 from seedless.train.forms import GraphStep, make_step
 from seedless.train.loop import train
 from tests.conftest import ROOT
@@ -43,7 +43,7 @@ def train_here(**choices):
 @pytest.fixture(autouse=True)
 def _leave_no_flags():
     yield
-    seedless.settle(threads=4)
+    seedless.make_deterministic(threads=4)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -33,7 +33,7 @@ SHAPES = {
 
 @pytest.fixture(autouse=True)
 def deterministic():
-    seedless.settle(threads=4)
+    seedless.make_deterministic(threads=4)
     yield
     torch.use_deterministic_algorithms(False)
 
@@ -128,7 +128,7 @@ def test_weights_filled_on_the_device_have_the_committed_digest(name, basis):
 TRAIN = """
 import sys, torch, seedless
 from tests.gpu.test_foundation import SHAPES, train
-seedless.settle(threads=4)
+seedless.make_deterministic(threads=4)
 print(train(sys.argv[1]))
 """
 
@@ -141,7 +141,7 @@ def train(name, steps=3):
     x = numbers(*SHAPES[name]).cuda()
     for step in range(steps):
         optimizer.zero_grad()
-        with seedless.draws(samples=torch.arange(8).cuda(), epoch=step):
+        with seedless.dropout_keys(samples=torch.arange(8).cuda(), epoch=step):
             logits = model(x)
         F.binary_cross_entropy_with_logits(logits, (logits.detach() * 0 + step % 2)).backward()
         optimizer.step()

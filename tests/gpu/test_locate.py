@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import seedless
-from seedless.proof.fingerprint import Fingerprints
-from seedless.proof.locate import find_first
+from seedless.audit.fingerprint import Fingerprints
+from seedless.audit.locate import find_first
 
 pytestmark = pytest.mark.gpu
 
@@ -16,15 +16,15 @@ PRODUCTS = ("aten.mm.", "aten.addmm.", "aten.bmm.", "aten.baddbmm.")
 
 @pytest.fixture(autouse=True)
 def deterministic():
-    seedless.settle(threads=4)
+    seedless.make_deterministic(threads=4)
     yield
-    seedless.settle(threads=4)
+    seedless.make_deterministic(threads=4)
     torch.use_deterministic_algorithms(False)
 
 
 def record(name="conformer", dropout=None, tf32=False, steps=1):
     """Record training steps of a small model, and return them with its digest afterwards."""
-    seedless.settle(threads=4, tf32=tf32)
+    seedless.make_deterministic(threads=4, tf32=tf32)
     model = seedless.build(name, small=True).cuda()
     seedless.initialize(model, "mixed")
     if dropout is not None:
@@ -41,7 +41,7 @@ def record(name="conformer", dropout=None, tf32=False, steps=1):
 
 def train_step(model, optimizer, x, keys, epoch, phase):
     optimizer.zero_grad()
-    with phase("forward"), seedless.draws(samples=keys, epoch=epoch):
+    with phase("forward"), seedless.dropout_keys(samples=keys, epoch=epoch):
         logits = model(x)
         loss = F.binary_cross_entropy_with_logits(logits, torch.ones_like(logits))
     with phase("backward"):

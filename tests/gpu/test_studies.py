@@ -2,10 +2,10 @@
 
 import pytest
 
-from seedless.pipeline.verify import verify
-from seedless.studies.parcel import unpack_parcel, write_parcels
-from seedless.studies.store import Store
-from seedless.studies.work import work_through
+from seedless.audit.verify import verify
+from seedless.studies.engine.run_archive import unpack_parcel, write_parcels
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.worker import work_through
 from tests.studies.grids import make_tiny
 from tests.tiny import flags_restored
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedless.numerics.counter import draw
-from seedless.numerics.portable.gemm import multiply
-from seedless.numerics.portable.grid import to_grid
-from seedless.numerics.portable.mode import portable
-from seedless.numerics.portable.reference import exact_dot
+from seedless.portable.exact.grid import to_grid
+from seedless.portable.exact.product import multiply
+from seedless.portable.mode import portable
+from tests.portable.reference.laws import exact_dot
 
 ANY = st.floats(width=32)
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)

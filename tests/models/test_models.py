@@ -13,7 +13,7 @@ from seedless.core.errors import ModelError
 from seedless.core.marks import read_marks, read_stages
 from seedless.models import MODELS, build
 from seedless.models.layers import BatchNorm
-from seedless.numerics.dropout import draws
+from seedless.numerics.dropout import dropout_keys
 
 ECG = ["conformer", "baseline", "xresnet1d101"]
 SIZES = {
@@ -161,7 +161,7 @@ def test_heads_and_silent_norms_are_declared(name: str) -> None:
 def train_once(name: str) -> list[Tensor]:
     """Return every gradient and buffer after one training pass, and the logits."""
     model = fill(build(name, small=True)).train()
-    with draws(samples=torch.arange(3), epoch=0):
+    with dropout_keys(samples=torch.arange(3), epoch=0):
         logits = model(batch(name))
     logits.square().mean().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())

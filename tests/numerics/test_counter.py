@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from seedless.core.errors import NumericsError
-from seedless.numerics import reference
 from seedless.numerics.counter import MASK, draw, philox, split64
 from seedless.numerics.normal import normal_quantile
+from tests.numerics import reference
 
 WORD = st.integers(0, MASK)
 

@@ -6,8 +6,8 @@ from torch import nn
 
 import seedless
 from seedless.core.errors import NumericsError
-from seedless.numerics import reference
 from seedless.numerics.dropout import check_layers, dropout, keep_mask
+from tests.numerics import reference
 
 KEYS = torch.tensor([5, -7, 2**62 + 11, 0])
 
@@ -78,17 +78,17 @@ def test_the_layer_needs_to_be_told_whose_masks_it_draws():
     x = torch.ones(4, 16)
     with pytest.raises(NumericsError, match=r"seedless\.draws"):
         layer(x)
-    with seedless.draws(samples=KEYS, epoch=1):
+    with seedless.dropout_keys(samples=KEYS, epoch=1):
         first, second = layer(x), layer(x)
     assert torch.equal(first, second)
-    with seedless.draws(samples=KEYS, epoch=2):
+    with seedless.dropout_keys(samples=KEYS, epoch=2):
         assert not torch.equal(layer(x), first)
     assert torch.equal(layer.eval()(x), x)
 
 
 def test_no_generator_moves_where_pytorchs_own_dropout_moves_one():
     before = torch.get_rng_state()
-    with seedless.draws(samples=KEYS, epoch=0):
+    with seedless.dropout_keys(samples=KEYS, epoch=0):
         seedless.Dropout(0.5, layer=0)(torch.ones(4, 8))
     assert torch.equal(before, torch.get_rng_state())
     nn.Dropout(0.5)(torch.ones(4, 8))
@@ -109,7 +109,7 @@ def test_epochs_and_layers_are_32_bits(word):
         seedless.Dropout(0.5, layer=word)
     with (
         pytest.raises(NumericsError, match="epoch from 0"),
-        seedless.draws(samples=KEYS, epoch=word),
+        seedless.dropout_keys(samples=KEYS, epoch=word),
     ):
         pass
 

@@ -36,10 +36,10 @@ torch.set_flush_denormal(True)
 def captured(run_python):
     """What one process captures: settled afresh, after its flags were spoilt, and untold."""
     script = (
-        SHOW + "e.prepare_process(); e.settle(threads=3); show = [e.capture()]\n"
+        SHOW + "e.prepare_process(); e.make_deterministic(threads=3); show = [e.capture()]\n"
         f"{SPOIL}\n"
-        "e.settle(threads=3); show += [e.capture()]\n"
-        "e.settle(); show += [e.capture()]\n"
+        "e.make_deterministic(threads=3); show += [e.capture()]\n"
+        "e.make_deterministic(); show += [e.capture()]\n"
         "print(json.dumps(dict(zip(('fresh', 'spoilt', 'untold'), show))))"
     )
     return json.loads(run_python("-c", script, OMP_NUM_THREADS=1).stdout)
@@ -59,7 +59,7 @@ def test_every_flag_is_set_and_captured(captured, before):
 
 def test_tf32_only_where_asked():
     with keep_flags():
-        environment.settle(threads=1, tf32=True)
+        environment.make_deterministic(threads=1, tf32=True)
         found = environment.capture()["precision"]
     assert {name for name, value in found.items() if value == "tf32"} == {
         "cuda matmul",
@@ -74,7 +74,7 @@ def test_tf32_only_where_asked():
 def test_the_old_switches_can_be_read_and_say_the_same(tf32, before):
     with keep_flags():
         exec(before)
-        environment.settle(threads=1, tf32=tf32)
+        environment.make_deterministic(threads=1, tf32=tf32)
         assert torch.backends.cudnn.allow_tf32 is tf32
         assert torch.backends.cuda.matmul.allow_tf32 is tf32
         assert torch.get_float32_matmul_precision() == ("high" if tf32 else "highest")
@@ -97,10 +97,10 @@ def test_all_usable_cores_unless_told(captured):
 def test_a_workspace_that_is_not_reproducible_is_refused(monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0")
     with keep_flags(), pytest.raises(NumericsError, match="not reproducible"):
-        environment.settle()
+        environment.make_deterministic()
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_bad_thread_counts(threads):
     with pytest.raises(NumericsError, match="at least 1"):
-        environment.settle(threads=threads)
+        environment.make_deterministic(threads=threads)

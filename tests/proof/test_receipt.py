@@ -6,9 +6,9 @@ import json
 import pytest
 
 import seedless
+from seedless.audit.validate import validate
 from seedless.core.canonical import canonical_json
 from seedless.core.errors import RunError
-from seedless.pipeline.validate import validate
 from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
 from tests.forgery import (
     alter,

@@ -20,7 +20,7 @@ from seedless.proof.replay import (
     judge_environment,
 )
 from seedless.proof.trail import make_entry, make_start
-from seedless.train.moment import Position
+from seedless.train.progress_state import Position
 from tests.forgery import alter, list_leaves, look_up, replace
 
 # Entry by entry

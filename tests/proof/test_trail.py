@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import seedless
+from seedless.audit.validate import validate
 from seedless.core.errors import RunError, SeedlessError
-from seedless.pipeline.validate import validate
 from seedless.proof.trail import (
     GENESIS,
     chain,

@@ -6,9 +6,9 @@ import pytest
 from filelock import FileLock
 
 from seedless.studies.catalog import STUDIES, open_study
-from seedless.studies.local import run_local
-from seedless.studies.sizes import Setting
-from seedless.studies.store import Store
+from seedless.studies.engine.local import run_local
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.store import Store
 from tests.tiny import flags_restored
 
 SMOKE = Setting(scale="smoke", data="simulated", device="cpu")

@@ -1,7 +1,7 @@
 """Grids so small that a test may run one of its own: four runs of a small network."""
 
-from seedless.studies.grid import Point, make_grid
-from seedless.studies.sizes import Setting, start_from
+from seedless.studies.engine.grid import Point, make_grid
+from seedless.studies.engine.sizes import Setting, start_from
 
 SETTING = Setting(scale="smoke", device="cpu")
 

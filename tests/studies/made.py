@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from seedless.studies.results import Results
-from seedless.studies.store import Outcome
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.store import Outcome
 
 
 def make_outcome(point, score, **classes):

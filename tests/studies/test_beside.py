@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from seedless.core.errors import DataError, StudyError, UnknownNameError
-from seedless.studies import convergence, cv, golden, main, order, perclass
 from seedless.studies.catalog import STUDIES, open_study
-from seedless.studies.conduct import describe_counts, explain_failures, run_study
-from seedless.studies.results import read_results
-from seedless.studies.sizes import Setting
-from seedless.studies.store import Store
-from seedless.studies.study import tabulate_arms
-from seedless.studies.table import BESIDE, Published, list_beside, set_beside
+from seedless.studies.engine.results import read_results
+from seedless.studies.engine.runner import describe_counts, explain_failures, run_study
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.study import tabulate_arms
+from seedless.studies.engine.table import BESIDE, Published, list_beside, set_beside
+from seedless.studies.published import convergence, cv, golden, main, order, perclass
 from tests.studies.conftest import SMOKE
 from tests.studies.made import make_results
 
@@ -23,7 +23,9 @@ PAPER = Setting(scale="paper", device="cpu", seeds=2)
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_published_arm_is_in_the_grid(name):
     """A value under a name that no arm has would be shown nowhere."""
-    known = getattr(importlib.import_module(f"seedless.studies.{name}"), "PUBLISHED", None)
+    known = getattr(
+        importlib.import_module(f"seedless.studies.published.{name}"), "PUBLISHED", None
+    )
     if not isinstance(known, dict) or not isinstance(next(iter(known.values())), Published):
         return
     arms = {(p.block, p.arm) for p in open_study(name).make(PAPER).points}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seedless.studies.cluster import run_ray
-from seedless.studies.local import run_local
-from seedless.studies.store import Store
+from seedless.studies.engine.local import run_local
+from seedless.studies.engine.ray_workers import run_ray
+from seedless.studies.engine.store import Store
 from tests.studies.grids import make_tiny
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")

@@ -5,19 +5,20 @@ import json
 import numpy as np
 import pytest
 
+from seedless.analysis.evaluate import evaluate
 from seedless.core.config import DataConfig
 from seedless.core.errors import DataError, SeedlessError, StudyError
 from seedless.data.leads import SIX
 from seedless.data.load import load
-from seedless.data.simulated import simulate_ecg
-from seedless.data.simulated_population import PRESETS, preset_records
-from seedless.pipeline.evaluate import evaluate
-from seedless.studies import crossdataset, others
-from seedless.studies.conduct import plan_study, write_study
-from seedless.studies.likeness import is_standardized, standardize
-from seedless.studies.sizes import Setting
-from seedless.studies.store import Store
-from seedless.studies.work import Worker
+from seedless.data.simulators.ecg import simulate_ecg
+from seedless.data.simulators.population import PRESETS, preset_records
+from seedless.studies.engine import external_datasets
+from seedless.studies.engine.runner import plan_study, write_study
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.standardize import is_standardized, standardize
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.worker import Worker
+from seedless.studies.published import crossdataset
 from tests.tiny import flags_restored
 
 SETTING = Setting(seeds=1, device="cpu")
@@ -42,8 +43,8 @@ def test_models_differ_in_name_alone_and_have_six_leads():
 
 
 def test_no_model_has_seen_a_record_that_stands_in():
-    assert all(preset_records(name).max() < others.FIRST for name in PRESETS)
-    strangers = set(simulate_ecg(50, start=others.FIRST, leads="6").patients)
+    assert all(preset_records(name).max() < external_datasets.FIRST for name in PRESETS)
+    strangers = set(simulate_ecg(50, start=external_datasets.FIRST, leads="6").patients)
     assert not strangers & set(simulate_ecg(preset="tiny", leads="6").patients)
 
 
@@ -58,7 +59,7 @@ def test_tables_and_figure_from_simulated_records(store, tmp_path):
     assert len(values) == 4
 
     # The same, by hand: write the records, and ask for the scores of one run.
-    data = simulate_ecg(400, start=others.FIRST, leads="6")
+    data = simulate_ecg(400, start=external_datasets.FIRST, leads="6")
     names = np.array(data.classes), np.array(data.leads)
     np.savez(tmp_path / "a.npz", X=data.X, Y=data.Y, folds=data.folds, classes=names[0])
     run = Store(store).place(crossdataset.make(SETTING).of("conformer")[0])
@@ -128,9 +129,9 @@ def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
 
 def test_a_split_that_says_nothing_of_the_class_is_refused():
     with pytest.raises(StudyError, match="a run: nothing is said of AFIB"):
-        others.read_verdict({"n": 3, "classes": {"SR": {}}}, "a run")
+        external_datasets.read_verdict({"n": 3, "classes": {"SR": {}}}, "a run")
     with pytest.raises(StudyError, match="nothing is said"):
-        others.read_verdict(None, "a run")
+        external_datasets.read_verdict(None, "a run")
 
 
 def test_records_are_brought_into_the_form_of_the_training_records():

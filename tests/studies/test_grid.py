@@ -8,10 +8,10 @@ import pytest
 from seedless.core.errors import StudyError
 from seedless.ordering import make_order
 from seedless.studies.catalog import STUDIES, open_study
-from seedless.studies.grid import flatten, make_grid
-from seedless.studies.imaging import NAMES, find_sets
-from seedless.studies.sizes import Setting
-from seedless.studies.work import read_points, write_points
+from seedless.studies.engine.grid import flatten, make_grid
+from seedless.studies.engine.imaging import NAMES, find_sets
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.worker import read_points, write_points
 from tests.studies.grids import make_tiny
 
 PAPER = Setting(scale="paper", device="cpu")

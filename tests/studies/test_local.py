@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from seedless.core.errors import StudyError
-from seedless.studies import local, work
 from seedless.studies.catalog import open_study
-from seedless.studies.conduct import name_tables, run_study, write_progress
-from seedless.studies.local import arrange, list_left, run_local
-from seedless.studies.sizes import Setting
-from seedless.studies.store import Store
-from seedless.studies.work import Worker, work_through
+from seedless.studies.engine import local, worker
+from seedless.studies.engine.local import arrange, list_left, run_local
+from seedless.studies.engine.runner import name_tables, run_study, write_progress
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
 from tests.studies.grids import make_tiny
 
@@ -33,7 +33,7 @@ def test_no_run_is_begun_that_would_end_too_late(tmp_path, monkeypatch):
         return True
 
     monkeypatch.setattr(Worker, "make", make)
-    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(worker.time, "monotonic", lambda: now[0])
     work_through(store, points, until=25.0)
     assert len(begun) == 2  # the third would end at 30
     begun.clear()
@@ -77,7 +77,8 @@ def test_runs_that_others_are_at_are_waited_for(tmp_path):
     """Another process holds a run for a while, and dies: the engine takes it over."""
     store, points = Store(tmp_path), make_tiny().points[:2]
     code = (
-        "import sys, time; from pathlib import Path; from seedless.studies.store import Store;"
+        "import sys, time; from pathlib import Path;"
+        "from seedless.studies.engine.store import Store;"
         "from tests.studies.grids import make_tiny;"
         "claim = Store(Path(sys.argv[1])).claim(make_tiny().points[0]);"
         "claim.__enter__(); print('held', flush=True); time.sleep(600)"

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import pytest
 
 from seedless.studies.catalog import open_study
-from seedless.studies.conduct import write_study
-from seedless.studies.page import render_study, report_study
-from seedless.studies.results import Results, read_results
-from seedless.studies.store import Outcome, Store
-from seedless.studies.table import Table
+from seedless.studies.engine.page import render_study, report_study
+from seedless.studies.engine.results import Results, read_results
+from seedless.studies.engine.runner import write_study
+from seedless.studies.engine.store import Outcome, Store
+from seedless.studies.engine.table import Table
 from tests.studies.conftest import SMOKE
 
 NAME = "cifar100"

@@ -8,21 +8,21 @@ from typer.testing import CliRunner
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
 from seedless.evaluate.predictions import FILE, Predictions, Scored, read_predictions, serialize
-from seedless.studies import golden, perclass
-from seedless.studies.conduct import plan_study
-from seedless.studies.cv import FOLDS
-from seedless.studies.grid import Grid, Point
-from seedless.studies.pooled import (
+from seedless.studies.engine.grid import Grid, Point
+from seedless.studies.engine.pooled import (
     explain_pooling,
     hold_out,
     list_folds,
     pool_predictions,
     split_folds,
 )
-from seedless.studies.results import Results, read_results
-from seedless.studies.sizes import Setting, start_from
-from seedless.studies.store import Outcome, Store
-from seedless.studies.work import Worker, read_points, write_points
+from seedless.studies.engine.results import Results, read_results
+from seedless.studies.engine.runner import plan_study
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.store import Outcome, Store
+from seedless.studies.engine.worker import Worker, read_points, write_points
+from seedless.studies.published import golden, perclass
+from seedless.studies.published.cv import FOLDS
 from tests.tiny import flags_restored
 
 CLASSES = ("A", "B", "C")

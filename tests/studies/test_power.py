@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestIndPower
 
-from seedless.studies import main, power
-from seedless.studies.figures import save_figure
-from seedless.studies.sizes import Setting
+from seedless.studies.engine.figures import save_figure
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.published import main, power
 from tests.studies.made import make_results
 
 SETTING = Setting(seeds=6, device="cpu")

@@ -4,13 +4,13 @@ import pytest
 
 from seedless.core.errors import SeedlessError, StudyError, UnknownNameError
 from seedless.studies.catalog import open_study
-from seedless.studies.cluster import run_ray
-from seedless.studies.conduct import run_study, write_study
-from seedless.studies.grid import Point, make_grid
-from seedless.studies.local import run_local
-from seedless.studies.page import report_study
-from seedless.studies.sizes import Setting
-from seedless.studies.store import Store
+from seedless.studies.engine.grid import Point, make_grid
+from seedless.studies.engine.local import run_local
+from seedless.studies.engine.page import report_study
+from seedless.studies.engine.ray_workers import run_ray
+from seedless.studies.engine.runner import run_study, write_study
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.store import Store
 from tests.studies.grids import make_config, make_tiny
 
 

@@ -10,9 +10,9 @@ from benchmarks.results_answers import answer
 from benchmarks.results_page import choose_remarks
 from benchmarks.results_plan import Entry, list_entries, spell_command
 from seedless.studies.catalog import open_study
-from seedless.studies.parcel import unpack_parcel, write_parcels
-from seedless.studies.sizes import Setting
-from seedless.studies.store import Store
+from seedless.studies.engine.run_archive import unpack_parcel, write_parcels
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.store import Store
 from tests.conftest import ROOT
 
 SMOKE = Setting("smoke", device="cpu")

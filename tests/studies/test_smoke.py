@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from seedless.studies.catalog import STUDIES, open_study
-from seedless.studies.conduct import write_study
-from seedless.studies.page import report_study
-from seedless.studies.store import Store
+from seedless.studies.engine.page import report_study
+from seedless.studies.engine.runner import write_study
+from seedless.studies.engine.store import Store
 from tests.studies.conftest import SMOKE
 
 

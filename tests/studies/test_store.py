@@ -12,10 +12,10 @@ import pytest
 
 from seedless.core.errors import RunError, StudyError
 from seedless.numerics.counter import draw
-from seedless.studies.grid import Point, make_grid
-from seedless.studies.results import read_results
-from seedless.studies.store import Store
-from seedless.studies.work import Worker, work_through
+from seedless.studies.engine.grid import Point, make_grid
+from seedless.studies.engine.results import read_results
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
 from tests.studies.grids import SETTING, make_config, make_tiny
 
@@ -109,7 +109,7 @@ def test_a_damaged_run_is_neither_used_nor_replaced(made, tmp_path):
 def test_a_run_that_another_process_holds_is_left_alone(made):
     store, point = made
     code = (
-        "import sys; from pathlib import Path; from seedless.studies.store import Store;"
+        "import sys; from pathlib import Path; from seedless.studies.engine.store import Store;"
         "from tests.studies.grids import make_tiny;"
         "store = Store(Path(sys.argv[1]));"
         "claim = store.claim(make_tiny().points[0]); print(claim.__enter__())"

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from seedless.evaluate.predictions import read_predictions
-from seedless.studies import attribution, medmnist, noise
 from seedless.studies.catalog import open_study
-from seedless.studies.cluster import run_ray
-from seedless.studies.demographics import find_pairs
-from seedless.studies.results import read_results
-from seedless.studies.store import Store
-from seedless.studies.table import Published
+from seedless.studies.engine.ray_workers import run_ray
+from seedless.studies.engine.results import read_results
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.table import Published
+from seedless.studies.published import attribution, medmnist, noise
+from seedless.studies.published.demographics import find_pairs
 from tests.studies.conftest import SMOKE
 from tests.studies.grids import make_tiny
 
@@ -46,8 +46,8 @@ def test_churn_counts_the_images_that_seeds_disagree_about(read):
 
 
 def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
-    from seedless.pipeline.verdict import Verdict
-    from seedless.studies import proofs
+    from seedless.audit.verdict import Verdict
+    from seedless.studies.engine import proofs
 
     asked = []
 

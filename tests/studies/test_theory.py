@@ -10,9 +10,10 @@ from scipy.fft import dct as scipy_dct
 from seedless.core.config import DataConfig
 from seedless.core.errors import StudyError
 from seedless.init.bases import BASES, basis
-from seedless.studies import spectra, theory
-from seedless.studies.conduct import plan_study, run_study
-from seedless.studies.sizes import Setting
+from seedless.studies.engine import spectra
+from seedless.studies.engine.runner import plan_study, run_study
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.published import theory
 
 EXACT = tuple(name for name in BASES if name != "hadamard")
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from seedless.studies import repeats, variance
-from seedless.studies.figures import save_figure
-from seedless.studies.grid import flatten
-from seedless.studies.sizes import Setting, start_from
+from seedless.studies.engine import repeats
+from seedless.studies.engine.figures import save_figure
+from seedless.studies.engine.grid import flatten
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.published import variance
 from tests.studies.made import make_results
 from tests.tiny import flags_restored
 

@@ -6,8 +6,8 @@ from torch import nn
 
 from seedless.core.config import parse_config
 from seedless.models import build
-from seedless.pipeline.given import Given, prepare_given
-from seedless.train.moment import Observer
+from seedless.runs.user_model import Given, prepare_given
+from seedless.train.progress_state import Observer
 
 CLASSES = 3
 

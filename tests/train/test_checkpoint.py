@@ -21,7 +21,7 @@ from seedless.train.checkpoint import (
     save_checkpoint,
 )
 from seedless.train.loop import train
-from seedless.train.moment import Position
+from seedless.train.progress_state import Position
 from seedless.train.state import collect_state, restore_state
 from tests.train.problems import Recorder, make_problem
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from seedless.core.digest import digest
 from seedless.core.errors import ConfigError, TrainError, UnknownNameError
 from seedless.train.loop import join_single, train
-from seedless.train.moment import Position, Start
 from seedless.train.optim import rate_at
+from seedless.train.progress_state import Position, Start
 from seedless.train.state import collect_state, fetch_state, restore_state
 from tests.train.problems import Recorder, make_problem
 

@@ -10,9 +10,9 @@ import json, sys
 import torch
 import seedless
 from seedless.core.config import parse_config
-from seedless.pipeline.prepare import prepare
+from seedless.runs.prepare import prepare
 from seedless.train.loop import train
-from seedless.train.moment import Position
+from seedless.train.progress_state import Position
 
 fill, *names = sys.argv[1:]
 found = {}

@@ -13,7 +13,7 @@ from seedless.core.digest import digest
 from seedless.core.errors import ConfigError, UnknownNameError
 from seedless.init import initialize
 from seedless.numerics.dropout import Dropout
-from seedless.pipeline.prepare import prepare
+from seedless.runs.prepare import prepare
 from seedless.train.optim import OPTIMIZERS, apply_step, make_optimizer, rate_at, set_rate
 from seedless.train.step import Step
 from tests.train.problems import flat, images, linear, make_problem, small_conformer

@@ -23,8 +23,8 @@ from seedless.core.config import Config, override
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 from seedless.models import MODELS
-from seedless.numerics.environment import capture, settle
-from seedless.pipeline.prepare import prepare
+from seedless.numerics.environment import capture, make_deterministic
+from seedless.runs.prepare import prepare
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def compare(
             )
         rivals = choose_rivals(list_rivals(problem), only)
         found = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
-        with run_under(partial(settle, threads=problem.config.execution.threads)):
+        with run_under(partial(make_deterministic, threads=problem.config.execution.threads)):
             environment = capture()
     rows = make_rows(found, size)
     return Comparison(

@@ -65,7 +65,7 @@ def measure(
     for one in found:
         say(f"starting {one.rival.name}")
         try:
-            with run_under(one.rival.settle):
+            with run_under(one.rival.set_flags):
                 runners[one] = start(one, batches, device)
                 digests = [repeat(one.rival, batches) for _ in range(2)]
         except RuntimeError as error:  # such as memory, a missing compiler, a refused operation
@@ -77,7 +77,7 @@ def measure(
         say(f"round {turn + 1} of {rounds}")
         for one in found if turn % 2 == 0 else reversed(found):
             if one in runners:
-                with run_under(one.rival.settle):
+                with run_under(one.rival.set_flags):
                     one.seconds.append(time_steps(runners[one], batches, steps, device))
     return found
 

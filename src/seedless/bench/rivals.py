@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from seedless.bench.plain import make_plain
-from seedless.bench.settings import Settle, settle_loosely, settle_plain, settle_published
+from seedless.bench.settings import SetFlags, settle_loosely, settle_plain, settle_published
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
-from seedless.numerics.environment import settle
+from seedless.numerics.environment import make_deterministic
 from seedless.train.forms import GraphStep, make_step
 from seedless.train.optim import OPTIMIZERS, make_optimizer
 from seedless.train.problem import Problem
@@ -47,14 +47,14 @@ class Rival:
 
     Attributes:
         kind: whose it is: ours, plain, plain deterministic, or ours with deterministic mode off.
-        settle: sets the global flags it runs under.
+        set_flags: sets the global flags it runs under.
         make: returns a fresh runner; called under those flags.
     """
 
     name: str
     kind: str
     precision: str
-    settle: Settle
+    set_flags: SetFlags
     make: Callable[[], Runner]
 
 
@@ -69,7 +69,7 @@ def list_rivals(problem: Problem) -> list[Rival]:
             name=f"ours {mode} {precision}",
             kind=OURS,
             precision=precision,
-            settle=partial(settle, threads=threads, tf32=precision == "tf32"),
+            set_flags=partial(make_deterministic, threads=threads, tf32=precision == "tf32"),
             make=partial(make_ours, problem, mode, precision),
         )
         for precision in precisions
@@ -80,7 +80,7 @@ def list_rivals(problem: Problem) -> list[Rival]:
             name=f"ours {mode} fp32, deterministic mode off",
             kind=LOOSE,
             precision="fp32",
-            settle=partial(settle_loosely, threads=threads),
+            set_flags=partial(settle_loosely, threads=threads),
             make=partial(make_ours, problem, mode, "fp32"),
         )
         for mode in (modes[1:] if cuda else modes)

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from seedless.numerics.environment import fill_fresh_memory, settle
+from seedless.numerics.environment import fill_fresh_memory, make_deterministic
 from seedless.numerics.flags import find_precision, keep_flags
 
-Settle = Callable[[], None]
+SetFlags = Callable[[], None]
 
 
 def settle_plain(*, threads: int, tf32: bool = True) -> None:
@@ -19,7 +19,7 @@ def settle_plain(*, threads: int, tf32: bool = True) -> None:
 
     By default cuDNN's convolutions may use TF32, and matrix products may not.
     """
-    settle(threads=threads)
+    make_deterministic(threads=threads)
     torch.set_deterministic_debug_mode("default")
     torch.backends.cudnn.deterministic = False
     torch.backends.cudnn.benchmark = True
@@ -31,13 +31,13 @@ def settle_plain(*, threads: int, tf32: bool = True) -> None:
 
 def settle_published(*, threads: int) -> None:
     """Set what the published work trained under: deterministic, no autotuning, no TF32."""
-    settle(threads=threads)
+    make_deterministic(threads=threads)
     _set_defaults()
 
 
 def settle_loosely(*, threads: int) -> None:
     """Set what ours runs under, with deterministic mode off: what does the mode itself cost?"""
-    settle(threads=threads)
+    make_deterministic(threads=threads)
     torch.set_deterministic_debug_mode("default")
     torch.backends.cudnn.deterministic = False
 
@@ -51,7 +51,7 @@ def _set_defaults() -> None:
 
 
 @contextmanager
-def run_under(settle_side: Settle) -> Iterator[None]:
+def run_under(settle_side: SetFlags) -> Iterator[None]:
     """Run a turn under one side's flags; afterwards every flag is what it was."""
     with keep_flags():
         settle_side()

@@ -17,8 +17,8 @@ from seedless.core.errors import RunError
 from seedless.core.presets import open_config
 from seedless.core.registry import choose
 from seedless.models import MODELS
-from seedless.pipeline.many import Job, Result, train_many
 from seedless.proof.receipt import read_receipt
+from seedless.runs.parallel_runs import Job, Result, train_many
 
 
 @dataclass(frozen=True)

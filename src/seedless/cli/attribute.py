@@ -10,7 +10,7 @@ import typer
 from seedless.cli.options import AsJson, DataPlace, Entry, print_json
 
 if TYPE_CHECKING:
-    from seedless.pipeline.attribute import Explained
+    from seedless.analysis.attribute import Explained
 
 
 def attribute(
@@ -35,8 +35,8 @@ def attribute(
     as_json: AsJson = False,
 ) -> None:
     """Show where in RUN's test records the evidence for a class lies; the digest repeats."""
-    from seedless.pipeline.attribute import attribute_run, write_maps
-    from seedless.pipeline.finished import check_out, describe
+    from seedless.analysis.attribute import attribute_run, write_maps
+    from seedless.runs.open_run import check_out, describe
 
     if out is not None:
         check_out(run, out, force)

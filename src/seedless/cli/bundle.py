@@ -29,10 +29,10 @@ def bundle(
 ) -> None:
     """Write a run, its receipt and the source code as one file; the same run, the same bytes."""
     from seedless.core.errors import RunError
-    from seedless.pipeline.pack import pack_data
     from seedless.proof.bundle import list_source, write_bundle
     from seedless.proof.receipt import read_receipt
     from seedless.proof.source import describe_source
+    from seedless.runs.pack_data import pack_data
 
     place = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
     file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")

@@ -28,12 +28,12 @@ def card(
     as_json: AsJson = False,
 ) -> None:
     """Write RUN's model card: what it is, how it was made, how well it does, what it is not for."""
+    from seedless.audit.validate import validate
     from seedless.core.errors import RunError
     from seedless.core.files import hash_file, write_atomic
-    from seedless.pipeline.finished import check_out
-    from seedless.pipeline.validate import validate
     from seedless.report.card import make_card
     from seedless.report.runview import read_run
+    from seedless.runs.open_run import check_out
 
     if out is not None:
         check_out(run, out, force)

@@ -37,8 +37,8 @@ def compare(
 
     Exit code 0: compared. 2: cannot be compared.
     """
+    from seedless.analysis.compare import compare as compare_arms
     from seedless.core.errors import StatsError
-    from seedless.pipeline.compare import compare as compare_arms
 
     if field is not None and (metric, split) != ("macro_auc", "test"):
         raise StatsError("--metric and --split are of run folders; JSON files have --field alone")

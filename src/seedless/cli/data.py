@@ -58,7 +58,7 @@ def fetch_dataset(
     """Download a dataset, or go on where it stopped; every file is checked by its hash."""
     from seedless.data.cache import cache_home
     from seedless.data.catalog import find
-    from seedless.data.fetch import fetch
+    from seedless.data.download.fetch import fetch
 
     entry = find(name)
     folder = to if to is not None else cache_home() / "downloads" / entry.name
@@ -81,7 +81,7 @@ def check(
     settings: Settings = None,
 ) -> None:
     """Read a dataset and say what is there: class counts by split, signal checks, warnings."""
-    from seedless.data.inspect import inspect, inspect_labels
+    from seedless.data.quality_checks import inspect, inspect_labels
 
     if name == "nstdb":
         _check_noise(path, as_json)
@@ -146,7 +146,7 @@ def _load(name: str, path: str | None, config: Path | None, settings: list[str] 
 def _check_noise(path: str | None, as_json: bool) -> None:
     """Say what noise there is: it has no records, classes or splits."""
     from seedless.data.load import find_download
-    from seedless.data.nstdb import read_noise
+    from seedless.data.readers.nstdb import read_noise
 
     noise = read_noise(path if path is not None else find_download("nstdb"))
     found = {
@@ -163,7 +163,7 @@ def _check_noise(path: str | None, as_json: bool) -> None:
 def _read_labels(name: str, path: str | None, task: str | None) -> Any:
     """Read PTB-XL's label table alone: a CSV file, or the folder that holds ptbxl_database.csv."""
     from seedless.core.errors import DataError
-    from seedless.data.ptbxl_labels import read_labels
+    from seedless.data.readers.ptbxl_labels import read_labels
 
     if name != "ptb-xl" or path is None:
         raise DataError(

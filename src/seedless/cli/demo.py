@@ -12,7 +12,7 @@ import typer
 from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.pipeline.demo import Demo
+    from seedless.analysis.demo import Demo
 
 EVERY = 5.0  # seconds between lines where there is no terminal
 
@@ -26,7 +26,7 @@ def demo(
     settings: Settings = None,
 ) -> None:
     """Train a small model twice, show that every bit agrees, and that a flipped bit does not."""
-    from seedless.pipeline.demo import run_demo
+    from seedless.analysis.demo import run_demo
 
     began = time.monotonic()
     bar = _Bar(shown=not as_json)

@@ -13,7 +13,7 @@ from seedless.cli.options import AsJson, DataPlace, Entry, print_json, spell_num
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seedless.pipeline.diff import Difference
+    from seedless.audit.diff import Difference
     from seedless.proof.replay import Mismatch
 
 
@@ -37,7 +37,7 @@ def diff(
 
     Exit code 0: they do not. 1: they do. 2: they cannot be compared.
     """
-    from seedless.pipeline.diff import diff as compare
+    from seedless.audit.diff import diff as compare
 
     found = compare(
         run_a,

@@ -10,10 +10,10 @@ def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings 
     import typer
 
     from seedless.core.digest import digest_value
-    from seedless.numerics.environment import capture, settle
+    from seedless.numerics.environment import capture, make_deterministic
 
     execution = read_config(config, settings).execution
-    settle(threads=execution.threads, tf32=execution.precision == "tf32")
+    make_deterministic(threads=execution.threads, tf32=execution.precision == "tf32")
     found = capture()
     if as_json:
         print_json({**found, "digest": digest_value(found)})

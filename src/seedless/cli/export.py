@@ -24,8 +24,8 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write RUN's selected weights as ONNX, normalization included, checked on real records."""
-    from seedless.pipeline.export import TOLERANCE, export_run
-    from seedless.pipeline.finished import describe
+    from seedless.analysis.export import TOLERANCE, export_run
+    from seedless.runs.open_run import describe
 
     done = export_run(run, onnx, records=records, force=force, entry=entry, data=data)
     size = done.file.stat().st_size

@@ -36,7 +36,7 @@ def show(
 ) -> None:
     """Print the initialization plan of MODEL with its digests; no machine shows in it."""
     from seedless.core.digest import digest, md5
-    from seedless.pipeline.choices import build_model, initialize_model
+    from seedless.runs.build import build_model, initialize_model
 
     resolved = read_config(
         config,

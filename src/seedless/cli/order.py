@@ -44,7 +44,7 @@ def show(
     from seedless.core.registry import choose
     from seedless.data.load import load
     from seedless.ordering import STRATEGIES, collisions
-    from seedless.pipeline.choices import order_samples
+    from seedless.runs.build import order_samples
 
     resolved = read_config(
         config,

@@ -30,9 +30,9 @@ def check(
     code 0: all are the same, so portable runs made here and elsewhere have the same bits. 1: some
     differ, and the lines say which.
     """
-    from seedless.numerics.portable.check import read_committed
-    from seedless.pipeline.portable import check as run
-    from seedless.pipeline.portable import pack
+    from seedless.audit.portable_check import check as run
+    from seedless.audit.portable_check import pack
+    from seedless.portable.check.compute import read_committed
 
     found = run(device, full, None if as_json else typer.echo)
     if as_json:

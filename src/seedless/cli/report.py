@@ -28,7 +28,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page, without scripts or requests, about these runs."""
-    from seedless.pipeline.report import write_report
+    from seedless.analysis.report import write_report
 
     page = write_report(runs, out, examples=examples, again=verify, force=force)
     if as_json:

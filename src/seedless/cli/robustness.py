@@ -32,8 +32,8 @@ def robustness(
     as_json: AsJson = False,
 ) -> None:
     """Add noise to RUN's test records, before normalization, and print what each kind costs."""
-    from seedless.pipeline.finished import describe
-    from seedless.pipeline.robustness import stress_run
+    from seedless.analysis.robustness import stress_run
+    from seedless.runs.open_run import describe
 
     ratios = _read_ratios(snr)
     found = stress_run(

@@ -15,10 +15,10 @@ import typer
 from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.studies.conduct import Written
-    from seedless.studies.grid import Point
-    from seedless.studies.sizes import Setting
-    from seedless.studies.store import State
+    from seedless.studies.engine.grid import Point
+    from seedless.studies.engine.runner import Written
+    from seedless.studies.engine.sizes import Setting
+    from seedless.studies.engine.store import State
 
 app = typer.Typer(help="Run a published experiment, on one machine or many.", no_args_is_help=True)
 
@@ -84,7 +84,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Print the runs of a study; nothing is executed."""
-    from seedless.studies.conduct import plan_study
+    from seedless.studies.engine.runner import plan_study
 
     grid = plan_study(
         name, read_setting(scale, data, seeds, device, folds, other, settings, arms=arms)
@@ -130,7 +130,7 @@ def run(
 
     Exit code 1: every run failed. 3: not finished, because of --limit.
     """
-    from seedless.studies.conduct import run_study
+    from seedless.studies.engine.runner import run_study
 
     progress = Progress(shown=not as_json)
     try:
@@ -182,7 +182,7 @@ def table(
     as_json: AsJson = False,
 ) -> None:
     """Print the table of a study whose runs are there, and write it with its figure."""
-    from seedless.studies.conduct import write_study
+    from seedless.studies.engine.runner import write_study
 
     setting = read_setting(
         scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
@@ -210,7 +210,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one page of a study whose runs are there: tables, figure, every run's digest."""
-    from seedless.studies.page import report_study
+    from seedless.studies.engine.page import report_study
 
     setting = read_setting(
         scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
@@ -235,7 +235,7 @@ def read_setting(
     arms: str | None = None,
 ) -> Setting:
     """Return what a study is asked to run on, from the options that several verbs share."""
-    from seedless.studies.sizes import Setting
+    from seedless.studies.engine.sizes import Setting
 
     return Setting(
         scale=scale,

@@ -15,18 +15,18 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.core.version import __version__
-from seedless.data.arrays import read_arrays
 from seedless.data.cache import cache_home, entry_folder, open_cached
 from seedless.data.catalog import CATALOG
-from seedless.data.challenge import read_challenge
-from seedless.data.cifar100 import read_cifar100
-from seedless.data.cpsc2018 import read_cpsc2018
 from seedless.data.leads import lead_set
-from seedless.data.medmnist import read_medmnist
-from seedless.data.ptbxl import list_sources, read_ptbxl
-from seedless.data.rhythms import read_rhythms
-from seedless.data.simulated import simulate_ecg
-from seedless.data.simulated_images import simulate_images
+from seedless.data.readers.arrays import read_arrays
+from seedless.data.readers.challenge import read_challenge
+from seedless.data.readers.cifar100 import read_cifar100
+from seedless.data.readers.cpsc2018 import read_cpsc2018
+from seedless.data.readers.medmnist import read_medmnist
+from seedless.data.readers.ptbxl import list_sources, read_ptbxl
+from seedless.data.readers.rhythms import read_rhythms
+from seedless.data.simulators.ecg import simulate_ecg
+from seedless.data.simulators.images import simulate_images
 
 SETTINGS = (
     "preset",

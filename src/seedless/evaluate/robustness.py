@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 from seedless.core.digest import sample_keys
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.data.nstdb import KINDS, Noise, check_keys, cut_stretches, name_leads, scale_noise
-from seedless.data.simulated_stress import simulate_stress
+from seedless.data.readers.nstdb import (
+    KINDS,
+    Noise,
+    check_keys,
+    cut_stretches,
+    name_leads,
+    scale_noise,
+)
+from seedless.data.simulators.stress_noise import simulate_stress
 from seedless.evaluate.ranking import macro_auc
 
 Float64 = NDArray[np.float64]

@@ -3,7 +3,7 @@
 A sample meets the same mask wherever it stands in a batch, however the batch is split, and after
 any restart. Whoever calls the model says which samples and which epoch they are:
 
-    with draws(samples=keys, epoch=3):
+    with dropout_keys(samples=keys, epoch=3):
         logits = model(x)
 """
 
@@ -30,7 +30,7 @@ class _Traced:
 
 
 @contextmanager
-def draws(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
+def dropout_keys(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
     """Say whose dropout masks are drawn: one int64 key a sample (B,), and the epoch.
 
     `seedless.sample_keys(X)` gives keys that follow the samples' content. The epoch may be a tensor
@@ -97,7 +97,7 @@ class Dropout(nn.Module):
         if active is None:
             raise NumericsError(
                 "dropout in training mode must know its samples and epoch: wrap the forward pass "
-                "in `with seedless.draws(samples=keys, epoch=e):`, or call model.eval()"
+                "in `with seedless.dropout_keys(samples=keys, epoch=e):`, or call model.eval()"
             )
         samples, epoch = active
         return dropout(x, self.p, samples=samples, epoch=epoch, layer=self.layer)

@@ -58,7 +58,7 @@ def prepare_process() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
 
 
-def settle(*, threads: int | None = None, tf32: bool = False) -> None:
+def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> None:
     """Set every deterministic flag, and the thread count (all usable cores unless given)."""
     import torch
 

@@ -21,7 +21,7 @@ from seedless.proof.replay import DivergenceError
 from seedless.proof.trail import FILE as TRAIL
 from seedless.proof.trail import GENESIS, Entry, chain, make_entry, make_start
 from seedless.train.checkpoint import FOLDER as CHECKPOINTS
-from seedless.train.moment import Moment, Observer
+from seedless.train.progress_state import Moment, Observer
 
 SCHEMA = "seedless.light/1"
 # What line 0 of a trail and the receipt say alike.

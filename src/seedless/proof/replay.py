@@ -9,7 +9,7 @@ from typing import Any
 from seedless.core.canonical import canonical_json
 from seedless.core.config import ExecutionConfig
 from seedless.proof.trail import Entry, digest_tensors, first_difference, make_entry
-from seedless.train.moment import Moment, Observer
+from seedless.train.progress_state import Moment, Observer
 
 # What of an environment can change bits. The rest (Python, kernel, memory, idle cores) is recorded
 # and shown, and decides nothing.

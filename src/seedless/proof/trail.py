@@ -22,7 +22,7 @@ from seedless.core.digest import digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture
-from seedless.train.moment import Moment, Observer
+from seedless.train.progress_state import Moment, Observer
 from seedless.train.state import collect_state, fetch_state
 
 FILE = "trail.jsonl"

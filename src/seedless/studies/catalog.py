@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from seedless.core.registry import choose
-from seedless.studies.study import Study
+from seedless.studies.engine.study import Study
 
 # One file each, imported when it is asked for.
 STUDIES = (
@@ -33,5 +33,5 @@ STUDIES = (
 def open_study(name: str) -> Study:
     """Return a study by its name."""
     choose("study", name, dict.fromkeys(STUDIES))
-    study: Study = import_module(f"seedless.studies.{name}").STUDY
+    study: Study = import_module(f"seedless.studies.published.{name}").STUDY
     return study

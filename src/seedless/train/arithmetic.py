@@ -14,7 +14,7 @@ from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 
 if TYPE_CHECKING:
-    from seedless.numerics.portable.microbatch import Split
+    from seedless.portable.batch.microbatch import Split
 
 ARITHMETICS = ("native", "portable")
 
@@ -22,7 +22,7 @@ ARITHMETICS = ("native", "portable")
 def compute_in(arithmetic: str) -> AbstractContextManager[None]:
     """Return the context that forward, backward and the optimizer's step run in."""
     if arithmetic == "portable":
-        from seedless.numerics.portable.mode import portable
+        from seedless.portable.mode import portable
 
         return portable()
     return nullcontext()
@@ -53,7 +53,7 @@ def make_split(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
     """
     if not config.is_portable or config.train.microbatch is None:
         return None
-    from seedless.numerics.portable.microbatch import Split
+    from seedless.portable.batch.microbatch import Split
 
     return Split(trained, config.train.microbatch)
 
@@ -61,7 +61,7 @@ def make_split(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
 def sigmoid(logits: Tensor, arithmetic: str) -> Tensor:
     """Return the sigmoid of float64 logits (n, K)."""
     if arithmetic == "portable":
-        from seedless.numerics.portable.elementary import sigmoid as portable_sigmoid
+        from seedless.portable.exact.elementary import sigmoid as portable_sigmoid
 
         return portable_sigmoid(logits)
     return logits.sigmoid()
@@ -70,7 +70,7 @@ def sigmoid(logits: Tensor, arithmetic: str) -> Tensor:
 def softmax(logits: Tensor, arithmetic: str) -> Tensor:
     """Return the softmax over the classes of float64 logits (n, K)."""
     if arithmetic == "portable":
-        from seedless.numerics.portable.elementary import exp
+        from seedless.portable.exact.elementary import exp
 
         powers = exp(logits - logits.amax(dim=1, keepdim=True))
         total = torch.zeros_like(powers[:, :1])

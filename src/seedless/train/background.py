@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from seedless.train.moment import Moment, Observer
+from seedless.train.progress_state import Moment, Observer
 
 # Seconds a thread may keep the interpreter. With Python's own 5 ms the loop, which asks for it
 # several times a step, could not launch steps as fast as a GPU makes them.

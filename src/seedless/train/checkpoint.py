@@ -23,7 +23,7 @@ from seedless.core.canonical import canonical_json
 from seedless.core.digest import digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
-from seedless.train.moment import Best, Moment, Position, Start
+from seedless.train.progress_state import Best, Moment, Position, Start
 
 FOLDER = "checkpoints"
 SCHEMA = "seedless.checkpoint/1"

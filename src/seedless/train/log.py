@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seedless.core.canonical import canonical_json
 from seedless.core.files import write_atomic
-from seedless.train.moment import Moment, Observer
+from seedless.train.progress_state import Moment, Observer
 
 FILE = "log.jsonl"
 

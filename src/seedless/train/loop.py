@@ -21,10 +21,10 @@ from seedless.core.registry import choose
 from seedless.numerics.generators import GeneratorGuard
 from seedless.train.control import flip_bit, read_target
 from seedless.train.forms import make_step
-from seedless.train.moment import Best, Moment, Observer, Position, Start
 from seedless.train.optim import rate_at, set_rate
 from seedless.train.predict import predict
 from seedless.train.problem import Problem
+from seedless.train.progress_state import Best, Moment, Observer, Position, Start
 from seedless.train.state import fetch_state, name_tensors
 from seedless.train.step import Step
 

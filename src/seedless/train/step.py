@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
-from seedless.numerics.dropout import draws
+from seedless.numerics.dropout import dropout_keys
 from seedless.train.arithmetic import compute_in, make_split
 from seedless.train.optim import apply_step
 from seedless.train.precision import cast_as
@@ -109,7 +109,7 @@ class Step:
                 samples = crop_and_flip(
                     samples, samples=keys, epoch=epoch, padding=augment.padding, flip=augment.flip
                 )
-            with draws(samples=keys, epoch=epoch), cast_as(precision, rows.device):
+            with dropout_keys(samples=keys, epoch=epoch), cast_as(precision, rows.device):
                 return self.evaluate(samples, labels)
 
     def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:

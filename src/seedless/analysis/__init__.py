@@ -1,0 +1,1 @@
+"""Use finished runs: evaluate, compare, explain, export, report."""

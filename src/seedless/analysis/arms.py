@@ -1,0 +1,207 @@
+"""The runs of one arm of a comparison: run folders, or anyone's JSON files of results."""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seedless.core.errors import RunError, StatsError, UnknownNameError
+from seedless.core.files import hash_file
+from seedless.core.registry import suggest
+from seedless.proof.receipt import read_receipt
+from seedless.runs.score import METRICS
+from seedless.stats.samples import read_sample
+
+SEEDS = ("init.seed", "order.seed", "order.offset")  # what makes a replicate, and not another arm
+_IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """One run's score, and what a fair comparison must know of it.
+
+    Attributes:
+        path: None for a plain number.
+        identity: digest of the weights scored, or of a JSON file: equal ones are one run.
+        seeds: what the run can be matched by, name to number.
+        settings: the configuration, flat; empty for a JSON file, as are the next three.
+        problem: digest of the data, task and classes.
+        positives: of each class that the score is about.
+        converged: what the run says of itself.
+    """
+
+    path: Path | None
+    score: float
+    identity: str
+    seeds: Mapping[str, int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    problem: Mapping[str, Any] = field(default_factory=dict)
+    positives: Mapping[str, int] = field(default_factory=dict)
+    converged: bool | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ArmRuns:
+    """All runs of an arm, sorted by path, and what matched but is no run."""
+
+    name: str
+    runs: tuple[Scored, ...]
+    passed_over: tuple[Path, ...] = ()
+
+    @property
+    def scores(self) -> list[float]:
+        """One score a run."""
+        return [run.score for run in self.runs]
+
+
+def collect_runs(
+    name: str, places: Sequence[str | Path], metric: str, split: str, key: str | None
+) -> ArmRuns:
+    """Read the runs that a pattern names; with ``key``, the JSON files and that field of each."""
+    paths = _expand(name, places)
+    if key is not None:
+        return ArmRuns(name, tuple(_read_file(path, key) for path in paths))
+    folders = [path for path in paths if path.is_dir()]
+    if not folders:
+        raise StatsError(
+            f"arm {name}: {paths[0]} is a file. For JSON files say which number to read, such as "
+            "--field auc; for runs name their folders"
+        )
+    files = tuple(path for path in paths if not path.is_dir())
+    return ArmRuns(name, tuple(_read_run(path, metric, split) for path in folders), files)
+
+
+def number_runs(name: str, values: Iterable[float], paired: bool) -> ArmRuns:
+    """Return plain numbers as an arm, matched by place where they are pairs."""
+    numbers = read_sample(values, f"arm {name}")
+    return ArmRuns(
+        name,
+        tuple(
+            Scored(None, float(score), f"{name} {place}", {"place": place} if paired else {})
+            for place, score in enumerate(numbers)
+        ),
+    )
+
+
+def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
+    """Return the paths that patterns match, each once, sorted."""
+    found: set[Path] = set()
+    for place in places:
+        path = Path(place).expanduser()
+        matches = [path] if path.exists() else list(map(Path, glob.glob(str(path), recursive=True)))
+        if not matches:
+            raise StatsError(f"arm {name}: nothing matches {str(place)!r}")
+        found.update(matches)
+    return sorted(found)
+
+
+def _read_run(run: Path, metric: str, split: str) -> Scored:
+    claims = read_receipt(run)["predicate"]
+    try:
+        metrics = json.loads((run / METRICS).read_bytes())
+        covered = claims["files"][METRICS]
+        data, source = claims["data"], claims["source"]
+        problem = {name: data[name] for name in ("digest", "task", "classes")}
+        settings = _flatten(claims["config"]["values"])
+        weights = claims["weights"]["digest"]
+    except OSError as error:
+        raise RunError(f"cannot read {run / METRICS}: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError):
+        raise RunError(
+            f"{run} is no finished run: its receipt or {METRICS} lacks what a comparison needs; "
+            f"`seedless verify --validate-only {run}` says what"
+        ) from None
+    if hash_file(run / METRICS) != covered or metrics != claims["metrics"]:
+        raise RunError(f"{run / METRICS} is not what its receipt covers: it was edited")
+    part = metrics.get(split) if split in ("test", "validation", "train") else None
+    if not isinstance(part, dict):
+        known = [name for name in ("test", "validation", "train") if name in metrics]
+        raise StatsError(f"{run} has no scores of {split!r}; --split takes {', '.join(known)}")
+    value, classes = _find_metric(run, part, metric)
+    return Scored(
+        path=run,
+        score=_read_number(value, f"{run}: {split} {metric}"),
+        identity=weights,
+        seeds={name: settings[name] for name in SEEDS if settings.get(name) is not None},
+        settings=settings,
+        problem=problem,
+        positives={name: part["classes"][name]["positives"] for name in classes},
+        converged=metrics["converged"],
+        source=source["digest"],
+    )
+
+
+def _find_metric(run: Path, part: Mapping[str, Any], metric: str) -> tuple[Any, list[str]]:
+    """Return a score and the classes it is about; "auc:AFIB" is the AUC of one class."""
+    name, colon, label = metric.partition(":")
+    classes = part["classes"]
+    if not colon:
+        return look_up(part, metric, f"{run}: metric"), list(classes)
+    if label not in classes:
+        raise UnknownNameError(
+            f"{run}: unknown class {label!r}{suggest(label, classes)}; known: {', '.join(classes)}"
+        )
+    return look_up(classes[label], name, f"{run}: metric of {label}"), [label]
+
+
+def _read_file(path: Path, key: str) -> Scored:
+    try:
+        content = json.loads(path.read_bytes())
+    except IsADirectoryError:
+        raise StatsError(f"{path} is a folder; --field reads JSON files, leave it out") from None
+    except OSError as error:
+        raise StatsError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise StatsError(f"{path} is not JSON") from None
+    seeds = {}
+    stored = content.get("seed") if isinstance(content, dict) else None
+    if isinstance(stored, int) and not isinstance(stored, bool):
+        seeds["the field seed"] = stored
+    if digits := _IN_NAME.findall(path.stem):
+        seeds["the seed in the file name"] = int(digits[-1])
+    score = _read_number(look_up(content, key, f"{path}: field"), f"{path}: {key}")
+    return Scored(path, score, hash_file(path), seeds)
+
+
+def look_up(content: Any, key: str, where: str) -> Any:
+    """Return what lies at a dotted path such as per_auc.AFIB or scores.0."""
+    for part in key.split("."):
+        if isinstance(content, dict):
+            known = list(content)
+        elif isinstance(content, list):
+            known = [str(place) for place in range(len(content))]
+        else:
+            known = []
+        if part not in known:
+            shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+            raise UnknownNameError(
+                f"{where} {key!r}: there is no {part!r}{suggest(part, known)}; known: "
+                f"{shown or 'nothing below a single value'}"
+            )
+        content = content[part] if isinstance(content, dict) else content[int(part)]
+    return content
+
+
+def _read_number(value: Any, where: str) -> float:
+    if value is None:
+        raise StatsError(f"{where} is undefined for this run: it has positives or negatives alone")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise StatsError(f"{where}: expected a number, got {str(value)[:60]!r}")
+    if not math.isfinite(value):
+        raise StatsError(f"{where} is {value}: leave the run out, or find out why it has no score")
+    return float(value)
+
+
+def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"{section}.{key}": value
+        for section, settings in values.items()
+        for key, value in settings.items()
+    }

@@ -1,0 +1,157 @@
+"""The demonstration: the same training in two processes, a verification, and a negative control."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from seedless.analysis.examples import draw_examples
+from seedless.core.config import override
+from seedless.core.errors import RunError
+from seedless.core.presets import open_config
+from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
+from seedless.report.page import Verdict, write_page
+from seedless.report.runview import read_run
+from seedless.runs.folder import read_config
+from seedless.train.arithmetic import check_arithmetic
+from seedless.train.log import FILE as LOG
+from seedless.train.log import read_log
+
+NAMES = ("first", "second", "control")
+FLIP = "stem.0.weight:0:0"  # the last bit of the first weight
+PAGE = "report.html"
+
+Show = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demonstration found.
+
+    Attributes:
+        digests: a row an epoch, with the digest of the whole state in each run.
+        identical: whether the two processes agree in every entry.
+        control_differs: the first epoch at which the negative control differs, or None.
+        verdict: what `verify` said of the first run.
+    """
+
+    folder: Path
+    digests: tuple[tuple[str, ...], ...]
+    receipts: Mapping[str, Mapping[str, Any]]
+    identical: bool
+    control_differs: int | None
+    verdict: Mapping[str, Any]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as promised."""
+        proven = self.identical and self.control_differs is not None
+        return proven and self.verdict["outcome"] == "identical"
+
+
+def run_demo(
+    out: Path, settings: Sequence[str] = (), *, preset: str = "demo", show: Show = lambda *_: None
+) -> Demo:
+    """Train twice, verify, train with one bit flipped, and write a page about it."""
+    began = time.perf_counter()
+    check_arithmetic(override(open_config(preset), list(settings)))  # before processes are started
+    changes = [part for setting in settings for part in ("--set", setting)]
+    train = ["train", preset, *changes, "--force", "--json", "--out"]
+    control = ["--set", f"control.flip_bit={FLIP}"]
+    places = {name: out / name for name in NAMES}
+    out.mkdir(parents=True, exist_ok=True)
+    _run_together(
+        "training twice, in two processes",
+        [[*train, str(places["first"])], [*train, str(places["second"])]],
+        [places["first"], places["second"]],
+        show,
+    )
+    answers = _run_together(
+        "verifying the first, and training once more with one bit flipped",
+        [
+            ["verify", str(places["first"]), "--json"],
+            [*train, str(places["control"]), *control],
+        ],
+        [places["control"]],
+        show,
+    )
+    verdict = json.loads(answers[0])
+    trails = {name: read_trail(place) for name, place in places.items()}
+    parted = first_difference(trails["first"], trails["control"])
+    demo = Demo(
+        folder=out,
+        digests=tuple(
+            tuple(digest_entry(entry) for entry in row)
+            for row in zip(*trails.values(), strict=True)
+        ),
+        receipts={
+            name: json.loads((place / "receipt.json").read_bytes())["predicate"]
+            for name, place in places.items()
+        },
+        identical=_agree(trails["first"], trails["second"]),
+        control_differs=None if parted is None else parted[0],
+        verdict=verdict,
+        seconds=time.perf_counter() - began,
+    )
+    views = [read_run(places[name], label) for name, label in LABELS.items()]
+    write_page(
+        out / PAGE,
+        views[:2],
+        title="seedless demo",
+        verdict=Verdict(verdict["outcome"], verdict["sentence"], verdict["seconds"]),
+        controls=views[2:],
+        examples=draw_examples(places["first"]),
+    )
+    return demo
+
+
+LABELS = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}
+
+
+def _agree(a: Sequence[Entry], b: Sequence[Entry]) -> bool:
+    return first_difference(a, b) is None
+
+
+def _run_together(
+    title: str, commands: Sequence[Sequence[str]], watched: Sequence[Path], show: Show
+) -> list[str]:
+    """Run commands of this program side by side, show how far they are, return what they print."""
+    with TemporaryDirectory() as folder:
+        outputs = [Path(folder) / str(number) for number in range(len(commands))]
+        running = []
+        for command, output in zip(commands, outputs, strict=True):
+            with output.open("wb") as file, output.with_suffix(".err").open("wb") as errors:
+                line = [sys.executable, "-m", "seedless", *command]
+                running.append(subprocess.Popen(line, stdout=file, stderr=errors))
+        try:
+            while any(process.poll() is None for process in running):
+                show(title, *_count_epochs(watched))
+                time.sleep(0.2)
+        finally:
+            for process in running:
+                process.terminate()
+        show(title, *_count_epochs(watched))
+        for process, output, command in zip(running, outputs, commands, strict=True):
+            if process.returncode not in (0, 1, 3):
+                error = output.with_suffix(".err").read_text().strip().splitlines()
+                said = (error or ["nothing"])[-1].removeprefix("error: ")
+                raise RunError(f"`seedless {' '.join(command)}` failed: {said}")
+        return [output.read_text() for output in outputs]
+
+
+def _count_epochs(runs: Sequence[Path]) -> tuple[int, int]:
+    """Return the epochs done and wanted, of runs that may not have begun."""
+    done = wanted = 0
+    for run in runs:
+        if (run / "config.toml").exists():
+            wanted += read_config(run).train.epochs
+            done += len(read_log(run / LOG))
+    return done, wanted

@@ -1,0 +1,229 @@
+"""A finished run as an ONNX file, which is left only where both give the same logits.
+
+The graph takes records as the dataset holds them and normalizes them itself, so that whoever runs
+it needs no statistics: input "x" (batch, ...) float32, output "logits" (batch, classes).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from seedless.core.errors import ModelError, RunError
+from seedless.core.files import hash_file, write_atomic
+from seedless.core.version import __version__
+from seedless.data.normalize import Scale
+from seedless.runs.open_run import Finished, check_out, open_finished
+
+TOLERANCE = 1e-4  # largest difference of a logit at which a file is left
+NEEDED = ("onnx", "onnxruntime", "onnxscript")
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """A file that was checked: the largest difference of a logit over so many real records."""
+
+    finished: Finished
+    file: Path
+    digest: str
+    difference: float
+    records: int
+
+
+class Deployed(nn.Module):
+    """A model behind its normalization: (x - mean) / deviation, then the logits."""
+
+    def __init__(self, model: nn.Module, scale: Scale | None, axes: int) -> None:
+        super().__init__()
+        self.model = model
+        self.scaled = scale is not None
+        shape = (1, -1) + (1,) * (axes - 2)
+        mean, deviation = ((0.0,), (1.0,)) if scale is None else (scale.mean, scale.deviation)
+        self.mean = nn.Buffer(torch.tensor(mean).view(shape))
+        self.deviation = nn.Buffer(torch.tensor(deviation).view(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, ...) as measured -> (batch, classes)."""
+        if self.scaled:
+            x = (x - self.mean) / self.deviation
+        logits: Tensor = self.model(x)
+        return logits
+
+
+def export_run(
+    run: str | Path,
+    out: Path,
+    *,
+    records: int = 256,
+    force: bool = False,
+    entry: str | None = None,
+    data: str | None = None,
+) -> Exported:
+    """Write a run's selected weights as an ONNX file and check it on real records.
+
+    Args:
+        run: the run folder.
+        out: the file; nothing is left there where the check fails.
+        records: how many records of the test split to check on, at most.
+        force: replace a file that is there.
+        entry: for a run of `fit`, where its model and arrays come from.
+        data: where the data lie now, if not where they lay then.
+    """
+    check_extra()
+    check_out(Path(run), out, force)
+    finished = open_finished(run, entry=entry, data=data)
+    raw = finished.records[:records]
+    model = copy.deepcopy(finished.run.model).cpu().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.data = parameter.data.contiguous()
+        expected = _compute(model, finished.normalize(raw), finished.config.train.evaluate_batch)
+    inputs = raw.astype(np.float32) if raw.dtype.kind == "f" or finished.scale else raw
+    content = convert(Deployed(model, finished.scale, raw.ndim), inputs, describe_graph(finished))
+    difference = compare(content, inputs, expected)
+    if not difference <= TOLERANCE:
+        raise RunError(
+            f"the exported graph is not the model: its logits differ by up to {difference:.3g} on "
+            f"{len(raw)} {finished.split} records, more than {TOLERANCE:g}; no file was left"
+        )
+    write_atomic(out, content)
+    return Exported(finished, out, hash_file(out), difference, len(raw))
+
+
+def check_extra() -> None:
+    """Refuse to begin where what writes and runs ONNX is not installed."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise RunError(
+            f"ONNX export needs {', '.join(missing)}, not installed here: "
+            "pip install 'seedless[onnx]'"
+        )
+
+
+def describe_graph(finished: Finished) -> dict[str, str]:
+    """Return what the file says of itself, by key."""
+    scale, loss = finished.scale, finished.loss
+    said: dict[str, Any] = {
+        "weights": finished.run.digest,
+        "md5": finished.run.md5,
+        "classes": list(finished.classes),
+        "input": "x: records as the dataset holds them, not normalized; float32 unless the data "
+        "are whole numbers that the model takes as such",
+        "output": "logits",
+        "probabilities": "sigmoid" if loss.name == "bce" else "softmax",
+        "normalization": "none: the model takes the input as it is"
+        if scale is None
+        else {
+            "where": "inside this file: (x - mean) / deviation",
+            "mean": list(scale.mean),
+            "deviation": list(scale.deviation),
+        },
+        "leads": None if finished.leads is None else list(finished.leads),
+        "samples_per_second": finished.fs,
+        "clamp": loss.clamp,
+        "version": __version__,
+    }
+    return {
+        f"seedless.{key}": value
+        if isinstance(value, str)
+        else json.dumps(value, sort_keys=True, ensure_ascii=False)
+        for key, value in said.items()
+    }
+
+
+def convert(model: nn.Module, samples: NDArray[Any], metadata: dict[str, str]) -> bytes:
+    """Return a model as ONNX bytes with a free batch size; samples (n, ...) give the shape.
+
+    What the exporter notes about source lines is taken out: it names folders of this machine.
+    """
+    # A batch of one would be taken for a constant.
+    example = torch.from_numpy(np.resize(samples[:2], (2, *samples.shape[1:])))
+    try:
+        with _quietly():
+            program = torch.onnx.export(
+                model.eval(),
+                (example,),
+                dynamo=True,
+                input_names=["x"],
+                output_names=["logits"],
+                dynamic_shapes={"x": {0: torch.export.Dim("batch")}},
+                verbose=False,
+            )
+            assert program is not None
+            proto: Any = program.model_proto
+    except Exception as error:  # the exporter raises whatever the model makes it meet
+        cause = error.__cause__ or error
+        said = f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
+        raise ModelError(f"torch cannot export this model as ONNX: {said}") from error
+    for part in (proto.graph, *proto.functions):
+        _forget_sources(part)
+    del proto.metadata_props[:]
+    for key in sorted(metadata):
+        entry = proto.metadata_props.add()
+        entry.key, entry.value = key, metadata[key]
+    content: bytes = proto.SerializeToString(deterministic=True)
+    return content
+
+
+def compare(content: bytes, samples: NDArray[Any], expected: NDArray[np.float32]) -> float:
+    """Return the largest difference between an ONNX file's logits and those expected.
+
+    All samples go in at once, and then the first alone: the batch size is free.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    found = session.run(["logits"], {"x": samples})[0]
+    alone = session.run(["logits"], {"x": samples[:1]})[0]
+    if found.shape != expected.shape:
+        raise RunError(f"the exported graph gives {found.shape}, expected {expected.shape}")
+    pairs = ((found, expected), (alone, expected[:1]))
+    return max(float(np.abs(a.astype(np.float64) - b).max()) for a, b in pairs)
+
+
+def _compute(model: nn.Module, samples: NDArray[Any], batch: int) -> NDArray[np.float32]:
+    parts = torch.split(torch.from_numpy(samples), batch)
+    logits: NDArray[np.float32] = torch.cat([model(part) for part in parts]).numpy()
+    return logits
+
+
+def _forget_sources(graph: Any) -> None:
+    graph.doc_string = ""
+    for part in (*graph.node, *graph.value_info, graph):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.node:
+                    _forget_sources(inner)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Let the exporter work, and keep what it says about itself from the user."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

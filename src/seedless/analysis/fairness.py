@@ -1,0 +1,152 @@
+"""Is a comparison of two arms fair? What would make it not one, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from seedless.analysis.arms import SEEDS, ArmRuns, Scored
+from seedless.core.canonical import canonical_json
+from seedless.core.errors import StatsError, UnknownNameError
+from seedless.core.registry import suggest
+from seedless.proof.replay import compare_values
+
+FEW = 10  # positives below which an AUC moves by whole points when one record does
+
+
+def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:
+    """Refuse runs on different data, tasks or classes."""
+    first, *others = [*a.runs, *b.runs]
+    for run in others:
+        for found in compare_values(first.problem, run.problem):
+            raise StatsError(
+                f"{first.path} and {run.path} are not about the same problem: {found.field} is "
+                f"{found.recorded} and {found.here}. Only scores on the same data can be compared"
+            )
+
+
+def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
+    """Say in which settings the arms differ, beyond the one or the ones that are compared."""
+    known = sorted(a.runs[0].settings)
+    for factor in factors:
+        if not known:
+            raise StatsError(
+                "--factor names a setting of run folders; JSON files and numbers have none"
+            )
+        if factor not in known:
+            raise UnknownNameError(
+                f"unknown setting {factor!r}{suggest(factor, known)}; --factor takes one such as "
+                "init.basis"
+            )
+    values = {name: (_list_values(a, name), _list_values(b, name)) for name in known}
+    differing = {
+        name: pair for name, pair in values.items() if pair[0] != pair[1] and name not in SEEDS
+    }
+    for factor in factors:
+        if factor not in differing:
+            shown = " and ".join(map(str, values[factor][0]))
+            raise StatsError(f"the arms do not differ in {factor}: it is {shown} in both")
+    warnings = []
+    for arm, side in ((a, 0), (b, 1)):
+        mixed = [
+            name for name in known if len(values[name][side]) > 1 and name not in (*SEEDS, *factors)
+        ]
+        if mixed:
+            named = "; ".join(f"{name} is {_join(values[name][side])}" for name in mixed)
+            warnings.append(f"arm {arm.name} is not of one kind: {named}")
+    rest = [name for name in differing if name not in factors]
+    named = "; ".join(
+        f"{n} ({_join(differing[n][0])} against {_join(differing[n][1])})" for n in rest
+    )
+    if factors and rest:
+        warnings.append(f"besides {', '.join(factors)} the arms differ in {named}")
+    elif len(rest) > 1:
+        warnings.append(
+            f"the arms differ in {len(rest)} settings, so no difference can be laid to one of "
+            f"them: {named}"
+        )
+    elif known and not differing:
+        warnings.append("the arms have the same settings: a difference is chance, or the machine")
+    if len({run.source for run in (*a.runs, *b.runs)}) > 1:
+        warnings.append("the runs were not all trained by the same source code")
+    return warnings
+
+
+def judge_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
+    """Say which runs are counted twice, and which files were passed over."""
+    warnings = []
+    for arm in (a, b):
+        n, identities = len(arm.runs), Counter(run.identity for run in arm.runs)
+        if len(identities) == 1 and n > 1:
+            what = "have the same weights" if arm.runs[0].settings else "are the same file"
+            warnings.append(
+                f"all {n} runs of arm {arm.name} {what}: repeats of one deterministic run are one "
+                f"observation, n = 1 and not {n}. Vary order.offset or a seed"
+            )
+        elif n > 1 and len(set(arm.scores)) == 1:
+            warnings.append(
+                f"all {n} values of arm {arm.name} are {arm.scores[0]:.6g}: if they are repeats of "
+                "one deterministic run, they are one observation, n = 1"
+            )
+        if 1 < len(identities) < n:
+            warnings.append(
+                f"arm {arm.name} counts some runs twice: {n} runs, {len(identities)} different"
+            )
+        if arm.passed_over:
+            shown = ", ".join(str(path) for path in arm.passed_over[:3])
+            warnings.append(f"arm {arm.name}: passed over what is no folder: {shown}")
+    there: dict[str, Scored] = {run.identity: run for run in b.runs}
+    shared = [(run, there[run.identity]) for run in a.runs if run.identity in there]
+    if shared:
+        one, two = shared[0]
+        first = str(one.path) if one.path == two.path else f"{one.path} and {two.path}"
+        number = "1 run is" if len(shared) == 1 else f"{len(shared)} runs are"
+        warnings.append(f"{number} in both arms, {'the first ' * (len(shared) > 1)}{first}")
+    return warnings
+
+
+def judge_positives(a: ArmRuns, b: ArmRuns) -> list[str]:
+    """Name the classes whose score rests on few positives."""
+    few = {
+        name: count
+        for run in (*a.runs, *b.runs)
+        for name, count in run.positives.items()
+        if count < FEW
+    }
+    if not few:
+        return []
+    named = ", ".join(f"{name} ({count})" for name, count in few.items())
+    return [f"fewer than {FEW} positives: {named}; one record moves their AUC by points"]
+
+
+def judge_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:
+    """Say how many runs of each arm failed to learn, and whether they are counted.
+
+    A bar decides by the score compared; without one, runs say so themselves.
+    """
+    failed = [
+        sum(run.converged is False if above is None else run.score <= above for run in arm.runs)
+        for arm in (a, b)
+    ]
+    if not any(failed):
+        return []
+    counts = " and ".join(
+        f"{bad} of {len(arm.runs)} in {arm.name}" for arm, bad in zip((a, b), failed, strict=True)
+    )
+    if above is None:
+        return [f"not converged, and counted all the same: {counts}. --converged-above sets aside"]
+    text = f"not converged, and set aside: {counts}"
+    if failed[0] * len(b.runs) != failed[1] * len(a.runs):
+        text += "; the arms fail unequally, so what is left compares survivors"
+    return [text]
+
+
+def _list_values(arm: ArmRuns, name: str) -> list[Any]:
+    """Return the different values of a setting within an arm."""
+    found = {canonical_json(run.settings.get(name)): run.settings.get(name) for run in arm.runs}
+    return [found[key] for key in sorted(found)]
+
+
+def _join(values: Sequence[Any]) -> str:
+    return ", ".join(str(value) for value in values)

@@ -1,0 +1,153 @@
+"""Is portable arithmetic here what it is elsewhere? Digests of this machine beside the shipped.
+
+The op list and seven small models always; with ``full`` also the conformer and resnet18 in their
+published sizes. Equal digests mean that a run in portable arithmetic will have the same bits here
+as on the machines where the shipped ones were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from seedless.core.errors import NumericsError
+from seedless.core.registry import choose
+from seedless.init import initialize
+from seedless.models import MODELS, build
+from seedless.portable.check.compute import (
+    STEPS,
+    Fit,
+    compare,
+    compare_fit,
+    compute_ops,
+    read_committed,
+    train,
+)
+from seedless.portable.check.networks import NETS, SHAPE
+from seedless.portable.kernels.launch import find_kernels
+
+RECORDINGS, IMAGES = (4, 12, 120), (4, 3, 16, 16)
+FULL = {"conformer": (2, 12, 1000), "resnet18": (4, 3, 32, 32)}
+Say = Callable[[str, Fit], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was computed here, and every line on which it parts from what is shipped."""
+
+    device: str
+    ops: Mapping[str, str]
+    models: Mapping[str, Fit]
+    full: Mapping[str, Fit]
+    differences: tuple[str, ...]
+    fused: bool = False  # whether ops were computed by fused kernels, which changes their time
+
+    @property
+    def same(self) -> bool:
+        """Whether everything that was computed agrees."""
+        return not self.differences
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        everything = f"{len(self.ops)} ops and {len(self.models) + len(self.full)} models"
+        if self.same:
+            return (
+                f"SAME: {everything} on {self.device} have the shipped digests; runs in portable "
+                "arithmetic have the same bits here as elsewhere"
+            )
+        return (
+            f"DIFFERENT: {len(self.differences)} of {everything} on {self.device} have other "
+            "digests than those shipped; a portable run made here is not what others will get"
+        )
+
+
+def make_model(name: str, small: bool) -> nn.Module:
+    """Return one of our models, initialized."""
+    model = build(name, small=small)
+    initialize(model)
+    return model
+
+
+def compute_models(
+    device: str = "cpu", steps: int = STEPS, say: Say | None = None
+) -> dict[str, Fit]:
+    """Train every small model and return what each left; tell of each as it is done."""
+    found = {}
+    for name in (*MODELS, *NETS):
+        model = make_model(name, True) if name in MODELS else NETS[name]()
+        shape = SHAPE if name in NETS else IMAGES if name == "resnet18" else RECORDINGS
+        found[name] = train(name, model, shape, device, steps)
+        if say is not None:
+            say(name, found[name])
+    return found
+
+
+def compute_full(device: str = "cpu", steps: int = STEPS, say: Say | None = None) -> dict[str, Fit]:
+    """Train the models of `FULL` in their published sizes."""
+    found = {}
+    for name, shape in FULL.items():
+        found[name] = train(name, make_model(name, False), shape, device, steps)
+        if say is not None:
+            say(name, found[name])
+    return found
+
+
+def pack(fits: Mapping[str, Fit]) -> dict[str, dict[str, list[str]]]:
+    """Return fits as plain values, as they are shipped."""
+    return {name: {k: list(v) for k, v in asdict(fit).items()} for name, fit in fits.items()}
+
+
+def unpack(packed: Mapping[str, Any]) -> dict[str, Fit]:
+    """Return what `pack` packed."""
+    return {name: Fit(tuple(fit["digests"]), tuple(fit["traces"])) for name, fit in packed.items()}
+
+
+def find_differences(
+    ops: Mapping[str, str], models: Mapping[str, Fit], full: Mapping[str, Fit]
+) -> tuple[str, ...]:
+    """Return one line for each op and model that parts from what is shipped."""
+    shipped = read_committed()
+    lines = compare(ops, shipped["ops"])
+    for found, kind in ((models, "models"), (full, "full")):
+        expected = unpack(shipped[kind])
+        for name, fit in found.items():
+            lines += compare_fit(name, fit, expected.get(name))
+    return tuple(lines)
+
+
+def check(
+    device: str = "cpu", full: bool = False, say: Callable[[str], None] | None = None
+) -> Check:
+    """Compute every digest on a device and compare it with the shipped one, a line for each."""
+    choose("device", device, dict.fromkeys(("cpu", "cuda")))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise NumericsError("expected a CUDA device, found none here; check with --device cpu")
+    tell = say or (lambda line: None)
+    shipped = read_committed()
+    tell(f"{'':<32} {'here':<16}  {'shipped':<16}")
+
+    def tell_of(kind: str) -> Say:
+        there = unpack(shipped[kind])
+        return lambda name, fit: tell(_row(f"{kind} {name}", fit, there.get(name)))
+
+    ops = compute_ops(device)
+    for name, here in ops.items():
+        there = shipped["ops"].get(name, "")
+        tell(f"{'op ' + name:<32} {here}  {there:<16}  {'same' if here == there else 'DIFFERS'}")
+    models = compute_models(device, say=tell_of("models"))
+    large = compute_full(device, say=tell_of("full")) if full else {}
+    fused = find_kernels(torch.empty(0, device=device).device) is not None
+    tell(f"fused kernels: {'used' if fused else 'none here, ops were computed one by one'}")
+    return Check(device, ops, models, large, find_differences(ops, models, large), fused)
+
+
+def _row(name: str, here: Fit, there: Fit | None) -> str:
+    """Return a model's last digest beside the shipped one, and the verdict over every step."""
+    shipped = there.digests[-1] if there else ""
+    verdict = "DIFFERS" if compare_fit(name, here, there) else "same"
+    return f"{name:<32} {here.digests[-1]}  {shipped:<16}  {verdict}"

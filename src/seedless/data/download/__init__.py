@@ -1,0 +1,1 @@
+"""Download datasets: transfers that resume, archives that are not trusted."""

@@ -1,0 +1,228 @@
+"""What a dataset holds and what is doubtful about it: counts, signal checks, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.dataset import Dataset
+from seedless.core.errors import DataError
+from seedless.data.quality_report import Findings, SignalFindings
+
+_BLOCK = 64  # samples read at a time: a memory-mapped set is never in memory as a whole
+_LIMB = ("I", "II", "III")
+_TOLERANCE = 0.1  # of a record's largest value: far above rounding, far below a swapped lead
+
+
+class _Labels(Protocol):
+    """What can be counted without signals: a `Dataset` has it, and so has a label table."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def Y(self) -> NDArray[np.uint8]: ...  # noqa: N802
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def folds(self) -> NDArray[np.int64]: ...
+    @property
+    def protocol(self) -> Mapping[str, tuple[int, ...]]: ...
+    @property
+    def patients(self) -> NDArray[np.str_] | None: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+
+
+def inspect(data: Dataset) -> Findings:
+    """Count a dataset's records and classes by split and fold, and check its signals."""
+    signals, doubts = _check_signals(data)
+    return _count(data, tuple(data.X.shape[1:]), signals, doubts)
+
+
+def inspect_labels(labels: _Labels) -> Findings:
+    """Count a label table that has no signals."""
+    return _count(labels, None, None, [])
+
+
+def check_signal(signal: NDArray[np.float32], leads: Sequence[str], where: str) -> None:
+    """Refuse (leads, time) with missing samples, naming the lead and the first of them."""
+    finite = np.isfinite(signal)
+    if finite.all():
+        return
+    row = int(np.flatnonzero(~finite.all(axis=1))[0])
+    bad = np.flatnonzero(~finite[row])
+    if len(bad) == signal.shape[1]:
+        raise DataError(f"{where}: lead {leads[row]} holds no valid sample; remove the record")
+    raise DataError(
+        f"{where}: lead {leads[row]} misses {len(bad)} of {signal.shape[1]} samples, the first at "
+        f"{bad[0]} (NaN or infinite); repair or remove the record"
+    )
+
+
+def check_finite(samples: NDArray[Any], ids: Sequence[str], where: str) -> None:
+    """Refuse samples (n, ...) that hold NaN or infinity, naming the first such record."""
+    if samples.dtype.kind != "f":
+        return
+    bad = [
+        start + int(row)
+        for start in range(0, len(samples), _BLOCK)
+        for row in _not_finite(samples[start : start + _BLOCK])
+    ]
+    if bad:
+        raise DataError(
+            f"{where}: record {ids[bad[0]]} holds NaN or infinity ({len(bad)} of {len(samples)} "
+            "records do); repair or remove them"
+        )
+
+
+def _not_finite(block: NDArray[Any]) -> NDArray[np.int64]:
+    return np.flatnonzero(~np.isfinite(block.reshape(len(block), -1)).all(axis=1))
+
+
+def _check_signals(data: Dataset) -> tuple[SignalFindings, list[str]]:
+    """Go through the samples once, in blocks; return what was found and what is doubtful."""
+    names = list(data.leads or ())
+    limb = [names.index(lead) for lead in _LIMB] if set(_LIMB) <= set(names) else None
+    parts = [
+        _measure(data.X[start : start + _BLOCK], limb) for start in range(0, len(data), _BLOCK)
+    ]
+    missing, flat, lowest, highest, residual, amplitude = np.concatenate(parts).T
+    doubts = []
+    if missing.any():
+        doubts.append(f"records with NaN or infinity: {np.count_nonzero(missing)}")
+    if flat.any():
+        doubts.append(f"records with a constant lead or channel: {np.count_nonzero(flat)}")
+    broken = np.count_nonzero(residual > _TOLERANCE * amplitude)
+    if broken:
+        doubts.append(
+            f"records whose limb leads break Einthoven's law, III = II - I: {broken} "
+            "(leads misnamed, or each scaled by itself)"
+        )
+    repeated = None if missing.any() else _find_repeats(data, doubts)
+    return SignalFindings(
+        missing=int(missing.sum()),
+        flat=int(flat.sum()),
+        lowest=_number(lowest.min()),
+        highest=_number(highest.max()),
+        einthoven=_number(np.median(residual)) if limb is not None else None,
+        duplicates=repeated,
+    ), doubts
+
+
+def _measure(samples: NDArray[Any], limb: list[int] | None) -> NDArray[np.float64]:
+    """Return a row a record: missing, flat, lowest, highest, Einthoven residual, amplitude."""
+    block = samples.reshape(*samples.shape[:2], -1).astype(np.float64)
+    finite = np.isfinite(block)
+    lowest = np.where(finite, block, np.inf).min(axis=2)
+    highest = np.where(finite, block, -np.inf).max(axis=2)
+    residual = amplitude = np.full(len(block), np.nan)
+    if limb is not None:
+        one, two, three = np.moveaxis(block[:, limb], 1, 0)
+        with np.errstate(invalid="ignore"):  # infinities are counted above
+            residual = np.abs(two - one - three).max(axis=1)
+        amplitude = np.abs(block[:, limb]).max(axis=(1, 2))
+    columns = [
+        (~finite).sum(axis=(1, 2)),
+        (lowest == highest).any(axis=1),
+        lowest.min(axis=1),
+        highest.max(axis=1),
+        residual,
+        amplitude,
+    ]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _number(value: np.float64) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _find_repeats(data: Dataset, doubts: list[str]) -> int:
+    """Return how many records repeat an earlier one's content; say how many reach other splits."""
+    _, group = np.unique(data.digests, axis=0, return_inverse=True)
+    group = group.ravel()
+    repeated = len(data) - 1 - int(group.max())
+    if repeated:
+        across = _shared(group, _split_numbers(data))
+        doubts.append(
+            f"records that repeat another's content: {repeated} "
+            f"({across} contents stand in two splits)"
+        )
+    return repeated
+
+
+def _split_numbers(labels: _Labels) -> NDArray[np.int64]:
+    """Return each record's split as a number, -1 for a fold that no split claims."""
+    numbers = np.full(len(labels.folds), -1, dtype=np.int64)
+    for number, folds in enumerate(labels.protocol.values()):
+        numbers[np.isin(labels.folds, folds)] = number
+    return numbers
+
+
+def _shared(group: NDArray[np.int64], splits: NDArray[np.int64]) -> int:
+    """Return how many groups of records stand in more than one split."""
+    claimed = splits >= 0
+    pairs = np.unique(np.stack([group[claimed], splits[claimed]]), axis=1)
+    return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+
+
+def _count(
+    labels: _Labels,
+    shape: tuple[int, ...] | None,
+    signals: SignalFindings | None,
+    doubts: list[str],
+) -> Findings:
+    splits = {
+        name: np.flatnonzero(np.isin(labels.folds, folds))
+        for name, folds in labels.protocol.items()
+    }
+    folds = {int(fold): np.flatnonzero(labels.folds == fold) for fold in np.unique(labels.folds)}
+    counts = {name: _count_classes(labels, rows) for name, rows in splits.items()}
+    return Findings(
+        name=labels.name,
+        records=len(labels.Y),
+        shape=shape,
+        classes=labels.classes,
+        splits={name: len(rows) for name, rows in splits.items()},
+        folds={fold: len(rows) for fold, rows in folds.items()},
+        counts=counts,
+        fold_counts={fold: _count_classes(labels, rows) for fold, rows in folds.items()},
+        unlabelled={
+            name: int((labels.Y[rows].sum(axis=1) == 0).sum()) for name, rows in splits.items()
+        },
+        signals=signals,
+        warnings=(*labels.warnings, *_doubt_labels(labels, counts, splits), *doubts),
+    )
+
+
+def _count_classes(labels: _Labels, rows: NDArray[np.int64]) -> dict[str, int]:
+    totals = labels.Y[rows].sum(axis=0, dtype=np.int64)
+    return dict(zip(labels.classes, totals.tolist(), strict=True))
+
+
+def _doubt_labels(
+    labels: _Labels, counts: dict[str, dict[str, int]], splits: dict[str, NDArray[np.int64]]
+) -> list[str]:
+    doubts = []
+    for split, found in counts.items():
+        absent = [name for name, count in found.items() if count == 0]
+        if len(splits[split]) == 0:
+            doubts.append(f"{split} has no records")
+        elif absent:
+            weight = "weight 1, " if split == "train" else ""
+            doubts.append(
+                f"classes absent from {split}: {len(absent)} ({', '.join(absent)}): {weight}AUC "
+                f"undefined, macro averages over the {len(found) - len(absent)} others"
+            )
+    stray = int((_split_numbers(labels) < 0).sum())
+    if stray:
+        doubts.append(f"records in folds that belong to no split: {stray}")
+    if labels.patients is not None:
+        known = np.flatnonzero(labels.patients != "")
+        _, group = np.unique(labels.patients[known], return_inverse=True)
+        shared = _shared(group, _split_numbers(labels)[known])
+        if shared:
+            doubts.append(f"patients with records in two splits: {shared}")
+    return doubts

@@ -1,0 +1,252 @@
+"""Your own arrays: an .npz file with samples, labels and folds.
+
+| array | shape | meaning |
+|---|---|---|
+| X | (n, leads, time) or (n, channels, height, width) | samples: any real or integer type |
+| Y | (n, K) of 0 and 1, or (n,) class numbers from 0 | several classes a sample, or one |
+| folds | (n,) | 1..10 (8 to train, 9, 10), 1..3, or "train", "val", "test" |
+| scale | () or (leads,) | optional: X is multiplied by it |
+| ids, patients | (n,) | optional: text or whole numbers |
+| classes, leads | (K,), (leads,) | optional: names |
+| fs | () | optional: samples a second |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.dataset import TEN_FOLDS, THREE_SPLITS, Dataset
+from seedless.core.errors import DataError
+from seedless.data.leads import spell
+from seedless.data.quality_checks import check_finite
+from seedless.data.readers.image_ids import digest_in_blocks, name_images
+
+REQUIRED = ("X", "Y", "folds")
+OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
+MOST_CLASSES = 10_000
+_BLOCK = 256  # samples converted at a time
+_NUMBERS = {"train": 1, "val": 2, "test": 3}
+
+
+def read_arrays(path: str | Path) -> Dataset:
+    """Read an .npz file as the table above says. Objects in it are refused, never unpickled.
+
+    Class numbers make a multi-class set, rows of 0 and 1 a multi-label one. Without ids, records
+    are named by their content, so that the order in the file does not show.
+    """
+    path = Path(path)
+    arrays = _load(path)
+    missing = [name for name in REQUIRED if name not in arrays]
+    if missing:
+        remedy = {
+            "X": "samples (n, leads, time)",
+            "Y": "labels (n, K) of 0 and 1, or class numbers (n,)",
+            "folds": "a number from 1 to 10 for each record (1-8 train, 9 val, 10 test), or the "
+            "words train, val and test",
+        }
+        raise DataError(
+            f"{path}: expected arrays {', '.join(REQUIRED)}, found {', '.join(arrays) or 'none'}; "
+            "add " + "; ".join(f"{name}: {remedy[name]}" for name in missing)
+        )
+    lengths = {
+        name: len(arrays[name]) if arrays[name].ndim else 0
+        for name in (*REQUIRED, "ids", "patients")
+        if name in arrays
+    }
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"{path}: expected the same number of records in each array, found {found}")
+    samples = _convert(arrays["X"], arrays.get("scale"), path)
+    labels, classes, task = _read_labels(arrays["Y"], _text(arrays, "classes", path), path)
+    folds, protocol = _read_folds(arrays["folds"], path)
+    ids = _text(arrays, "ids", path)
+    rows = [f"row {row}" for row in range(len(samples))] if ids is None else ids.tolist()
+    check_finite(samples, rows, str(path))
+    content = digest_in_blocks(samples)
+    leads = _text(arrays, "leads", path)
+    unused = [name for name in arrays if name not in REQUIRED + OPTIONAL]
+    return Dataset(
+        name=path.stem,
+        X=samples,
+        Y=labels,
+        classes=classes,
+        folds=folds,
+        ids=_name_by_content(content, labels, folds) if ids is None else ids,
+        protocol=protocol,
+        task=task,
+        patients=_text(arrays, "patients", path),
+        fs=_read_rate(arrays.get("fs"), path),
+        leads=None if leads is None else tuple(spell(name) for name in leads.tolist()),
+        provenance={
+            "source": path.name,
+            "file": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}",
+            "ids": "by content" if ids is None else "from the file",
+        },
+        warnings=(f"arrays that are not used: {', '.join(unused)}",) if unused else (),
+        content=content,
+    )
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    """Return every array of the file, by name."""
+    name, arrays = "the file", {}
+    try:
+        with open(path, "rb") as handle:
+            found = np.load(handle, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                raise DataError(f"{path}: one array; expected an .npz file with X, Y and folds")
+            for name in found.files:
+                arrays[name] = found[name]
+                if not isinstance(arrays[name], np.ndarray):
+                    raise ValueError("a member that is no array")
+        return arrays
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (
+        BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        NotImplementedError,  # a compression this zipfile does not know
+        RuntimeError,  # an encrypted member
+        MemoryError,  # a damaged header may announce an array of any size
+        # numpy parses a header as Python text, and a damaged one may be any:
+        OverflowError,
+        TypeError,
+        SyntaxError,
+        TokenError,
+    ) as error:
+        if "pickle" in str(error):
+            raise DataError(
+                f"{path}: {name} holds Python objects, which are never unpickled; save it as plain "
+                "numbers or as text, np.array(..., dtype=str)"
+            ) from error
+        raise DataError(
+            f"{path}: {name} is damaged, or this is no .npz file ({error}); write it again"
+        ) from error
+
+
+def _convert(raw: NDArray[Any], scale: NDArray[Any] | None, path: Path) -> NDArray[Any]:
+    """Return samples times scale in float32, computed in float64; uint8 images stay as they are."""
+    if raw.ndim not in (3, 4) or raw.dtype.kind not in "iuf" or raw.size == 0:
+        raise DataError(
+            f"{path}: expected X as numbers (n, leads, time) or (n, channels, height, width), "
+            f"found {raw.dtype} {raw.shape}"
+        )
+    if scale is None:
+        if raw.dtype == np.float32 or (raw.ndim == 4 and raw.dtype == np.uint8):
+            return np.ascontiguousarray(raw)
+        scale = np.ones(())
+    if scale.dtype.kind not in "iuf" or scale.shape not in ((), (1,), raw.shape[1:2]):
+        raise DataError(
+            f"{path}: expected scale as one number, or one for each of {raw.shape[1]} leads, "
+            f"found {scale.dtype} {scale.shape}"
+        )
+    factor = scale.astype(np.float64).reshape(-1, *(1,) * (raw.ndim - 2))
+    if not (np.isfinite(factor) & (factor != 0)).all():
+        raise DataError(f"{path}: expected a scale that is finite and not 0, found {scale}")
+    out = np.empty(raw.shape, dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused later, by record
+        for start in range(0, len(raw), _BLOCK):
+            out[start : start + _BLOCK] = raw[start : start + _BLOCK] * factor
+    return out
+
+
+def _read_labels(
+    raw: NDArray[Any], names: NDArray[np.str_] | None, path: Path
+) -> tuple[NDArray[np.uint8], tuple[str, ...], str]:
+    """Return labels (n, K), the K class names and the task."""
+    if raw.ndim not in (1, 2) or raw.size == 0 or not _is_whole(raw, "biuf"):
+        raise DataError(
+            f"{path}: expected Y as whole numbers, (n, K) of 0 and 1 or (n,) class numbers, found "
+            f"{raw.dtype} {raw.shape}"
+        )
+    if raw.ndim == 2:
+        if not np.isin(raw, (0, 1)).all():
+            raise DataError(
+                f"{path}: expected 0 and 1 in Y {raw.shape}, found values from {raw.min()} to "
+                f"{raw.max()}; class numbers have the shape ({len(raw)},)"
+            )
+        count, labels = raw.shape[1], raw.astype(np.uint8)
+    else:
+        numbers = raw.astype(np.int64)
+        count = int(numbers.max()) + 1 if names is None else len(names)
+        if count > MOST_CLASSES:
+            raise DataError(
+                f"{path}: expected class numbers below {MOST_CLASSES:,}, found {numbers.max():,}"
+            )
+        if numbers.min() < 0 or numbers.max() >= count:
+            raise DataError(
+                f"{path}: expected class numbers from 0 to {count - 1}, found {numbers.min()} to "
+                f"{numbers.max()}"
+            )
+        labels = np.zeros((len(raw), count), dtype=np.uint8)
+        labels[np.arange(len(raw)), numbers] = 1
+    if names is not None and len(set(names.tolist())) < len(names):
+        raise DataError(f"{path}: expected names in classes that differ, found one twice")
+    if names is not None and len(names) != count:
+        raise DataError(f"{path}: {len(names)} names in classes for {count} classes in Y")
+    found = map(str, range(count)) if names is None else names.tolist()
+    return labels, tuple(found), "multi-label" if raw.ndim == 2 else "multi-class"
+
+
+def _is_whole(raw: NDArray[Any], kinds: str) -> bool:
+    return raw.dtype.kind in kinds and bool((np.isfinite(raw) & (raw == np.floor(raw))).all())
+
+
+def _read_folds(
+    raw: NDArray[Any], path: Path
+) -> tuple[NDArray[np.int64], dict[str, tuple[int, ...]]]:
+    """Return fold numbers and what they mean."""
+    found = np.unique(raw).tolist() if raw.ndim == 1 else [f"shape {raw.shape}"]
+    if raw.ndim == 1 and raw.dtype.kind == "U" and set(found) <= set(_NUMBERS):
+        return np.array([_NUMBERS[name] for name in raw.tolist()]), THREE_SPLITS
+    if raw.ndim == 1 and raw.dtype.kind in "iuf" and set(found) <= set(range(1, 11)):
+        return raw.astype(np.int64), THREE_SPLITS if set(found) <= {1, 2, 3} else TEN_FOLDS
+    raise DataError(
+        f"{path}: expected folds (n,) from 1 to 10, from 1 to 3, or train, val and test; found "
+        + ", ".join(map(str, found[:12]))
+    )
+
+
+def _read_rate(raw: NDArray[Any] | None, path: Path) -> float | None:
+    if raw is None:
+        return None
+    if raw.size != 1 or raw.dtype.kind not in "iuf" or not 0 < raw.item() < np.inf:
+        raise DataError(f"{path}: expected fs as one number above 0, found {raw}")
+    return float(raw.item())
+
+
+def _text(arrays: dict[str, NDArray[Any]], name: str, path: Path) -> NDArray[np.str_] | None:
+    """Return an array of names as text; whole numbers are written without a point."""
+    raw = arrays.get(name)
+    if raw is None:
+        return None
+    if _is_whole(raw, "f"):
+        raw = raw.astype(np.int64)
+    if raw.ndim != 1 or raw.dtype.kind not in "iuU":
+        raise DataError(
+            f"{path}: expected {name} as text or whole numbers, found {raw.dtype} {raw.shape}"
+        )
+    return raw.astype(np.str_)
+
+
+def _name_by_content(
+    content: NDArray[np.uint8], labels: NDArray[np.uint8], folds: NDArray[np.int64]
+) -> NDArray[np.str_]:
+    """Return ids such as "9/0f3a5c...": the fold and 16 hexadecimal digits of the content."""
+    names = np.empty(len(folds), dtype="U40")
+    for fold in np.unique(folds):
+        rows = np.flatnonzero(folds == fold)
+        names[rows] = name_images(content[rows], labels[rows], str(fold))
+    return names

@@ -1,0 +1,1 @@
+"""Simulated ECGs and images: record i is a pure function of i."""

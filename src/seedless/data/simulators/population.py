@@ -1,0 +1,170 @@
+"""Who is simulated: labels, fold, patient, sex and age of every record, without any signal.
+
+The population is PTB-XL's: 21,799 records with exactly its label sets and numbers of records a
+patient. Records beyond the first 21,799 repeat these labels with other patients, so there is no
+last one. A preset is a list of record numbers: record i is the same whoever asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.registry import choose
+from seedless.data.class_names import RHYTHMS
+from seedless.data.simulators.counter_draws import Float64, Int64, draw_rows
+from seedless.numerics.counter import draw
+
+CLASSES = RHYTHMS  # ever rarer, which `_deal` relies on
+FOLDS = 10
+PRESETS = {"tiny": 240, "small": 1500, "full": 21799}
+_LEAST = {"tiny": 10, "small": 40}  # records whose rarest class is this one, for each class
+
+# Rhythm label sets of PTB-XL 1.0.3 and how many records carry each ("": none).
+LABEL_SETS = {
+    "SR": 16687,
+    "AFIB": 1484,
+    "STACH": 805,
+    "": 769,
+    "SARRH": 765,
+    "SBRAD": 629,
+    "PACE": 285,
+    "SVARR": 150,
+    "SR BIGU": 37,
+    "AFLT": 36,
+    "BIGU": 22,
+    "AFIB AFLT": 17,
+    "STACH BIGU": 11,
+    "SR TRIGU": 11,
+    "SVTAC": 10,
+    "PSVT": 10,
+    "SVTAC PSVT": 8,
+    "AFIB BIGU": 7,
+    "AFLT SVTAC": 6,
+    "SR AFLT": 5,
+    "STACH AFLT": 5,
+    "AFIB PACE": 4,
+    "STACH TRIGU": 4,
+    "SVARR AFLT": 4,
+    "TRIGU": 4,
+    "SARRH SBRAD": 3,
+    "SBRAD BIGU": 3,
+    "SR PACE": 3,
+    "SBRAD PACE": 2,
+    "SR SARRH": 2,
+    "SVARR PSVT": 2,
+    "SARRH BIGU": 2,
+    "SVARR TRIGU": 1,
+    "AFIB SVTAC": 1,
+    "SR SVTAC": 1,
+    "SR SVTAC PSVT": 1,
+    "STACH PSVT": 1,
+    "SR PSVT": 1,
+    "AFIB PSVT": 1,
+}
+PATIENT_SIZES = {10: 1, 9: 3, 8: 4, 7: 5, 6: 16, 5: 43, 4: 99, 3: 350, 2: 1590, 1: 16758}
+
+
+@dataclass(frozen=True)
+class People:
+    """What is known of some records: (n, 12) labels, then (n,) each."""
+
+    labels: NDArray[np.uint8]
+    folds: Int64
+    patients: Int64
+    female: NDArray[np.bool_]
+    age: Float64
+
+
+@dataclass(frozen=True)
+class _Deck:
+    """The first 21,799 records: labels, fold, patient, and place among those of like rarity."""
+
+    labels: NDArray[np.uint8]
+    folds: Int64
+    patients: Int64
+    stratum: Int64
+    turn: Int64
+
+
+def describe(records: Int64) -> People:
+    """Return what is known of these records. It costs microseconds: no signal is made."""
+    deck = _deal()
+    round_number, place = records // len(deck.folds), records % len(deck.folds)
+    patients = deck.patients[place] + round_number * (int(deck.patients.max()) + 1)
+    u = draw_rows(patients, "simulated person", 4)
+    age = np.rint(18 + 77 * (0.6 * np.maximum(u[:, 0], u[:, 1]) + 0.4 * u[:, 2]))
+    return People(deck.labels[place], deck.folds[place], patients, u[:, 3] < 0.48, age)
+
+
+def preset_records(preset: str) -> Int64:
+    """Return the record numbers of a preset, ascending: every class is in every fold of them.
+
+    "full" is the population. In the others a class has records in proportion to the square root of
+    its frequency, but at least one a fold ("tiny") or four ("small"); where the population has too
+    few, the next round of it gives more.
+    """
+    size = choose("preset", preset, PRESETS)
+    deck = _deal()
+    if preset not in _LEAST:
+        return np.arange(size)
+    there = np.bincount(deck.stratum)
+    root = np.sqrt(there.astype(np.float64))
+
+    def quotas(step: int) -> Int64:
+        return np.maximum(_LEAST[preset], np.floor(root * (step / 1000)).astype(np.int64))
+
+    low, high = 0, 1_000_000  # the largest step whose quotas do not exceed the size
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if quotas(middle).sum() <= size else (low, middle)
+    quota = quotas(low)
+    quota[0] += size - quota.sum()  # rounding leaves a few: sinus rhythm has enough
+    rounds = np.arange(int((-(-quota // there)).max()))[:, None]
+    turn = deck.turn + rounds * there[deck.stratum]
+    return np.flatnonzero(turn.ravel() < np.tile(quota[deck.stratum], len(rounds)))
+
+
+@cache
+def _deal() -> _Deck:
+    """Deal the label sets to folds like cards, the records of a fold to patients, and shuffle.
+
+    A record's stratum is its rarest class; strata are dealt one after another, so the folds' shares
+    of a class differ by a record or two, and any ten records dealt in a row lie in ten folds.
+    """
+    sets = [[CLASSES.index(name) for name in names.split()] for names in LABEL_SETS]
+    strata = [max(members, default=len(CLASSES)) for members in sets]
+    which = np.repeat(np.arange(len(sets)), list(LABEL_SETS.values()))
+    size = len(which)
+    stratum = np.array(strata)[which]
+    dealt = np.lexsort((draw(0, "simulated deal", size), stratum))
+    folds, turn = np.empty(size, np.int64), np.empty(size, np.int64)
+    folds[dealt] = 1 + np.arange(size) % FOLDS
+    turn[dealt] = np.arange(size) - np.searchsorted(stratum[dealt], stratum[dealt])
+    multi_hot = np.zeros((len(sets), len(CLASSES)), np.uint8)
+    for row, members in enumerate(sets):
+        multi_hot[row, members] = 1
+    place = np.argsort(draw(0, "simulated place", size), kind="stable")
+    folds = folds[place]
+    return _Deck(multi_hot[which[place]], folds, _group(folds), stratum[place], turn[place])
+
+
+def _group(folds: Int64) -> Int64:
+    """Return each record's patient, numbered by first appearance; a patient stays in one fold."""
+    shuffled = np.argsort(draw(0, "simulated patients", len(folds)), kind="stable")
+    several = [size for size, count in PATIENT_SIZES.items() for _ in range(count) if size > 1]
+    patients = np.empty(len(folds), np.int64)
+    first = 0
+    for fold in range(1, FOLDS + 1):
+        members = shuffled[folds[shuffled] == fold]
+        sizes = several[fold - 1 :: FOLDS]
+        sizes = sizes + [1] * (len(members) - sum(sizes))
+        patients[members] = first + np.repeat(np.arange(len(sizes)), sizes)
+        first += len(sizes)
+    _, appears, patients = np.unique(patients, return_index=True, return_inverse=True)
+    rank = np.empty(first, np.int64)
+    rank[np.argsort(appears)] = np.arange(first)
+    return rank[patients]

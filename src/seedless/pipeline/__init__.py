@@ -1,1 +1,0 @@
-"""The one place that wires the rooms: config -> prepared data -> trained -> sealed -> scored."""

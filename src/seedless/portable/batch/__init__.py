@@ -1,0 +1,1 @@
+"""Sums over the samples of a batch, and batches computed in parts."""

@@ -1,0 +1,1 @@
+"""Test inputs and committed digests: is this machine the same as the others?"""

@@ -1,0 +1,49 @@
+"""Calls that torch takes to other ops on another device, taken to the same ones on all.
+
+A dispatch mode comes too late for them: it sees what they were taken to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from seedless.portable.ops.recurrent import CELLS, step, unroll
+
+
+class OneRoute(TorchFunctionMode):
+    """Unrolls recurrent layers and cells, and takes root-mean-square norms apart."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in CELLS:
+            return unroll(name, *args)
+        if name.removesuffix("_cell") in CELLS:
+            return step(name.removesuffix("_cell"), *args, **(kwargs or {}))
+        if name == "rms_norm":
+            return rms_norm(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def rms_norm(
+    input: Tensor,  # noqa: A002  # torch's names
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """X over the root of its mean square, times weight: a GPU has one op for it, a CPU has none."""
+    shape = tuple(normalized_shape)
+    if tuple(input.shape[input.ndim - len(shape) :]) != shape or not shape:
+        raise RuntimeError(
+            f"expected an input whose last axes are {list(shape)}, got {list(input.shape)}"
+        )
+    dims = list(range(input.ndim - len(shape), input.ndim))
+    floor = torch.finfo(input.dtype).eps if eps is None else eps
+    scale = torch.rsqrt(input.pow(2).mean(dims, keepdim=True) + floor)
+    return input * scale if weight is None else input * scale * weight

@@ -1,0 +1,146 @@
+"""Portable ops as fused kernels. Each returns None where its kernel does not fit, and the caller
+then computes op by op: the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from seedless.portable.kernels.launch import column_work, is_ready, launch, map_work, row_work
+
+MOST = 1 << 17  # addends of one exact sum in float64
+
+
+def apply_map(name: str, *inputs: Tensor) -> Tensor | None:
+    """Return an elementwise function of float32 tensors of one shape."""
+    first = inputs[0]
+    if not is_ready(*inputs) or any(x.shape != first.shape for x in inputs):
+        return None
+    out = torch.empty_like(first)
+    if any(x.stride() != out.stride() for x in inputs):
+        inputs = tuple(x.contiguous() for x in inputs)
+        out = torch.empty_like(inputs[0])
+    size = out.numel()
+    launch(name, out.device, map_work(size), *inputs, out, size)
+    return out
+
+
+def layer_norm(
+    x: Tensor, length: int, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return y like x, and for each row of ``length`` the mean and the reciprocal deviation."""
+    if not is_ready(x, weight, bias) or not 1 < length <= MOST:
+        return None
+    if any(v is not None and v.numel() != length for v in (weight, bias)):
+        return None
+    x, rows = x.contiguous(), x.numel() // length
+    y, mean, scale = torch.empty_like(x), x.new_empty(rows), x.new_empty(rows)
+    weight, bias = (None if v is None else v.contiguous() for v in (weight, bias))
+    work = row_work(rows, length)
+    launch("layer_norm", x.device, work, x, weight, bias, y, mean, scale, rows, length, float(eps))
+    return y, mean, scale
+
+
+def layer_norm_backward(
+    grad: Tensor, x: Tensor, length: int, mean: Tensor, scale: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return the gradients of x, weight and bias."""
+    rows = x.numel() // max(length, 1)
+    if not is_ready(x, grad, mean, scale, weight) or not (1 < length <= MOST and 1 < rows <= MOST):
+        return None
+    fits = grad.shape == x.shape and mean.numel() == scale.numel() == rows
+    if not fits or (weight is not None and weight.numel() != length):
+        return None
+    given = [v.contiguous() for v in (grad, x, mean, scale)]
+    weight = None if weight is None else weight.contiguous()
+    out = torch.empty_like(given[1])
+    launch(
+        "layer_norm_backward", x.device, row_work(rows, length), *given, weight, out, rows, length
+    )
+    tops = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
+    sums = torch.zeros(2 * length, dtype=torch.float64, device=x.device)
+    work = column_work(length, rows)
+    launch("norm_tops", x.device, work, *given, tops, rows, length)
+    launch("norm_sums", x.device, work, *given, tops, sums, rows, length)
+    launch("finish_f64", x.device, map_work(2 * length), sums, tops, 2 * length)
+    return out, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
+
+
+def softmax(x: Tensor) -> Tensor | None:
+    """Return the softmax along the last axis."""
+    if not is_ready(x) or x.ndim == 0 or not 1 < x.shape[-1] <= MOST:
+        return None
+    x, length = x.contiguous(), x.shape[-1]
+    rows, out = x.numel() // length, torch.empty_like(x)
+    room = torch.empty(x.shape, dtype=torch.float64, device=x.device)
+    launch("softmax", x.device, row_work(rows, length), x, room, out, rows, length)
+    return out
+
+
+def softmax_backward(grad: Tensor, y: Tensor) -> Tensor | None:
+    """Return the gradient of `softmax` from its result."""
+    if not is_ready(y, grad) or y.ndim == 0 or not 1 < y.shape[-1] <= MOST:
+        return None
+    if grad.shape != y.shape:
+        return None
+    grad, y, length = grad.contiguous(), y.contiguous(), y.shape[-1]
+    rows, out = y.numel() // length, torch.empty_like(y)
+    launch("softmax_backward", y.device, row_work(rows, length), grad, y, out, rows, length)
+    return out
+
+
+def adam(
+    tensors: tuple[Tensor, Tensor, Tensor, Tensor],
+    numbers: tuple[Tensor, Tensor, Tensor],
+    settings: tuple[float, float, float, float],
+    decoupled: bool,
+) -> bool:
+    """Step one parameter, given with its gradient, average and square; say whether that was done.
+
+    ``numbers``: the rate, the rate over its correction, the root of the square's correction.
+    ``settings``: both betas, weight decay, eps.
+    """
+    parameter, grad, *states = tensors
+    laid = _lay_alike(parameter, grad, states)
+    if laid is None:
+        return False
+    size = parameter.numel()
+    given = (parameter, laid, *states, *numbers, size, *map(float, settings), int(decoupled))
+    launch("adam", parameter.device, map_work(size), *given)
+    return True
+
+
+def sgd(
+    parameter: Tensor,
+    grad: Tensor,
+    buffer: Tensor | None,
+    rate: Tensor,
+    settings: tuple[float, float, float],
+    choices: tuple[bool, bool, bool],
+) -> bool:
+    """Step one parameter, and its buffer where there is momentum; say whether that was done.
+
+    ``settings``: weight decay, momentum, dampening. ``choices``: nesterov, maximize, first step.
+    """
+    laid = _lay_alike(parameter, grad, [] if buffer is None else [buffer])
+    if laid is None:
+        return False
+    size = parameter.numel()
+    given = (rate, size, *map(float, settings), *map(int, choices))
+    launch("sgd", parameter.device, map_work(size), parameter, laid, buffer, *given)
+    return True
+
+
+def _lay_alike(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Tensor | None:
+    """Return the gradient laid out as the parameter is; None where a kernel cannot go over them."""
+    if not is_ready(parameter, grad, *states):
+        return None
+    like = torch.empty_like(parameter).stride()
+    if any(x.stride() != like for x in (parameter, *states)):
+        return None
+    if any(x.shape != parameter.shape for x in (grad, *states)):
+        return None
+    return grad if grad.stride() == like else torch.empty_like(parameter).copy_(grad)

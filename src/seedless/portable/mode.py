@@ -1,0 +1,288 @@
+"""`with portable():` around anyone's forward pass, backward pass and optimizer step.
+
+A dispatch mode sees every op of all three. An op is exact and runs as it is, or is replaced by its
+portable form, or is refused. Inside a replacement the mode is off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+from seedless.core.errors import NumericsError
+from seedless.portable.check.checksum import note
+from seedless.portable.function_overrides import OneRoute
+from seedless.portable.ieee_check import check_device, check_once, check_threads
+from seedless.portable.kernels.launch import op_by_op
+from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER, REDUCING
+from seedless.portable.refusal import RANDOM, find_caller, refuse, refuse_backward, refuse_changed
+from seedless.portable.self_test import meet
+
+_REDUCED = (torch.float16, torch.bfloat16)
+_FUSED = (torch.optim.Adam, torch.optim.AdamW)
+# Optimizers whose every step is made of ops; others take powers or roots from the host's library.
+_WHOLE = (torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta)
+
+
+@contextmanager
+def portable() -> Iterator[None]:
+    """Compute everything inside with bits that no processor, thread count or library can change.
+
+    Put forward, backward and the optimizer's step inside; a backward pass of what was computed
+    inside is refused outside. Raises `NumericsError` for an op that has no portable form, and at
+    the start where a device's float64 is not IEEE's.
+    """
+    if is_active():
+        yield
+        return
+    check_device(torch.device("cpu"))
+    check_threads(torch.get_num_threads())
+    meet(torch.device("cpu"))
+    with ExitStack() as stack:
+        stack.enter_context(_close_other_routes())
+        stack.enter_context(_hold_optimizers())
+        stack.enter_context(saved_tensors_hooks(_pack, _unpack))
+        stack.enter_context(OneRoute())
+        stack.enter_context(PortableMode())  # type: ignore[no-untyped-call]  # untyped in torch
+        yield
+
+
+def is_active() -> bool:
+    """Return whether the calling thread computes in portable arithmetic."""
+    return any(isinstance(mode, PortableMode) for mode in _get_current_dispatch_mode_stack())
+
+
+@contextmanager
+def watched_by(watcher: TorchDispatchMode) -> Iterator[None]:
+    """Show a dispatch mode every op that runs inside, those within handlers too."""
+    before, PortableMode.watcher = PortableMode.watcher, watcher
+    try:
+        with op_by_op():
+            yield
+    finally:
+        PortableMode.watcher = before
+
+
+class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+    """The dispatch mode itself; `portable` adds what it needs around it."""
+
+    watcher: TorchDispatchMode | None = None  # sees the ops that handlers are made of
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch wraps each call to keep a compiler out that is not there; it costs as much again.
+
+        Versions of torch that do not ask have no such wrapper.
+        """
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one op: exact, replaced or refused."""
+        space, _, name = func._schema.name.partition("::")
+        if space == "profiler":
+            return func(*args, **(kwargs or {}))
+        if space not in ("aten", "prims"):
+            raise refuse(func._schema.name, "unknown")
+        if self.watcher is None:
+            out = run(name, func, args, dict(kwargs or {}))
+        else:
+            with self.watcher:
+                out = run(name, func, args, dict(kwargs or {}))
+        if out is not NotImplemented:
+            note(name, args, out)
+            return out
+        with self:  # the op is made of others: each of them comes back here
+            out = func.decompose(*args, **(kwargs or {}))
+        if out is NotImplemented:
+            raise refuse(f"aten.{name}", "unknown")
+        return out
+
+
+def run(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of an aten op, or NotImplemented where it can only be taken apart."""
+    if name.startswith("_foreach_"):
+        return _run_each(name, args, kwargs)
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    _check_types(name, base, args, kwargs)
+    handler = HANDLERS.get(name) or HANDLERS.get(base)
+    if handler is not None:
+        target = kwargs.pop("out", None)
+        out = handler(*args, **kwargs)
+        if name in HANDLERS:
+            return out if target is None else target.copy_(out)
+        return args[0].copy_(out)
+    if base in EXACT or name in EXACT:
+        return func(*args, **kwargs)
+    if base in INTEGER and not any(map(_is_real, (*args, *kwargs.values()))):
+        return func(*args, **kwargs)
+    if base in RANDOM:
+        raise refuse(f"aten.{name}", "random")
+    if func is not None and func._can_decompose():
+        return NotImplemented
+    raise refuse(f"aten.{name}", "unknown")
+
+
+def _run_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an op on lists of tensors as the op on each: foreach kernels may fuse."""
+    inplace = name.endswith("_")
+    base = name.removeprefix("_foreach_").rstrip("_")
+    base = {"norm": "linalg_vector_norm", "clone": "clone"}.get(base, base)
+    outs = []
+    for i, first in enumerate(args[0]):
+        rest = [value[i] if isinstance(value, list | tuple) else value for value in args[1:]]
+        named = {k: v[i] if isinstance(v, list | tuple) else v for k, v in kwargs.items()}
+        if base in HANDLERS:
+            _check_types(name, base, (first, *rest), named)
+            out = HANDLERS[base](first, *rest, **named)
+        elif base in EXACT:
+            plain = first.clone() if base in ("zero", "copy") else first
+            method = f"{base}_" if base in ("zero", "copy") else base
+            out = getattr(plain, method)(*rest, **named)
+        else:
+            raise refuse(f"aten.{name}", "unknown")
+        outs.append(first.copy_(out) if inplace else out)
+    return outs if not inplace else None
+
+
+def _is_real(value: object) -> bool:
+    """Return whether an argument makes the result real: a tensor, a number, or the type asked."""
+    if isinstance(value, torch.dtype):
+        return value.is_floating_point
+    return isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
+
+
+def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse half types, complex numbers, and float64 where a grid would be coarser than it."""
+    for value in args:
+        if isinstance(value, Tensor):
+            if value.device.type != "meta":
+                check_once(value.device)
+                meet(value.device)
+            dtype = value.dtype
+            if dtype in _REDUCED or dtype.is_complex:
+                raise refuse(f"aten.{name} of {dtype}", "reduced")
+            if dtype == torch.float64 and base in REDUCING:
+                raise refuse(f"aten.{name} of {dtype}", "double")
+    target = kwargs.get("dtype")
+    if isinstance(target, torch.dtype) and (target in _REDUCED or target.is_complex):
+        raise refuse(f"aten.{name} to {target}", "reduced")
+
+
+def _pack(tensor: Tensor) -> tuple[Tensor, int]:
+    """Keep a tensor for the backward pass, with how often it was written to until now.
+
+    A result is kept without its history, or it would hold the step that holds it, for ever.
+    """
+    return tensor if tensor.grad_fn is None else tensor.detach(), tensor._version
+
+
+def _unpack(packed: tuple[Tensor, int]) -> Tensor:
+    """Give a saved tensor to a backward pass that is inside the mode, as its forward pass was.
+
+    Torch itself looks for changes in place only where nobody else keeps the tensors.
+    """
+    if not is_active():
+        raise refuse_backward()
+    tensor, version = packed
+    if tensor._version != version:
+        raise refuse_changed(tuple(tensor.shape))
+    return tensor
+
+
+class _Routes:
+    """How many blocks are open, in all threads: these switches belong to the process."""
+
+    lock = threading.Lock()
+    blocks = 0
+    closed = ExitStack()
+
+
+@contextmanager
+def _close_other_routes() -> Iterator[None]:
+    """Close the other routes with the first block, and open them after the last."""
+    with _Routes.lock:
+        if not _Routes.blocks:
+            _Routes.closed.enter_context(_switch_routes())
+        _Routes.blocks += 1
+    try:
+        yield
+    finally:
+        with _Routes.lock:
+            _Routes.blocks -= 1
+            if not _Routes.blocks:
+                _Routes.closed.close()
+
+
+@contextmanager
+def _switch_routes() -> Iterator[None]:
+    """Keep torch from choosing libraries' kernels, or fused ones, for what is on the table."""
+    cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.cudnn.enabled = False
+    torch._C._set_mkldnn_enabled(False)
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.cudnn.enabled = cudnn
+        torch._C._set_mkldnn_enabled(mkldnn)
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def _hold_optimizers() -> Iterator[None]:
+    """Send Adam's steps through its fused form, whose powers are ours; refuse those we cannot."""
+    before: dict[int, list[tuple[Any, Any, Any]]] = {}
+
+    def enter(optimizer: Optimizer, *_: Any) -> None:
+        if isinstance(optimizer, _FUSED):
+            forms = [(one, one.get("fused"), one.get("foreach")) for one in optimizer.param_groups]
+            before.setdefault(id(optimizer), forms)
+            for group in optimizer.param_groups:
+                group["fused"], group["foreach"] = True, False
+            _place_steps(optimizer)
+        elif type(optimizer).__module__.startswith("torch.") and not isinstance(optimizer, _WHOLE):
+            raise NumericsError(
+                "expected SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta in `with portable():`; "
+                f"got {type(optimizer).__name__} at {find_caller()}, whose step takes powers from "
+                "the host's math library"
+            )
+
+    def restore(key: int) -> None:
+        for group, fused, foreach in before.pop(key, []):
+            group["fused"], group["foreach"] = fused, foreach
+
+    def leave(optimizer: Optimizer, *_: Any) -> None:
+        restore(id(optimizer))
+
+    handles = [register_optimizer_step_pre_hook(enter), register_optimizer_step_post_hook(leave)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for key in list(before):  # of steps that raised
+            restore(key)
+
+
+def _place_steps(optimizer: Optimizer) -> None:
+    """Put step counters where the fused form looks for them: beside their parameters."""
+    for parameter, state in optimizer.state.items():
+        if isinstance(state.get("step"), Tensor):
+            state["step"] = state["step"].to(parameter.device, torch.float32)

@@ -1,0 +1,1 @@
+"""Aten ops in portable arithmetic, one file per family."""

@@ -1,0 +1,218 @@
+"""Activations and their gradients, computed in float64 and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.portable import constants as c
+from seedless.portable.exact import elementary as e
+from seedless.portable.kernels.rows import apply_map
+from seedless.portable.ops.elementwise import Handler, clamp, fuse, wide, widen
+
+_CUBIC = 0.044715
+
+
+def wide_pair(f: Callable[..., Tensor]) -> Handler:
+    """Return f(gradient, x, *numbers) computed in float64 and rounded to the gradient's type."""
+
+    def apply(grad: Tensor, x: Tensor, *numbers: Any, **named: Any) -> Tensor:
+        return widen(lambda g, v: f(g, v, *numbers, **named), grad, x)
+
+    return apply
+
+
+def wide_one(f: Callable[..., Tensor]) -> Handler:
+    """Return f(x, *numbers) computed in float64 and rounded to x's type."""
+
+    def apply(x: Tensor, *numbers: Any, **named: Any) -> Tensor:
+        return widen(lambda v: f(v, *numbers, **named), x)
+
+    return apply
+
+
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """X (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
+    bend = e.erf(x * c.ROOT_HALF) if approximate == "none" else _bend(x)[0]
+    return bend.add_(1.0).mul_(0.5).mul_(x)
+
+
+def _gelu_grad(grad: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
+    if approximate == "none":
+        bend = e.erf(x * c.ROOT_HALF)
+        slope = e.exp(x * x * -0.5).mul_(c.ROOT_2_PER_PI)
+    else:
+        bend, inner = _bend(x)
+        slope = (1.0 - bend * bend) * inner
+    return bend.add_(1.0).add_(slope.mul_(x)).mul_(0.5).mul_(grad)
+
+
+def _bend(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return tanh(sqrt(2/pi) (x + 0.044715 x^3)) and the derivative of its argument."""
+    square = x * x
+    bend = e.tanh((square * x * _CUBIC + x) * c.ROOT_2_PER_PI)
+    return bend, (square * (3 * _CUBIC) + 1.0) * c.ROOT_2_PER_PI
+
+
+def _silu_grad(grad: Tensor, x: Tensor) -> Tensor:
+    s = e.sigmoid(x)
+    return grad * (s * (x * (1.0 - s) + 1.0))
+
+
+def _softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    scaled = x * beta
+    soft = e.softplus(scaled) / torch.full_like(x, beta)
+    return torch.where(scaled > threshold, x, soft)
+
+
+def _softplus_grad(grad: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    scaled = x * beta
+    return torch.where(scaled > threshold, grad, grad * e.sigmoid(scaled))
+
+
+def _elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    return torch.where(x > 0, x * scale, e.expm1(x * input_scale) * (alpha * scale))
+
+
+def _elu_grad(
+    grad: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool
+) -> Tensor:
+    """``x`` is the result where the op ran in place."""
+    below = x + alpha * scale if is_result else e.exp(x * input_scale) * (alpha * scale)
+    return torch.where(x > 0, grad * scale, grad * (below * input_scale))
+
+
+def elu_backward(
+    grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor
+) -> Tensor:
+    """The gradient of elu, with aten's order of arguments."""
+    out: Tensor = wide_pair(_elu_grad)(grad, x, alpha, scale, input_scale, is_result)
+    return out
+
+
+def _leaky(x: Tensor, slope: float = 0.01) -> Tensor:
+    return torch.where(x > 0, x, x * slope)
+
+
+def _leaky_grad(grad: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
+    return torch.where(x > 0, grad, grad * slope)
+
+
+def _hardswish(x: Tensor) -> Tensor:
+    return x * clamp(x + 3.0, 0.0, 6.0) / torch.full_like(x, 6.0)
+
+
+def _hardswish_grad(grad: Tensor, x: Tensor) -> Tensor:
+    middle = grad * (x / torch.full_like(x, 3.0) + 0.5)
+    return torch.where(x < -3, torch.zeros_like(x), torch.where(x <= 3, middle, grad))
+
+
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return clamp(x + 3.0, 0.0, 6.0) / torch.full_like(x, 6.0)
+
+
+def _hardsigmoid_grad(grad: Tensor, x: Tensor) -> Tensor:
+    inside = (x > -3) & (x < 3)
+    return torch.where(inside, grad / torch.full_like(x, 6.0), torch.zeros_like(x))
+
+
+def _mish_grad(grad: Tensor, x: Tensor) -> Tensor:
+    bend, s = e.tanh(e.softplus(x)), e.sigmoid(x)
+    return grad * (bend + x * s * (1.0 - bend * bend))
+
+
+def _hardtanh(x: Tensor, low: float = -1, high: float = 1) -> Tensor:
+    return clamp(x, low, high)  # torch's own may or may not keep a zero's sign
+
+
+def _hardtanh_grad(grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:
+    return torch.where((x <= low) | (x >= high), torch.zeros_like(x), grad)
+
+
+def _log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
+    return (-e.softplus(-x.to(torch.float64))).to(x.dtype), x.new_empty(0)
+
+
+def _log_sigmoid_grad(grad: Tensor, x: Tensor, _: Tensor) -> Tensor:
+    out: Tensor = wide_pair(lambda g, v: g * e.sigmoid(-v))(grad, x)
+    return out
+
+
+def _softshrink(x: Tensor, edge: float = 0.5) -> Tensor:
+    """X drawn towards zero by edge, zero within it."""
+    moved = torch.where(x > 0, x - edge, x + edge)
+    return torch.where(x.abs() <= edge, torch.zeros_like(x), moved)
+
+
+def _shrink_grad(grad: Tensor, x: Tensor, edge: float) -> Tensor:
+    return torch.where((x >= -edge) & (x <= edge), torch.zeros_like(grad), grad)
+
+
+def prelu(x: Tensor, weight: Tensor) -> Tensor:
+    """X where positive, else weight x."""
+    return torch.where(x > 0, x, weight * x)
+
+
+def prelu_backward(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients before the weight's is summed over what it was spread over."""
+    zero = torch.zeros_like(grad)
+    return torch.where(x > 0, grad, weight * grad), torch.where(x > 0, zero, x * grad)
+
+
+def glu(x: Tensor, dim: int = -1) -> Tensor:
+    """The first half of ``dim`` times the sigmoid of the second."""
+    a, b = x.to(torch.float64).chunk(2, dim)
+    return (a * e.sigmoid(b)).to(x.dtype)
+
+
+def glu_backward(grad: Tensor, x: Tensor, dim: int) -> Tensor:
+    """The gradients of both halves, side by side."""
+    a, b = x.to(torch.float64).chunk(2, dim)
+    wide, s = grad.to(torch.float64), e.sigmoid(b)
+    return torch.cat([wide * s, wide * a * (s * (1.0 - s))], dim).to(x.dtype)
+
+
+def threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Tensor:
+    """The gradient where x is above the threshold or NaN, else zero."""
+    out = apply_map("relu_backward", grad, x) if threshold == 0 else None
+    return torch.where(x <= threshold, torch.zeros_like(grad), grad) if out is None else out
+
+
+HANDLERS: dict[str, Handler] = {
+    "gelu": fuse("gelu", wide_one(_gelu)),
+    "gelu_backward": fuse("gelu_backward", wide_pair(_gelu_grad)),
+    "silu": fuse("silu", wide(lambda x: x * e.sigmoid(x))),
+    "silu_backward": fuse("silu_backward", wide_pair(_silu_grad)),
+    "mish": wide(lambda x: x * e.tanh(e.softplus(x))),
+    "mish_backward": wide_pair(_mish_grad),
+    "sigmoid_backward": wide_pair(lambda grad, y: grad * (y * (1.0 - y))),
+    "tanh_backward": wide_pair(lambda grad, y: grad * (1.0 - y * y)),
+    "glu": glu,
+    "glu_backward": glu_backward,
+    "softplus": wide_one(_softplus),
+    "softplus_backward": wide_pair(_softplus_grad),
+    "elu": wide_one(_elu),
+    "elu_backward": elu_backward,
+    "celu": wide_one(lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
+    "leaky_relu": wide_one(_leaky),
+    "leaky_relu_backward": wide_pair(_leaky_grad),
+    "hardswish": wide(_hardswish),
+    "hardswish_backward": wide_pair(_hardswish_grad),
+    "hardsigmoid": wide(_hardsigmoid),
+    "hardsigmoid_backward": wide_pair(_hardsigmoid_grad),
+    "hardtanh": wide_one(_hardtanh),
+    "hardtanh_backward": wide_pair(_hardtanh_grad),
+    "log_sigmoid_forward": _log_sigmoid,
+    "log_sigmoid_backward": _log_sigmoid_grad,
+    "_prelu_kernel": prelu,
+    "_prelu_kernel_backward": prelu_backward,
+    "threshold": lambda x, t, value: torch.where(x <= t, torch.full_like(x, value), x),
+    "hardshrink": lambda x, edge=0.5: torch.where(x.abs() <= edge, torch.zeros_like(x), x),
+    "hardshrink_backward": _shrink_grad,
+    "softshrink": wide_one(_softshrink),
+    "softshrink_backward": _shrink_grad,
+    "threshold_backward": threshold_backward,
+}

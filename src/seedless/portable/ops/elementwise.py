@@ -1,0 +1,222 @@
+"""Elementwise ops that need care: where a kernel may fuse, take a reciprocal or break a tie.
+
+Each handler takes the arguments of the aten op it stands for. Two roundings stay two: alpha and
+value are multiplied in a kernel of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.core.errors import NumericsError
+from seedless.portable import constants as c
+from seedless.portable.exact import elementary as e
+from seedless.portable.exact.sums import is_taken
+from seedless.portable.kernels.rows import apply_map
+
+Handler = Callable[..., Any]
+
+
+BLOCK = 1 << 16  # elements computed at a time on a CPU: what they need stays in its cache
+
+
+class _Cut:
+    """Whether large tensors are computed block by block."""
+
+    on = True
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """Compute no tensor in blocks: their number would depend on its size."""
+    before, _Cut.on = _Cut.on, False
+    try:
+        yield
+    finally:
+        _Cut.on = before
+
+
+def widen(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Return f of the inputs in float64, element by element, rounded to the first one's type."""
+    first = inputs[0]
+    dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
+    size = first.numel()
+    apart = (
+        _Cut.on and first.is_cpu and size > BLOCK and all(x.shape == first.shape for x in inputs)
+    )
+    if not apart or not all(x.is_contiguous() for x in inputs):
+        return f(*(x.to(torch.float64) for x in inputs)).to(dtype)
+    out = torch.empty_like(first, dtype=dtype)
+    flat, rows = out.view(-1), [x.view(-1) for x in inputs]
+    for start in range(0, size, BLOCK):
+        place = slice(start, start + BLOCK)
+        flat[place] = f(*(row[place].to(torch.float64) for row in rows))
+    return out
+
+
+def by_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]:
+    """Return f of tensors whose rows it takes one by one: on a CPU some rows at a time.
+
+    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. Where sums are counted (`sums.is_taken`)
+    all rows go at once.
+    """
+    rows, size = inputs[0].shape[0], inputs[0].numel()
+    cut = _Cut.on and inputs[0].is_cpu and size > BLOCK and not is_taken()
+    if not cut:
+        return list(f(*inputs))
+    step = max(1, BLOCK * rows // size)
+    outs: list[Tensor] = []
+    for start in range(0, rows, step):
+        found = f(*(x[start : start + step] for x in inputs))
+        if not outs:
+            outs = [part.new_empty((rows, *part.shape[1:])) for part in found]
+        for out, part in zip(outs, found, strict=True):
+            out[start : start + step] = part
+    return outs
+
+
+def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return f computed in float64 and rounded once to the input's type (integers: float32)."""
+    return partial(widen, f)
+
+
+def fuse(kernel: str, handler: Handler) -> Handler:
+    """Return a handler of float32 tensors that is one kernel where there is one.
+
+    The kernel has no options: with any but those that say nothing, the handler is called.
+    """
+
+    def apply(*inputs: Any, **named: Any) -> Any:
+        plain = all(value == "none" for value in named.values())
+        if plain and all(isinstance(x, Tensor) for x in inputs):
+            out = apply_map(kernel, *inputs)
+            if out is not None:
+                return out
+        return handler(*inputs, **named)
+
+    return apply
+
+
+def add(a: Any, b: Any, alpha: float = 1) -> Tensor:
+    """a + alpha b."""
+    return torch.add(a, b if alpha == 1 else torch.mul(b, alpha))
+
+
+def sub(a: Any, b: Any, alpha: float = 1) -> Tensor:
+    """a - alpha b."""
+    return torch.sub(a, b if alpha == 1 else torch.mul(b, alpha))
+
+
+def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
+    """b - alpha a."""
+    return torch.add(torch.neg(a if alpha == 1 else torch.mul(a, alpha)), b)
+
+
+def div(a: Any, b: Any, rounding_mode: str | None = None) -> Tensor:
+    """a / b, both as tensors of one type: a GPU multiplies by a plain number's reciprocal."""
+    dtype = torch.result_type(a, b)
+    if rounding_mode is not None:
+        if dtype.is_floating_point:
+            raise NumericsError(
+                "portable arithmetic divides with a rounding mode on integers only; "
+                f"got {dtype} and rounding_mode={rounding_mode!r}: divide, then floor or trunc"
+            )
+        return torch.div(a, b, rounding_mode=rounding_mode)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    device = a.device if isinstance(a, Tensor) and a.ndim else getattr(b, "device", None)
+    device = device if device is not None else a.device
+    a, b = (
+        v.to(device, dtype)
+        if isinstance(v, Tensor)
+        else torch.full((), v, dtype=dtype, device=device)
+        for v in (a, b)
+    )
+    if b.ndim == 0 and a.ndim:
+        b = b.expand(a.shape)
+    return torch.div(a, b)
+
+
+def reciprocal(x: Tensor) -> Tensor:
+    """1 / x."""
+    return div(torch.ones_like(x, dtype=torch.result_type(x, 1.0)), x)
+
+
+def addcmul(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
+    """x + value a b."""
+    return x + (a if value == 1 else a * value) * b
+
+
+def addcdiv(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
+    """x + value a / b."""
+    return x + div(a if value == 1 else a * value, b)
+
+
+def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
+    """x + weight (y - x)."""
+    out: Tensor = x + (y - x) * weight
+    return out
+
+
+def maximum(a: Tensor, b: Tensor) -> Tensor:
+    """The larger; of equals the second, NaN before any number."""
+    return torch.where((a > b) | (a != a), a, b)
+
+
+def minimum(a: Tensor, b: Tensor) -> Tensor:
+    """The smaller; of equals the second, NaN before any number."""
+    return torch.where((a < b) | (a != a), a, b)
+
+
+def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  # aten's names
+    """X within [min, max]; equals stay as they are. Integers within real bounds become real."""
+    for bound in (min, max):
+        x = x if bound is None else x.to(torch.result_type(x, bound))
+    if min is not None:
+        x = torch.where(x < min, min if isinstance(min, Tensor) else torch.full_like(x, min), x)
+    if max is not None:
+        x = torch.where(x > max, max if isinstance(max, Tensor) else torch.full_like(x, max), x)
+    return x
+
+
+def relu(x: Tensor) -> Tensor:
+    """X where it is positive or NaN, else zero."""
+    return torch.where(x <= 0, torch.zeros_like(x), x)
+
+
+HANDLERS: dict[str, Handler] = {
+    "add": add,
+    "sub": sub,
+    "rsub": rsub,
+    "div": div,
+    "true_divide": div,
+    "reciprocal": reciprocal,
+    "addcmul": addcmul,
+    "addcdiv": addcdiv,
+    "lerp": lerp,
+    "maximum": maximum,
+    "minimum": minimum,
+    "clamp": clamp,
+    "clamp_min": lambda x, min: clamp(x, min, None),  # noqa: A006  # aten's name
+    "clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
+    "square": lambda x: x * x,
+    "relu": fuse("relu", relu),
+    "exp": fuse("exponentials", wide(e.exp)),
+    "expm1": wide(e.expm1),
+    "log": wide(e.log),
+    "log1p": wide(e.log1p),
+    "log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
+    "exp2": wide(lambda x: e.exp(x * c.LN2)),
+    "erf": wide(e.erf),
+    "sigmoid": fuse("sigmoid", wide(e.sigmoid)),
+    "tanh": wide(e.tanh),
+    "sin": wide(e.sin),
+    "cos": wide(e.cos),
+    "sqrt": wide(e.root),
+    "rsqrt": wide(e.rsqrt),
+}

@@ -1,0 +1,104 @@
+"""Powers and logarithms of two arguments, in float64 and rounded once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.core.errors import NumericsError
+from seedless.portable import constants as c
+from seedless.portable.exact import elementary as e
+from seedless.portable.exact.reduce import axes, total
+from seedless.portable.ops.elementwise import Handler, wide
+
+
+def raise_power(x: Any, y: Any) -> Tensor:
+    """x^y of tensors and numbers."""
+    if isinstance(x, Tensor) and not isinstance(y, Tensor):
+        if not x.is_floating_point() and not isinstance(y, float):
+            return torch.pow(x, y)
+        return wide(lambda v: e.raise_power(v, float(y)))(x)
+    if not isinstance(x, Tensor):
+        if not x > 0:
+            raise NumericsError(
+                f"portable arithmetic raises positive numbers to a tensor, got {x!r}; make it a "
+                "tensor"
+            )
+        base = torch.full((), float(x), dtype=torch.float64, device=y.device)
+        return wide(lambda v: e.exp(v * e.log(base)))(y)
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return torch.pow(x, y)
+    return power_of(x.to(torch.float64), y.to(torch.float64)).to(dtype)
+
+
+def power_of(x: Tensor, y: Tensor) -> Tensor:
+    """Exp(y log|x|), its sign that of x where y is odd; NaN for a root of a negative number."""
+    out = e.exp(y * e.log(x.abs()))
+    whole = y == y.floor()
+    odd = whole & (y * 0.5 != (y * 0.5).floor())
+    out = torch.where((x < 0) & odd, -out, out)
+    nan = torch.full_like(out, math.nan)
+    out = torch.where((x < 0) & ~whole, nan, out)
+    out = torch.where((x != x) | (y != y), nan, out)
+    return torch.where((y == 0) | (x == 1), torch.ones_like(out), out)
+
+
+def xlogy(x: Any, y: Any) -> Tensor:
+    """X log y, zero where x is and y is a number."""
+    a, b, dtype = _pair(x, y)
+    out = a * e.log(b)
+    return torch.where((a == 0) & (b == b), torch.zeros_like(out), out).to(dtype)
+
+
+def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor, torch.dtype]:
+    """Return both as float64 tensors, and the type of the result."""
+    dtype = torch.result_type(x, y)
+    device = x.device if isinstance(x, Tensor) else y.device
+    a, b = (
+        v.to(torch.float64)
+        if isinstance(v, Tensor)
+        else torch.full((), float(v), dtype=torch.float64, device=device)
+        for v in (x, y)
+    )
+    return a, b, dtype if dtype.is_floating_point else torch.get_default_dtype()
+
+
+def logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    """The larger + log1p(exp(-|x - y|))."""
+    a, b, dtype = _pair(x, y)
+    top = torch.where((a > b) | (a != a), a, b)
+    gap = torch.where(a == b, torch.zeros_like(a), (a - b).abs())  # two infinities have no gap
+    return (top + e.log1p(e.exp(-gap))).to(dtype)
+
+
+def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
+    """The largest + log of the sum of exp(x - largest)."""
+    dims = axes(x, dim)
+    if not dims:
+        return x.clone()
+    top = (x.amax(dims, True) + 0.0).to(torch.float64)
+    top = torch.where(top.abs() == math.inf, torch.zeros_like(top), top)
+    out = e.log(total(e.exp(x.to(torch.float64) - top), dims, True)) + top
+    infinite = (x == math.inf).any(dims[0], True) if len(dims) == 1 else _any(x == math.inf, dims)
+    out = torch.where(infinite, math.inf, out).to(x.dtype)
+    return out if keepdim else out.squeeze(dims)
+
+
+def _any(x: Tensor, dims: Sequence[int]) -> Tensor:
+    for dim in dims:
+        x = x.any(dim, True)
+    return x
+
+
+HANDLERS: dict[str, Handler] = {
+    "pow": raise_power,
+    "xlogy": xlogy,
+    "logaddexp": logaddexp,
+    "logsumexp": logsumexp,
+    "log10": wide(lambda x: e.log(x) * c.PER_LN10),
+}

@@ -1,0 +1,209 @@
+"""Sums, products, extremes and scattered additions under their aten names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.core.errors import NumericsError
+from seedless.portable.exact import reduce as r
+from seedless.portable.exact.product import multiply_narrow
+from seedless.portable.ops.elementwise import Handler, maximum, minimum
+from seedless.portable.ops.scatter_write import write_at
+
+Dims = int | Sequence[int] | None
+
+
+def sum_(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
+) -> Tensor:
+    """aten.sum; integers add exactly as they are."""
+    target = dtype or x.dtype
+    if not x.is_floating_point() and not target.is_floating_point:
+        return torch.sum(x, r.axes(x, dim), keepdim, dtype=dtype)
+    return r.total(x, dim, keepdim).to(target)
+
+
+def mean(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
+) -> Tensor:
+    """aten.mean."""
+    return r.mean(x, dim, keepdim).to(dtype or x.dtype)
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """aten.mm."""
+    return multiply_narrow(a[None], b[None])[0]
+
+
+def batched_matmul(a: Tensor, b: Tensor) -> Tensor:
+    """aten.bmm."""
+    return multiply_narrow(a, b)
+
+
+def matrix_vector(a: Tensor, b: Tensor) -> Tensor:
+    """aten.mv."""
+    return multiply_narrow(a[None], b[None, :, None])[0, :, 0]
+
+
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """aten.dot."""
+    return multiply_narrow(a[None, None], b[None, :, None])[0, 0, 0]
+
+
+def _with_addend(product: Handler) -> Handler:
+    """beta c + alpha (a b): the product rounded to float32, then each step in its own kernel."""
+
+    def apply(c: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+        out: Tensor = product(a, b)
+        out = out if alpha == 1 else out * alpha
+        if beta == 0:
+            return out
+        return (c if beta == 1 else c * beta) + out
+
+    return apply
+
+
+def _extreme(find: Any) -> Handler:
+    """Amax or amin; + 0 turns a negative zero, which ties with zero, into zero."""
+
+    def apply(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
+        return _settle_zero(find(x, dim, keepdim) if x.ndim else x.clone())
+
+    return apply
+
+
+def _settle_zero(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.bool else x + 0
+
+
+def _extreme_with_place(find: Any, choose: Handler) -> Handler:
+    """Max or min of a tensor, along an axis with the first place of it, or of two tensors."""
+
+    def apply(x: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+        if isinstance(dim, Tensor):
+            return choose(x, dim)
+        if dim is None:
+            return _settle_zero(find(x))
+        if x.ndim == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+        best = find(x, dim, True)
+        shape = [-1 if axis == dim % x.ndim else 1 for axis in range(x.ndim)]
+        places = torch.arange(x.shape[dim], device=x.device).view(shape)
+        hits = (x == best) | (x != x)
+        place = torch.where(hits, places, x.shape[dim] - 1).amin(dim, True)
+        best = _settle_zero(best)
+        return (best, place) if keepdim else (best.squeeze(dim), place.squeeze(dim))
+
+    return apply
+
+
+_max = _extreme_with_place(torch.amax, maximum)
+_min = _extreme_with_place(torch.amin, minimum)
+
+
+def _place(find: Handler) -> Handler:
+    def apply(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        out: Tensor = find(x.flatten(), 0)[1] if dim is None else find(x, dim, keepdim)[1]
+        return out
+
+    return apply
+
+
+def running_total(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """aten.cumsum."""
+    target = dtype or x.dtype
+    if not x.is_floating_point() and not target.is_floating_point:
+        return torch.cumsum(x, dim, dtype=dtype)
+    return r.running_total(x, dim).to(target)
+
+
+def _all(x: Tensor) -> list[int]:
+    return list(range(x.ndim))
+
+
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
+    """aten.index_add."""
+    if not x.is_floating_point():
+        return torch.index_add(x, dim, index, source, alpha=alpha)
+    source = source if alpha == 1 else source * alpha
+    return r.scatter(x, source, _all(source), lambda out, q: out.index_add_(dim, index, q))
+
+
+def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """aten.scatter_add."""
+    if not x.is_floating_point():
+        return torch.scatter_add(x, dim, index, source)
+    return r.scatter(x, source, _all(source), lambda out, q: out.scatter_add_(dim, index, q))
+
+
+def index_put(
+    x: Tensor, index: Sequence[Any], values: Tensor, accumulate: bool = False, *_: object
+) -> Tensor:
+    """aten.index_put; without accumulation the last value written to a place stays."""
+    if not accumulate:
+        return write_at(x, index, values)
+    put, places = torch.ops.aten.index_put_, list(index)  # a tensor's own method knows no None
+    if not x.is_floating_point():
+        out: Tensor = put(x.clone(), places, values, True)
+        return out
+    if values.ndim == 0:
+        values = values.expand(torch.ops.aten.index(x, places).shape)
+    return r.scatter(x, values, _all(values), lambda out, q: put(out, places, q, True))
+
+
+def embedding_backward(
+    grad: Tensor, index: Tensor, rows: int, padding: int, scale_by_freq: bool
+) -> Tensor:
+    """Add each position's gradient to its row of the table, on the grid of each column."""
+    if scale_by_freq:
+        raise NumericsError("portable embeddings have no scale_grad_by_freq; leave it off")
+    flat, places = grad.reshape(-1, grad.shape[-1]), index.reshape(-1)
+    if padding >= 0:
+        flat = torch.where((places == padding)[:, None], torch.zeros_like(flat), flat)
+    zeros = flat.new_zeros(rows, flat.shape[1])
+    return r.scatter(zeros, flat, [0], lambda out, q: out.index_add_(0, places, q))
+
+
+def unfold_backward(grad: Tensor, sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
+    """Add each window's values back to where they came from, tap after tap, in float64."""
+    dim %= len(sizes)
+    wide = grad.to(torch.float64)
+    out = torch.zeros(list(sizes), dtype=torch.float64, device=grad.device)
+    windows = grad.shape[dim]
+    for tap in range(size):
+        place = [slice(None)] * len(sizes)
+        place[dim] = slice(tap, tap + (windows - 1) * step + 1, step)
+        out[tuple(place)] += wide[..., tap]
+    return out.to(grad.dtype)
+
+
+HANDLERS: dict[str, Handler] = {
+    "sum": sum_,
+    "mean": mean,
+    "mm": matmul,
+    "bmm": batched_matmul,
+    "mv": matrix_vector,
+    "dot": dot,
+    "vdot": dot,
+    "addmm": _with_addend(matmul),
+    "baddbmm": _with_addend(batched_matmul),
+    "addmv": _with_addend(matrix_vector),
+    "amax": _extreme(torch.amax),
+    "amin": _extreme(torch.amin),
+    "max": _max,
+    "min": _min,
+    "argmax": _place(_max),
+    "argmin": _place(_min),
+    "cumsum": running_total,
+    "index_add": index_add,
+    "scatter_add": scatter_add,
+    "index_put": index_put,
+    "_index_put_impl": index_put,
+    "_unsafe_index_put": index_put,
+    "embedding_dense_backward": embedding_backward,
+    "unfold_backward": unfold_backward,
+}

@@ -1,0 +1,116 @@
+"""Picking and placing: the largest few, smallest and largest, packed sequences, even steps.
+
+Of equal values the first wins; negative zero equals zero; every NaN is one and the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.portable.exact import reduce as r
+from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.scatter_write import write_flat
+
+
+def sort(x: Tensor, *given: Any, **named: Any) -> tuple[Tensor, Tensor]:
+    """aten.sort, always stable, so that equal values keep their order on every device."""
+    if isinstance(given[0] if given else None, bool) and len(given) == 3:  # the stable overload
+        given = given[1:]
+    names = dict(zip(("dim", "descending"), given, strict=False)) | named
+    dim = int(names.get("dim", -1))
+    places = torch.sort(_keys(x), **(names | {"stable": True}))[1]
+    return (x.gather(dim, places) if x.ndim else x.clone()), places
+
+
+def _keys(x: Tensor) -> Tensor:
+    """Return what x is compared by: one zero, one NaN."""
+    if not x.is_floating_point():
+        return x
+    return torch.where(x != x, torch.full_like(x, float("nan")), x + 0.0)
+
+
+def topk(
+    x: Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,  # noqa: A002  # aten's name
+) -> tuple[Tensor, Tensor]:
+    """The first k of a stable sort, whether or not they were asked for in order."""
+    if x.ndim == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    values, places = sort(x, dim, largest)
+    return values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()
+
+
+def aminmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Smallest and largest; + 0 turns a negative zero, which ties with zero, into zero."""
+    dims = r.axes(x, dim)
+    if not dims:
+        return x.clone(), x.clone()
+    return x.amin(dims, keepdim) + 0, x.amax(dims, keepdim) + 0
+
+
+def nansum(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """The sum of what is a number."""
+    return r.total(torch.where(x != x, torch.zeros_like(x), x), dim, keepdim).to(dtype or x.dtype)
+
+
+def put(x: Tensor, places: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """aten.put; without accumulation the last value written to a place stays."""
+    if not accumulate:
+        return write_flat(x, places, source)
+    if not x.is_floating_point():
+        return torch.put(x, places, source, accumulate)
+    flat, index = source.reshape(-1), places.reshape(-1)
+    return r.scatter(x, flat, [0], lambda out, q: out.put_(index, q, True))
+
+
+def linspace(start: Any, end: Any, steps: int, **named: Any) -> Tensor:
+    """Start + (end - start) i / (steps - 1) in float64, the last one exactly the end."""
+    first, last = float(start), float(end)
+    dtype = named.pop("dtype", None) or torch.get_default_dtype()
+    span = last - first
+    values = [first + span * i / (steps - 1) for i in range(steps - 1)]
+    values = [*values, last if steps > 1 else first] if steps else []
+    wide = torch.tensor(values, dtype=torch.float64)
+    return wide.to(dtype).to(named.get("device") or "cpu")
+
+
+def pack(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """aten._pack_padded_sequence: each time's rows of the sequences that last so long."""
+    x = x.transpose(0, 1) if batch_first else x
+    sizes = [sum(length > time for length in lengths.tolist()) for time in range(int(lengths[0]))]
+    return torch.cat([x[time, :size] for time, size in enumerate(sizes)]), torch.tensor(sizes)
+
+
+def pack_backward(grad: Tensor, shape: Sequence[int], sizes: Tensor, batch_first: bool) -> Tensor:
+    """Put each row's gradient back where the row came from."""
+    out = grad.new_zeros([shape[1], shape[0], *shape[2:]] if batch_first else list(shape))
+    start = 0
+    for time, size in enumerate(sizes.tolist()):
+        out[time, :size] = grad[start : start + size]
+        start += size
+    return out.transpose(0, 1) if batch_first else out
+
+
+HANDLERS: dict[str, Handler] = {
+    "sort": sort,
+    "topk": topk,
+    "aminmax": aminmax,
+    "nansum": nansum,
+    "put": put,
+    "linspace": linspace,
+    "trace": lambda x: r.total(x.diagonal()).to(x.dtype),
+    "_pack_padded_sequence": pack,
+    "_pack_padded_sequence_backward": pack_backward,
+}

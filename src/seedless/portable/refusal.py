@@ -1,0 +1,106 @@
+"""Refusing an op: its name, the line of the caller's code it came from, and what to do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seedless.core.errors import NumericsError
+
+_TORCH = str(Path(torch.__file__).parent)
+_HERE = str(Path(__file__).parent)
+
+RANDOM = frozenset(
+    {
+        "bernoulli",
+        "uniform",
+        "normal",
+        "random",
+        "randint",
+        "rand",
+        "randn",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "randperm",
+        "native_dropout",
+        "multinomial",
+        "exponential",
+        "geometric",
+        "log_normal",
+        "cauchy",
+        "rrelu_with_noise",
+        "_fused_dropout",
+        "poisson",
+        "normal_functional",
+    }
+)
+ADVICE = {
+    "random": "it draws from torch's generator; use seedless.Dropout, or draw before and pass in",
+    "reduced": "portable arithmetic works in float32: leave autocast and half types out",
+    "double": "sums and products of float64 would keep float32's precision only: cast to float32",
+    "unknown": "write it with ops that have a portable form (seedless.portable.ops.registry), or "
+    "run this part before and outside `with portable():`",
+}
+
+
+def find_caller() -> str:
+    """Return file:line of the innermost frame that is neither torch's nor this room's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_TORCH, _HERE, "<frozen")) and Path(name).name != "contextlib.py":
+            return f"{name}:{frame.f_lineno}"
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return "an unknown line"
+
+
+def find_place() -> str:
+    """Return where an op came from; in a backward pass, what it is the gradient of as well.
+
+    Torch remembers the line of the forward pass only while its anomaly detection is on.
+    """
+    node: Any = torch._C._current_autograd_node()
+    if node is None:
+        return f"at {find_caller()}"
+    what = node.name()
+    stack = "".join(node.metadata.get("traceback_", ()))
+    lines = [
+        f"{name}:{number}"
+        for name, number in re.findall(r'File "([^"]+)", line (\d+)', stack)
+        if not name.startswith((_TORCH, _HERE, "<frozen"))
+    ]
+    if lines:
+        return f"in the backward pass ({what}) of {lines[-1]}"
+    return (
+        f"in the backward pass ({what}) called at {find_caller()} (inside `with "
+        "torch.autograd.detect_anomaly():` this names the line of your model)"
+    )
+
+
+def refuse(op: str, reason: str) -> NumericsError:
+    """Return the error for an op that has no portable form here."""
+    return NumericsError(f"{op} is not portable, {find_place()}: {ADVICE[reason]}")
+
+
+def refuse_backward() -> NumericsError:
+    """Return the error for a backward pass that left the mode."""
+    return NumericsError(
+        "expected backward() inside `with portable():`, like the forward pass it belongs to; "
+        f"got it outside, at {find_caller()}: it would run in plain arithmetic. Move it inside"
+    )
+
+
+def refuse_changed(shape: tuple[int, ...]) -> NumericsError:
+    """Return the error for a tensor that was written to between forward and backward pass."""
+    return NumericsError(
+        f"expected a tensor {shape} as the forward pass left it, got it changed in place since, "
+        f"{find_place()}: its gradient would be another function's. Write the result of the "
+        "change to a new tensor"
+    )

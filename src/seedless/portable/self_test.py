@@ -1,0 +1,132 @@
+"""Fused kernels are used on a device only after they have agreed there with ops one by one."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seedless.portable.exact.sums import is_taken
+from seedless.portable.kernels.launch import distrust, find_kernels, op_by_op
+from seedless.portable.ops.registry import HANDLERS
+from seedless.portable.test_inputs import Drawn
+
+_EACH = ("gelu", "silu", "exp", "sigmoid", "relu")
+_GRADS = ("gelu_backward", "silu_backward")
+_ADAM = {
+    "lr": 0.01,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "weight_decay": 0.1,
+    "eps": 1e-8,
+    "amsgrad": False,
+    "maximize": False,
+}
+_SGD = {"lr": 0.1, "weight_decay": 0.1, "momentum": 0.9, "dampening": 0.1, "maximize": False}
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+_met: set[torch.device] = set()
+_lock = threading.RLock()
+
+
+def meet(device: torch.device) -> None:
+    """Try the kernels of a device that was not met before; warn, and do without, if they differ."""
+    if device in _met or device.type == "meta" or is_taken() or find_kernels(device) is None:
+        return
+    with _lock:  # no other thread uses kernels before the verdict
+        if device in _met:
+            return
+        differing = find_differing(device)
+        if differing:
+            distrust(device)
+        _met.add(device)
+    if differing:
+        warnings.warn(
+            f"fused kernels compiled for {device} differ from the ops they stand for "
+            f"({', '.join(differing)}); they are not used. Results are the same, only slower",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def find_differing(device: torch.device) -> list[str]:
+    """Return the ops of which the fused form has other bits than the ops one by one."""
+    with device:  # whatever device is the default elsewhere
+        fused = [_run(call) for call in list_calls(device)]
+        with op_by_op():
+            plain = [_run(call) for call in list_calls(device)]
+        names = [name for name, _, _ in list_calls(device)]
+    pairs = zip(names, fused, plain, strict=True)
+    return sorted({name for name, one, other in pairs if not all(map(_same, one, other))})
+
+
+def list_calls(device: torch.device) -> Iterator[Call]:
+    """Yield ops with arguments that reach the kernels of training steps."""
+
+    def some(*shape: int, name: str = "a", shift: float = 0.0, edges: bool = False) -> Tensor:
+        return Drawn(shape, 3.0, shift, edges=edges).make(f"trust.{name}", device)
+
+    line, rows, image = some(300, edges=True), some(20, 40), some(4, 6, 7, 5)
+    for name in _EACH:
+        yield name, (line,), {}
+    for name in _GRADS:
+        yield name, (some(300, name="b"), line), {}
+    yield "threshold_backward", (some(300, name="b"), line, 0), {}
+    yield "native_layer_norm", (rows, [40], some(40, name="w"), some(40, name="v"), 1e-5), {}
+    given: tuple[Any, ...]
+    stats = (some(20, 1, name="m"), some(20, 1, name="s"))
+    given = (rows, some(20, 40, name="b"), [40], *stats, some(40, name="w"), some(40, name="v"))
+    yield "native_layer_norm_backward", (*given, [True] * 3), {}
+    yield "_softmax", (rows, 1, False), {}
+    yield "_softmax", (some(2, 3000), 1, False), {}
+    yield "_softmax_backward_data", (some(20, 40, name="b"), rows, 1, torch.float32), {}
+    for axis in (0, 1):
+        yield "_log_softmax", (rows, axis, False), {}
+    weights = (some(6, name="w"), some(6, name="v"))
+    for x in (image, image.to(memory_format=torch.channels_last)):
+        running = (some(6, name="m"), some(6, name="r", shift=4.0))
+        yield "native_batch_norm", (x, *weights, *running, True, 0.1, 1e-5), {}
+        given = (x.flip(0), x, weights[0], *running, some(6, name="c"), some(6, name="d"))
+        yield "native_batch_norm_backward", (*given, True, 1e-5, [True] * 3), {}
+    for k in (40, 300):
+        for left in (some(5, k, name="l"), some(k, 5, name="l").t()):
+            for right in (some(k, 70, name="r"), some(70, k, name="r").t()):
+                yield "mm", (left, right), {}
+        # One matrix with several whose columns take turns: neighbours in time and their weights.
+        yield "bmm", (some(9, k).expand(3, 9, k), some(k, 3, 7, name="r").transpose(0, 1)), {}
+    for filters, stride in ((some(8, 6, 3, 3, name="f"), 1), (some(8, 3, 3, 2, name="f"), 2)):
+        settings = ([stride, 1], [1, 0], [1, 1], False, [0, 0], 6 // filters.shape[1])
+        yield "convolution", (image, filters, None, *settings), {}
+        grad = some(4, 8, 7 if stride == 1 else 4, 5 + 1 - filters.shape[3], name="g")
+        yield (
+            "convolution_backward",
+            (grad, image, filters, None, *settings, [True, True, False]),
+            {},
+        )
+    yield "sum", (image, [0]), {}
+    yield "sum", (some(200, 9), [0]), {}
+    states = [[some(50, name=name)] for name in ("p", "g", "n")]
+    states += [[some(50, name="q").abs()], [], [torch.full((), 3.0, device=device)]]
+    for first, nesterov in ((True, False), (False, True)):
+        given = tuple([x.clone() for x in states[place]] for place in (0, 1, 2))
+        yield "_fused_sgd_", given, {**_SGD, "is_first_step": first, "nesterov": nesterov}
+    yield "_fused_adam_", tuple(states), _ADAM
+    yield "_fused_adamw_", tuple([[x.clone() for x in each] for each in states]), _ADAM
+
+
+def _run(call: Call) -> list[Tensor]:
+    """Return what an op gives back and what it has written into."""
+    name, args, named = call
+    out = HANDLERS[name](*args, **named)
+    listed = list(out) if isinstance(out, tuple | list) else [out]
+    written = [x for value in args for x in (value if isinstance(value, list) else [value])]
+    return [x for x in (*listed, *written) if isinstance(x, Tensor)]
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Return whether two results have the same bits, any NaN being as good as another."""
+    bits = [torch.where(x == x, x.view(torch.int32), 0x7FC00000) for x in (one, other)]
+    return one.shape == other.shape and bool((bits[0] == bits[1]).all())

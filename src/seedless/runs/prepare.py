@@ -1,0 +1,259 @@
+"""From a configuration to a problem: data loaded, sorted, scaled; model built and initialized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from seedless.core.config import Config
+from seedless.core.dataset import Dataset
+from seedless.core.digest import digest, keys_of
+from seedless.core.errors import ConfigError, DataError, SeedlessError
+from seedless.core.registry import choose
+from seedless.data.load import load
+from seedless.evaluate.ranking import macro_auc
+from seedless.models import MODELS
+from seedless.models.layers import arrange_weights
+from seedless.numerics.dropout import check_layers
+from seedless.numerics.environment import make_deterministic, usable_cores
+from seedless.ordering import STRATEGIES
+from seedless.runs.build import build_model, initialize_model, order_samples
+from seedless.runs.records import Arrays, Sorted
+from seedless.train.arithmetic import check_arithmetic, compute_in
+from seedless.train.forms import FORMS
+from seedless.train.loop import check_settings
+from seedless.train.loss import make_loss
+from seedless.train.optim import DECAYS, OPTIMIZERS, make_optimizer
+from seedless.train.precision import PRECISIONS
+from seedless.train.predict import as_input
+from seedless.train.problem import Problem, Split
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A problem ready to run, and what a receipt says of how it came about.
+
+    Attributes:
+        facts: "data", "initialization" and "model", as plain values.
+        test: what the selected weights are scored on once, at the end.
+    """
+
+    problem: Problem
+    test: Split | None
+    classes: tuple[str, ...]
+    kind: str
+    facts: Mapping[str, Any]
+
+    @property
+    def config(self) -> Config:
+        """The resolved configuration."""
+        return self.problem.config
+
+
+def prepare(config: Config, data: Dataset | Sorted | None = None) -> Prepared:
+    """Load, check, resolve and build all that a configuration names. Nothing is trained yet.
+
+    ``data`` stands for what the configuration would load, where it is at hand.
+    """
+    config = settle_execution(config)
+    check_names(config)
+    if not isinstance(data, Sorted):
+        data = Sorted(load(config.data) if data is None else data)
+    ready, data = data, data.data
+    config = resolve(config, data)
+    model = build_model(config.model)
+    scale, arrays = ready.scale(config.data.normalize or "global")
+    facts = {
+        "name": Path(config.data.name).name,
+        "digest": data.digest,
+        "records": {split: len(part.X) for split, part in arrays.items()},
+        "task": data.task,
+        "shape": list(data.X.shape[1:]),
+        "leads": None if data.leads is None else list(data.leads),
+        "fs": data.fs,
+        "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
+    }
+    return assemble(config, model, arrays, data.task, data.classes, facts, "train")
+
+
+def assemble(
+    config: Config,
+    model: nn.Module,
+    arrays: Mapping[str, Arrays],
+    task: str,
+    classes: tuple[str, ...],
+    data_facts: Mapping[str, Any],
+    kind: str,
+) -> Prepared:
+    """Initialize the model, order the samples, and put everything on the device."""
+    device = torch.device(config.execution.device)
+    start = config.init
+    check_layers(model)
+    plan = None if start.basis == "given" else initialize_model(model, start)
+    facts = {
+        "data": {**data_facts, "classes": list(classes)},
+        "initialization": {
+            "basis": start.basis,
+            "plan": None if plan is None else plan.digest,
+            "weights": digest(model),
+        },
+        "model": {
+            "type": type(model).__name__,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        },
+    }
+    known = arrays["train"]
+    if not config.order.keep_unlabelled:
+        labelled = np.flatnonzero(known.Y.any(axis=1))
+        if len(labelled) == 0:
+            raise DataError("expected labelled training samples, found none")
+        rows = None if known.rows is None else known.rows[labelled]
+        known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled], rows)
+    order = order_samples(known.X, known.Y, config.order)
+    keys = np.empty(len(known.X), dtype=np.int64)
+    keys[order.samples.rows] = keys_of(order.samples.digests)
+    place_model(model, device, known.X.ndim == 4)
+    storage = config.execution.storage
+    problem = Problem(
+        config=config,
+        model=model,
+        optimizer=make_optimizer(config.train, model.parameters(), device),
+        order=order,
+        loss=make_loss(config.loss, known.Y, task, model, device, config.execution.arithmetic),
+        score=macro_auc,
+        train=place(known, device, storage),
+        keys=torch.from_numpy(keys).to(device),
+        val=place(arrays["val"], device, storage) if "val" in arrays else None,
+    )
+    if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
+        raise ConfigError("augment moves images; these samples are signals: leave it out")
+    check_settings(problem)
+    check_model(problem, len(classes))
+    test = place(arrays["test"], device, storage) if "test" in arrays else None
+    return Prepared(problem, test, classes, kind, facts)
+
+
+@torch.no_grad()
+def check_model(problem: Problem, classes: int) -> None:
+    """Refuse a model that does not take the samples, or does not give a logit for each class."""
+    was_training = problem.model.training
+    problem.model.eval()
+    for name, split in (("train", problem.train), ("val", problem.val)):
+        if split is None:
+            continue
+        samples = as_input(split.samples[:2], problem.device)
+        try:
+            with compute_in(problem.config.execution.arithmetic):
+                logits = problem.model(samples)
+        except (SeedlessError, torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:  # the model is not ours: whatever it raises is the message
+            if "allocate memory" in str(error):
+                raise
+            raise ConfigError(
+                f"the model cannot take the {name} samples, {samples.dtype} of shape "
+                f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
+            ) from error
+        found = tuple(getattr(logits, "shape", ())) or type(logits).__name__
+        if found != (len(samples), classes):
+            raise ConfigError(
+                f"expected the model to give {classes} logits a sample, one for each class, so "
+                f"shape {(len(samples), classes)}; got {found}. Change its last layer, or name "
+                "every class with `classes`"
+            )
+    problem.model.train(was_training)
+
+
+def settle_execution(config: Config) -> Config:
+    """Set flags and threads; return the configuration with device and thread count filled in."""
+    execution = config.execution
+    choose("device", execution.device, {"auto": None, "cpu": None, "cuda": None})
+    there = torch.cuda.is_available()
+    if execution.device == "cuda" and not there:
+        raise ConfigError("execution.device is cuda, and torch finds no CUDA device here; use cpu")
+    device = ("cuda" if there else "cpu") if execution.device == "auto" else execution.device
+    threads = execution.threads or usable_cores()
+    choose("precision", execution.precision, dict.fromkeys(PRECISIONS))
+    choose("execution mode", execution.mode, dict.fromkeys((*FORMS, "auto")))
+    choose("storage", execution.storage, STORAGE)
+    check_arithmetic(config)
+    automatic = "graph" if device == "cuda" else "eager"
+    mode = automatic if execution.mode == "auto" else execution.mode
+    if mode == "graph" and device == "cpu":
+        raise ConfigError("execution.mode is graph, which belongs to a CUDA device; use eager")
+    if execution.precision == "tf32" and device == "cpu":
+        raise ConfigError("execution.precision is tf32, which a CPU does not have; use fp32")
+    make_deterministic(threads=threads, tf32=execution.precision == "tf32")
+    return config.change(execution={"device": device, "threads": threads, "mode": mode})
+
+
+def check_names(config: Config) -> None:
+    """Refuse an unknown name before any data is read."""
+    choose("model", config.model.name, MODELS)
+    choose("order", config.order.name, STRATEGIES)
+    choose("optimizer", config.train.optimizer, OPTIMIZERS)
+    choose("decay", config.train.decay, dict.fromkeys(DECAYS))
+    if config.init.basis == "given":
+        raise ConfigError("init.basis is given, which belongs to fit(): a model by name has none")
+
+
+def resolve(config: Config, data: Dataset) -> Config:
+    """Fill in what the data decide, and refuse a configuration that contradicts them."""
+    entrance = MODELS[config.model.name].entrance
+    if (entrance == "leads") != (data.X.ndim == 3):
+        kind = "recordings (leads, time)" if data.X.ndim == 3 else "images"
+        raise ConfigError(
+            f"model.name is {config.model.name!r}, which takes {entrance}, but {data.name} holds "
+            f"{kind}"
+        )
+    found = {entrance: data.X.shape[1], "classes": len(data.classes)}
+    for key, value in found.items():
+        asked = getattr(config.model, key)
+        if asked is not None and asked != value:
+            raise ConfigError(
+                f"model.{key} is {asked}, but {data.name} has {value} {key}; leave model.{key} "
+                "out, or choose other data"
+            )
+    normalize = config.data.normalize or ("global" if data.X.ndim == 3 else "pixels")
+    loss = config.loss.name or ("cross_entropy" if data.task == "multi-class" else "bce")
+    return config.change(model=found, data={"normalize": normalize}, loss={"name": loss})
+
+
+# How the samples wait for their batch: precision, and whether on the device.
+STORAGE = {
+    "float32": (torch.float32, True),
+    "float16": (torch.float16, True),
+    "host": (torch.float32, False),
+}
+
+
+def place_model(model: nn.Module, device: torch.device, images: bool) -> None:
+    """Put a model on the device, its weights laid out as its operations read them."""
+    model.to(device)
+    arrange_weights(model)
+    if images and device.type == "cuda":
+        # torch takes it alone; its stubs know it only beside a device or a dtype.
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def place(arrays: Arrays, device: torch.device, storage: str) -> Split:
+    """Return samples where and how they wait for their batch."""
+    dtype, resident = STORAGE[storage]
+    samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
+    samples = samples.to(device if resident else "cpu")
+    if samples.is_floating_point():
+        samples = samples.to(dtype)
+    if samples.ndim == 4 and device.type == "cuda":  # the layout its convolutions are fastest in
+        samples = samples.contiguous(memory_format=torch.channels_last)
+    return Split(
+        samples=samples,
+        labels=torch.from_numpy(arrays.Y.astype(np.float32)).to(device),
+        ids=arrays.ids,
+        rows=arrays.rows,
+    )

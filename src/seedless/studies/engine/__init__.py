@@ -1,0 +1,1 @@
+"""What every study is built from: grid, store, workers, tables, figures."""

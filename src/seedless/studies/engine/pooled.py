@@ -1,0 +1,118 @@
+"""Scores out of fold: every record judged by a model that never saw it, all of them together.
+
+One fold holds two or three positives of a rare class; all folds together hold twenty. A replicate
+is then one run a fold, and its score the AUC over the test predictions of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seedless.core.errors import StudyError
+from seedless.evaluate.predictions import Scored, read_predictions
+from seedless.evaluate.ranking import area_under_curve
+from seedless.studies.engine.grid import Grid, Point
+from seedless.studies.engine.store import Outcome
+
+LEAST = 5  # positives below which a class is not scored
+FOLDS = 10
+
+
+def list_folds(count: int) -> list[tuple[int, int]]:
+    """Return (test, validation) folds: from the tenth downwards, validated on the next, in a ring.
+
+    Three are the published 10, 9 and 8, validated on 9, 8 and 10.
+    """
+    if isinstance(count, bool) or not 2 <= count <= FOLDS:
+        raise StudyError(f"--folds: expected from 2 to {FOLDS} folds, got {count!r}")
+    tests = [FOLDS - place for place in range(count)]
+    return list(zip(tests, [*tests[1:], tests[0]], strict=True))
+
+
+def split_folds(grid: Grid, count: int | None, blocks: Collection[str] | None = None) -> Grid:
+    """Return the grid with every run, of these blocks or of all, made once for each fold.
+
+    Without a count it stays as it is.
+    """
+    if count is None:
+        return grid
+    points: list[Point] = []
+    for point in grid.points:
+        if blocks is None or point.block in blocks:
+            points += [hold_out(point, test, val) for test, val in list_folds(count)]
+        else:
+            points.append(point)
+    if not any(point.part for point in points):
+        raise StudyError(f"--folds: {grid.study} has no folds to pool over on these data")
+    return replace(grid, points=tuple(points))
+
+
+def hold_out(point: Point, test: int, val: int) -> Point:
+    """Return the point with these folds held out.
+
+    The usual folds are left to the data's own protocol: so the run is one that other studies share.
+    """
+    usual = (test, val) == (FOLDS, FOLDS - 1)
+    folds = {} if usual else {"test_fold": test, "val_fold": val}
+    return replace(point, config=point.config.change(data=folds), part=f"test fold {test}")
+
+
+def pool_outcomes(runs: Sequence[Outcome]) -> dict[str, Any] | None:
+    """Return the metrics of a replicate, as one run has them; None where any of its runs failed."""
+    if not all(one.ok for one in runs):
+        return None
+    return {
+        "test": pool_predictions([one.run for one in runs]),
+        "converged": all(one.converged for one in runs),
+    }
+
+
+def pool_predictions(runs: Sequence[Path], least: int = LEAST) -> dict[str, Any]:
+    """Return AUC and positives of each class over the test predictions of several runs together.
+
+    A class of fewer than ``least`` positives has no AUC; the macro mean is over those that have.
+    """
+    classes: tuple[str, ...] | None = None
+    parts: list[Scored] = []
+    for run in runs:
+        found = read_predictions(run)
+        if classes not in (None, found.classes):
+            raise StudyError(f"{run} has other classes than {runs[0]}: they cannot be pooled")
+        if "test" not in found.splits:
+            raise StudyError(f"{run} has no test predictions to pool")
+        classes = found.classes
+        parts.append(found.splits["test"])
+    if classes is None:
+        raise StudyError("expected at least one run to pool, got none")
+    ids = np.concatenate([part.ids for part in parts])
+    if len(np.unique(ids)) < len(ids):
+        raise StudyError(f"{runs[0]} and the runs pooled with it were tested on the same records")
+    probabilities = np.concatenate([part.probabilities for part in parts])
+    labels = np.concatenate([part.labels for part in parts])
+    scores: dict[str, dict[str, Any]] = {}
+    for k, name in enumerate(classes):
+        positives = int(labels[:, k].sum())
+        enough = positives >= least
+        auc = area_under_curve(probabilities[:, k], labels[:, k]) if enough else None
+        scores[name] = {"auc": auc, "positives": positives}
+    areas = [one["auc"] for one in scores.values() if one["auc"] is not None]
+    macro = float(np.mean(areas)) if areas else None
+    return {"n": len(ids), "macro_auc": macro, "classes": scores}
+
+
+def explain_pooling(grid: Grid, count: int) -> str:
+    """Say what the scores of a study are where they are pooled."""
+    alone = dict.fromkeys(point.block for point in grid.points if not point.part)
+    rest = f" Not pooled, for want of folds: {'; '.join(alone)}." if alone else ""
+    tests = ", ".join(str(test) for test, _ in list_folds(count))
+    return (
+        f"Scores are over the test predictions of {count} runs together, each with another fold "
+        f"held out ({tests}), for classes with at least {LEAST} positives among them. "
+        "Probabilities of different models are ranked as they are, so a model that says more than "
+        f"another lowers the AUC: published values come from one fold and are not pooled.{rest}"
+    )

@@ -1,0 +1,111 @@
+"""What the runs of a grid came to: scores by arm and replicate, with failures never left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from seedless.studies.engine.grid import Grid, Point
+from seedless.studies.engine.pooled import pool_outcomes
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.store import Outcome, Store
+
+MEASURES = {"macro_auc": "macro AUC", "accuracy": "accuracy"}
+
+
+@dataclass(frozen=True)
+class Results:
+    """Outcomes of every point of a grid, in the grid's order, and what the study was run on.
+
+    ``measure``: which score of a run counts, by its name in metrics.json.
+    """
+
+    grid: Grid
+    outcomes: tuple[Outcome, ...]
+    setting: Setting
+    measure: str = "macro_auc"
+
+    def of(self, arm: str, block: str | None = None) -> tuple[Outcome, ...]:
+        """Return the outcomes of an arm."""
+        return tuple(
+            one
+            for one in self.outcomes
+            if one.point.arm == arm and block in (None, one.point.block)
+        )
+
+    def scores(
+        self, arm: str, block: str | None = None, *, of: str | None = None, converged: bool = False
+    ) -> dict[str, float]:
+        """Return the test scores of an arm by replicate: the measure, or the AUC of a class ``of``.
+
+        Failed runs have none, nor have classes without positives. ``converged`` leaves out runs
+        that ended at chance: count them with `count`.
+        """
+        found = {}
+        for (place, name, replicate), metrics in self.replicates.items():
+            if name != arm or block not in (None, place) or metrics is None:
+                continue
+            if converged and not metrics["converged"]:
+                continue
+            score = read_score(metrics, of, self.measure)
+            if score is not None:
+                found[replicate] = score
+        return found
+
+    @cached_property
+    def replicates(self) -> dict[tuple[str, str, str], dict[str, Any] | None]:
+        """The metrics of each (block, arm, replicate), None where a run of it failed.
+
+        Where a replicate is a run for each of several folds, they are those of all its test
+        predictions together.
+        """
+        groups: dict[tuple[str, str, str], list[Outcome]] = {}
+        for one in self.outcomes:
+            key = (one.point.block, one.point.arm, one.point.replicate)
+            groups.setdefault(key, []).append(one)
+        return {
+            key: pool_outcomes(runs) if runs[0].point.part else runs[0].metrics
+            for key, runs in groups.items()
+        }
+
+    def count(self, arm: str, block: str | None = None) -> tuple[int, int, int]:
+        """Return how many runs an arm has, how many failed, and how many ended at chance."""
+        outcomes = self.of(arm, block)
+        failed = sum(not one.ok for one in outcomes)
+        return len(outcomes), failed, sum(one.ok and not one.converged for one in outcomes)
+
+    def classes(self, block: str | None = None) -> dict[str, int]:
+        """Return the classes of a block's test set with their number of positives."""
+        for (place, _, _), metrics in self.replicates.items():
+            if block in (None, place) and metrics is not None and "test" in metrics:
+                parts = metrics["test"]["classes"]
+                return {name: int(part["positives"]) for name, part in parts.items()}
+        return {}
+
+
+def read_score(
+    metrics: Mapping[str, object], of: str | None = None, measure: str = "macro_auc"
+) -> float | None:
+    """Return a run's macro AUC, or another measure, on its test set; or the AUC of one class."""
+    test = metrics.get("test")
+    if not isinstance(test, Mapping):
+        return None
+    score = test.get(measure) if of is None else test["classes"].get(of, {}).get("auc")
+    return None if score is None else float(score)
+
+
+def read_results(grid: Grid, store: Store, setting: Setting) -> Results:
+    """Return the outcomes of a grid; a run that was never made is an error."""
+    return Results(grid, tuple(store.read(point) for point in grid.points), setting)
+
+
+def vary_in(points: tuple[Point, ...]) -> str:
+    """Say which seeds vary within an arm."""
+    seeds = {
+        "initialization": {point.config.init.seed for point in points},
+        "order": {point.config.order.seed for point in points},
+    }
+    varying = [name for name, found in seeds.items() if len(found) > 1]
+    return " and ".join(varying) or "nothing"

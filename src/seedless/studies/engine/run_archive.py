@@ -1,0 +1,236 @@
+"""Parcels: the finished runs of a study in one file, to go on with it on another machine.
+
+A parcel is an xz-compressed tar file whose entries are sorted and carry no time, owner or mode: the
+same runs give the same bytes, as long as the compressor is the same. Runs in it are light (see
+`seedless.proof.light`): receipt, configuration, metrics, log and predictions, and the weights only
+where asked for. Digests hardly compress, so a trail would be most of a parcel; its head, which the
+receipt holds, is what a run executed again is compared with.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seedless.audit.validate import validate
+from seedless.core.errors import RunError, StudyError
+from seedless.core.files import hash_file, write_atomic
+from seedless.proof.light import describe_light, is_heavy, read_left_out
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import LIGHT, WEIGHTS, read_receipt
+from seedless.studies.engine.findings import FOLDER as FINDINGS
+from seedless.studies.engine.grid import Point
+from seedless.studies.engine.store import Store
+
+MIB = 1 << 20
+SLACK = 3 * MIB  # what the compressor may hold back, and one run more
+LARGEST = 1 << 33  # bytes a parcel may unpack to
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 25}]
+_NAME = re.compile(
+    r"runs/[0-9a-f]{16}/[a-z]+\.[a-z]+|failed/[0-9a-f]{16}\.json|findings/[0-9a-f]{16}-[\w.-]+\.json"
+)
+_DAMAGE = (OSError, EOFError, ValueError, lzma.LZMAError, tarfile.TarError)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A file that was written: how many runs it holds, its size and its digest."""
+
+    file: Path
+    runs: int
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """What a parcel brought: runs that were new, that were there already, and failures."""
+
+    new: int
+    known: int
+    failed: int
+
+
+def write_parcels(
+    store: Store,
+    points: Sequence[Point],
+    out: Path,
+    *,
+    weights: bool = False,
+    part_size: int | None = None,
+    force: bool = False,
+) -> list[Parcel]:
+    """Write what is finished of some points; return the files.
+
+    ``part_size``, in MiB, has several files written, FILE-1, FILE-2 and so on, none of them larger:
+    each holds whole runs and can be unpacked alone.
+    """
+    if part_size is not None and part_size * MIB <= 2 * SLACK:
+        raise StudyError(f"expected parts of more than {2 * SLACK // MIB} MiB, got {part_size}")
+    done = {p.key: p for p in points if store.state(p) in ("done", "failed")}
+    if not done:
+        raise StudyError(f"{store.folder} holds no finished run of this study: nothing to bundle")
+    written: list[Parcel] = []
+    waiting = [list_files(store, done[key], weights=weights) for key in sorted(done)]
+    while waiting:
+        name = out if part_size is None else _number(out, len(written) + 1)
+        if os.path.lexists(name) and not force:
+            raise StudyError(f"{name} is there already; choose another name, or --force")
+        count = _fill(waiting, name, None if part_size is None else part_size * MIB)
+        waiting = waiting[count:]
+        size = name.stat().st_size
+        if part_size is not None and size > part_size * MIB:
+            raise StudyError(f"{name} has {size:,} bytes, more than {part_size} MiB: ask for more")
+        written.append(Parcel(name, count, size, hash_file(name)))
+    return written
+
+
+def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path | bytes]:
+    """Return what goes along of a run by its name in the parcel; contents that are made, as bytes.
+
+    Each file is held against its digest in the receipt; all else is checked where it is unpacked.
+    """
+    run = store.place(point)
+    found: dict[str, Path | bytes] = {}
+    if store.state(point) == "failed":
+        name = f"failed/{point.key}.json"
+        return {name: store.folder / name}
+    receipt = read_receipt(run)
+    absent = read_left_out(run, receipt)
+    if weights and WEIGHTS in absent:
+        raise StudyError(f"{run} is a light run without its weights: leave --weights out")
+    covered = receipt["predicate"]["files"]
+    dropped = [name for name in covered if is_heavy(name, weights=weights)]
+    found[f"runs/{run.name}/{RECEIPT}"] = run / RECEIPT
+    for name in (name for name in covered if name not in dropped):
+        if not (run / name).is_file() or hash_file(run / name) != covered[name]:
+            raise RunError(f"{run / name} is missing, or not the file its receipt covers")
+        found[f"runs/{run.name}/{name}"] = run / name
+    found[f"runs/{run.name}/{LIGHT}"] = describe_light(receipt, dropped)
+    for path in sorted((store.folder / FINDINGS).glob(f"{run.name}-*.json")):
+        found[f"{FINDINGS}/{path.name}"] = path
+    return found
+
+
+def unpack_parcel(file: Path, store: Store) -> Unpacked:
+    """Put the runs of a parcel into a store.
+
+    A run that is there already stays, and must have the same weights. Nothing is written of a run
+    that is not consistent with its receipt.
+    """
+    new = known = failed = 0
+    with tempfile.TemporaryDirectory(prefix=".parcel.", dir=store.folder) as folder:
+        inside = Path(folder)
+        _extract(file, inside)
+        for run in sorted((inside / "runs").glob("*")):
+            try:
+                problems = validate(run).problems
+            except RunError as error:
+                problems = (str(error),)
+            if problems:
+                raise StudyError(f"{file}: the run {run.name} is not sound: {problems[0]}")
+            if _settle_run(run, store, file):
+                new += 1
+            else:
+                known += 1
+        for path in sorted((inside / "failed").glob("*.json")):
+            if not (store.folder / "runs" / path.stem / RECEIPT).exists():
+                write_atomic(store.folder / "failed" / path.name, path.read_bytes())
+                failed += 1
+        for path in sorted((inside / FINDINGS).glob("*.json")):
+            (store.folder / FINDINGS).mkdir(exist_ok=True)
+            write_atomic(store.folder / FINDINGS / path.name, path.read_bytes())
+    return Unpacked(new, known, failed)
+
+
+def _settle_run(run: Path, store: Store, file: Path) -> bool:
+    """Move a run to its place; False where it is there already, with the same weights."""
+    place = store.folder / "runs" / run.name
+    if (place / RECEIPT).exists():
+        ours, theirs = (read_receipt(one)["predicate"] for one in (place, run))
+        if ours["weights"] != theirs["weights"]:
+            raise StudyError(
+                f"{place} and the run of this name in {file} have one configuration and other "
+                f"weights, {ours['weights']['digest'][:23]}... and "
+                f"{theirs['weights']['digest'][:23]}...: were they made on different machines? "
+                "Unpack into another store"
+            )
+        return False
+    if place.exists():
+        raise StudyError(f"{place} is begun and not finished; finish or remove it, then unpack")
+    shutil.move(run, place)
+    (store.folder / "failed" / f"{run.name}.json").unlink(missing_ok=True)
+    return True
+
+
+def _number(out: Path, number: int) -> Path:
+    first, dot, rest = out.name.partition(".")
+    return out.with_name(f"{first}-{number}{dot}{rest}")
+
+
+def _fill(waiting: Sequence[dict[str, Path | bytes]], out: Path, limit: int | None) -> int:
+    """Write as many runs as fit, at least one; return how many."""
+    count = 0
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".parcel.", dir=out.parent) as folder:
+            temporary = Path(folder) / "parcel"
+            with (
+                temporary.open("wb") as raw,
+                lzma.open(raw, "wb", check=lzma.CHECK_SHA256, filters=_FILTERS) as packed,
+                tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+            ):
+                for files in waiting:
+                    contents = dict(_read(files))
+                    more = sum(map(len, contents.values()))
+                    if count and limit is not None and raw.tell() + more + SLACK > limit:
+                        break
+                    for name in sorted(contents):
+                        info = tarfile.TarInfo(name)
+                        info.size = len(contents[name])
+                        archive.addfile(info, io.BytesIO(contents[name]))
+                    count += 1
+            os.replace(temporary, out)
+    except OSError as error:
+        raise StudyError(f"cannot write {out}: {error.strerror or error}") from None
+    return count
+
+
+def _read(files: dict[str, Path | bytes]) -> Iterator[tuple[str, bytes]]:
+    for name, source in files.items():
+        yield name, source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _extract(file: Path, folder: Path) -> None:
+    """Write the files of a parcel into a folder: plain ones alone, by the names a parcel has."""
+    left = LARGEST
+    try:
+        with tarfile.open(file, "r:xz") as archive:
+            for info in archive:
+                if not info.isreg() or not _NAME.fullmatch(info.name):
+                    raise StudyError(f"{file} holds {info.name!r}, which no parcel holds; refused")
+                left -= info.size
+                if left < 0:
+                    raise StudyError(f"{file} unpacks to more than {LARGEST:,} bytes; refused")
+                source = archive.extractfile(info)
+                assert source is not None
+                place = folder / info.name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with place.open("xb") as target:
+                    shutil.copyfileobj(source, target)
+    except StudyError:
+        raise
+    except FileNotFoundError:
+        raise StudyError(f"there is no file {file}") from None
+    except _DAMAGE as error:
+        raise StudyError(
+            f"{file} cannot be read as a study's bundle ({error}); get it again"
+        ) from None

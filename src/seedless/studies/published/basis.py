@@ -1,0 +1,92 @@
+"""Five structured bases and Kaiming, paired by seed: does the choice of basis matter?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seedless.core.config import Config
+from seedless.core.errors import StatsError
+from seedless.stats.ranks import friedman, levene
+from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.pooled import split_folds
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
+from seedless.studies.engine.table import Published, Table
+from seedless.studies.published.perclass import tabulate_ranges
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STRUCTURED = ("hartley", "sinusoidal", "hadamard", "dct", "mixed")
+RANDOM = "kaiming"
+PUBLISHED = {
+    ("", "hartley"): Published(0.959, 0.006, 20),
+    ("", "sinusoidal"): Published(0.956, 0.005, 20),
+    ("", "hadamard"): Published(0.955, 0.008, 20),
+    ("", "dct"): Published(0.956, 0.010, 20),
+    ("", "mixed"): Published(0.959, 0.005, 20),
+    ("", "kaiming"): Published(0.954, 0.012, 18),
+}
+
+
+def make(setting: Setting) -> Grid:
+    """Every basis with class weights, and the same order seeds in each."""
+    points: list[Point] = []
+    for basis in (*STRUCTURED, RANDOM):
+
+        def build(seed: int, basis: str = basis) -> Config:
+            order = {"name": "seeded", "seed": seed}
+            return setting.ecg(init=start_from(basis, seed), order=order)
+
+        points += seed_points(basis, setting.count, build)
+    return split_folds(make_grid("basis", ("init",), points), setting.folds)
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return the arms, each basis against Kaiming, tests over all, and ranges by class."""
+    note = "Published Kaiming: the 18 of 20 runs that converged."
+    arms = tabulate_arms("Test macro AUC by basis", results, PUBLISHED, (note,))
+    pairs = [("", basis, RANDOM) for basis in STRUCTURED]
+    return [
+        arms,
+        compare_arms("Each basis against Kaiming, paired by seed", results, pairs),
+        test_all(results),
+        tabulate_ranges(results, ((RANDOM, "mixed"),)),
+    ]
+
+
+def test_all(results: Results) -> Table:
+    """Return Friedman's test over the structured bases, and Levene's over all."""
+    rows = []
+    scores = {arm: results.scores(arm) for arm in (*STRUCTURED, RANDOM)}
+    shared = [n for n in scores["dct"] if all(n in scores[arm] for arm in STRUCTURED)]
+    questions = (
+        ("do the structured bases differ? Friedman", friedman, STRUCTURED, shared),
+        ("do the spreads differ? Levene", levene, (*STRUCTURED, RANDOM), None),
+    )
+    for name, test, arms, replicates in questions:
+        groups = {
+            arm: [scores[arm][n] for n in (scores[arm] if replicates is None else replicates)]
+            for arm in arms
+        }
+        try:
+            found = test(groups)
+        except StatsError as error:
+            rows.append((name, "", "", f"not tested: {error}"))
+        else:
+            rows.append((name, f"{found.statistic:.3f}", f"{found.p:.3g}", found.sentence))
+    columns = ("question", "statistic", "p", "in words")
+    note = "Published, over four bases and 20 seeds: Friedman 2.46, p .48."
+    return Table("All bases at once", columns, tuple(rows), (note,))
+
+
+def draw(results: Results) -> Figure:
+    """Return every run as a point, basis by basis."""
+    return draw_arms(results, "Test macro AUC", PUBLISHED)
+
+
+STUDY = Study(
+    "basis", "Does it matter which orthogonal basis is used?", make, tabulate, draw, ("folds",)
+)

@@ -1,0 +1,88 @@
+"""Three-fold cross-validation, as published: test folds 10, 9 and 8."""
+
+from __future__ import annotations
+
+from statistics import mean, stdev
+from typing import TYPE_CHECKING
+
+from seedless.core.config import Config
+from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.study import Study, tabulate_arms
+from seedless.studies.engine.table import (
+    BESIDE,
+    Published,
+    Table,
+    format_mean,
+    list_beside,
+    set_beside,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FOLDS = ((10, 9), (9, 8), (8, 10))  # test, validation
+ARMS = ("conformer seeded", "conformer golden", "baseline mixed", "baseline kaiming")
+PUBLISHED = {
+    (f"{arm.split()[0]}, test fold {test}", arm): Published(value)
+    for arm, values in {
+        "conformer seeded": (0.942, 0.961, 0.963),
+        "conformer golden": (0.908, 0.948, 0.968),
+        "baseline mixed": (0.927, 0.953, 0.934),
+        "baseline kaiming": (0.923, 0.949, 0.941),
+    }.items()
+    for (test, _), value in zip(FOLDS, values, strict=True)
+}
+
+
+def make(setting: Setting) -> Grid:
+    """Four arms in each fold."""
+    points = [
+        Point(arm, "seed 0", build(setting, arm, test, val), name_block(arm, test))
+        for test, val in FOLDS
+        for arm in ARMS
+    ]
+    also = {name_block("conformer", test): ("order.name",) for test, _ in FOLDS}
+    return make_grid("cv", ("init",), points, also)
+
+
+def name_block(arm: str, test: int) -> str:
+    """Return the block of an arm: its model in one fold."""
+    return f"{arm.split()[0]}, test fold {test}"
+
+
+def build(setting: Setting, arm: str, test: int, val: int) -> Config:
+    """Return the run of an arm with these folds held out."""
+    model, choice = arm.split()
+    order = {"name": "golden"} if choice == "golden" else {"name": "seeded", "seed": 0}
+    start = start_from("kaiming" if choice == "kaiming" else "mixed")
+    data = {"test_fold": test, "val_fold": val}
+    return setting.ecg(model={"name": model}, init=start, order=order, data=data)
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return each arm in each fold, and its mean over folds."""
+    rows, values = [], []
+    for arm in ARMS:
+        scores = [s for block in results.grid.blocks for s in results.scores(arm, block).values()]
+        known = [found.mean for (_, name), found in PUBLISHED.items() if name == arm]
+        over = Published(mean(known), stdev(known), len(known))
+        ours = mean(scores) if scores else None
+        rows.append((arm, str(len(scores)), format_mean(scores), *set_beside(over, ours)))
+        values.append({"arm": arm, "mean": ours, **list_beside(over, ours)})
+    columns = ("arm", "folds", "mean over folds", *BESIDE)
+    note = "Conformers differ in their order alone, baselines in their initialization alone."
+    return [
+        tabulate_arms("Test macro AUC by fold", results, PUBLISHED, (note,)),
+        Table("Over folds", columns, tuple(rows), (), tuple(values)),
+    ]
+
+
+def draw(results: Results) -> Figure:
+    """Return every run as a point, fold by fold."""
+    return draw_arms(results, "Test macro AUC", PUBLISHED)
+
+
+STUDY = Study("cv", "Do the results hold on other folds?", make, tabulate, draw)

@@ -1,0 +1,217 @@
+"""The same model for women and men, young and old: scores of the test records, group by group."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seedless.analysis.evaluate import ATTRIBUTES, evaluate
+from seedless.core.config import Config
+from seedless.core.errors import DataError, StatsError
+from seedless.evaluate.subgroup import Rate, Subgroups
+from seedless.stats.permutation import flip_signs
+from seedless.studies.engine.figures import DOT, MARK, finish
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.study import FEW, Study, seed_points
+from seedless.studies.engine.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ARM, FREE = "mixed", "seed-free"
+LEAST = 2  # a class is compared where both groups have more positives, as published
+PUBLISHED = (0.85, 9)  # p over so many classes, 20 seeds
+PAIR = ("F", "M")
+
+
+def make(setting: Setting) -> Grid:
+    """One seed-free run, and the mixed runs of the study `basis`."""
+
+    def build(seed: int) -> Config:
+        order = {"name": "seeded", "seed": seed}
+        return setting.ecg(init=start_from(ARM), order=order)
+
+    free = setting.ecg(init=start_from(ARM), order={"name": "content"})
+    points = [Point(ARM, FREE, free, FREE), *seed_points(ARM, setting.count, build)]
+    return make_grid("demographics", ("init",), points)
+
+
+@cache
+def score(run: Path, weights: str, by: str) -> Subgroups | str:
+    """Return a run's scores by group, or why there are none."""
+    try:
+        found = evaluate(run, by=by).subgroups
+    except DataError as error:
+        return str(error)
+    assert found is not None
+    return found
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return the groups of the seed-free run, its classes by sex, and the test over classes."""
+    return [
+        *(tabulate_groups(results, by) for by in ATTRIBUTES),
+        tabulate_classes(results),
+        test_classes(results),
+    ]
+
+
+def find_free(results: Results, by: str) -> Subgroups | str:
+    """Return the groups of the seed-free run, or why there are none."""
+    (one,) = results.of(ARM, FREE)
+    if one.weights is None:
+        return f"the seed-free run failed: {one.error}"
+    return score(one.run, one.weights, by)
+
+
+def tabulate_groups(results: Results, by: str) -> Table:
+    """Return a row a group: records, macro AUC, and its difference from the largest group."""
+    found = find_free(results, by)
+    columns = (by, "records", "macro AUC", "less the largest group")
+    title = f"The seed-free run by {by}, test records"
+    if isinstance(found, str):
+        return Table(title, columns, ((f"not compared: {found}", "", "", ""),))
+    rows = [
+        (name, str(group.n), _show(group.macro_auc), _show(group.macro_auc_difference, "+"))
+        for name, group in found.groups.items()
+    ]
+    if found.unknown:
+        rows.append(("unknown", str(found.unknown), "", ""))
+    notes = (
+        f"The largest group is {found.reference}. Intervals of 95 %.",
+        "Macro AUCs are compared only where both groups have every class.",
+    )
+    return Table(title, columns, tuple(rows), notes, (found.as_dict(),))
+
+
+def tabulate_classes(results: Results) -> Table:
+    """Return a row a class: positives and AUC of women and men."""
+    found = find_free(results, "sex")
+    columns = ("class", "positives, F", "AUC, F", "positives, M", "AUC, M", "compared")
+    title = "The seed-free run by class and sex"
+    if isinstance(found, str) or not set(PAIR) <= set(found.groups):
+        why = found if isinstance(found, str) else "the test records are of one sex"
+        return Table(title, columns, ((f"not compared: {why}", "", "", "", "", ""),))
+    women, men = (found.groups[sex].classes for sex in PAIR)
+    rows = []
+    for name, one in women.items():
+        other = men[name]
+        few = " (few)" if min(one.positives, other.positives) < FEW else ""
+        rows.append(
+            (
+                f"{name}{few}",
+                str(one.positives),
+                _show(one.auc),
+                str(other.positives),
+                _show(other.auc),
+                "yes" if min(one.positives, other.positives) > LEAST else "no",
+            )
+        )
+    note = f"(few): under {FEW} positives in a group. Compared: more than {LEAST} in both."
+    return Table(title, columns, tuple(rows), (note,))
+
+
+def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
+    """Return for each class that can be compared its AUC in women and men, mean over runs."""
+    sums: dict[str, list[tuple[float, float]]] = {}
+    for one in results.of(ARM, block):
+        found = score(one.run, one.weights, "sex") if one.weights else ""
+        if isinstance(found, str) or not set(PAIR) <= set(found.groups):
+            continue
+        women, men = (found.groups[sex].classes for sex in PAIR)
+        for name, member in women.items():
+            a, b = member.auc.value, men[name].auc.value
+            enough = min(member.positives, men[name].positives) > LEAST
+            if enough and a is not None and b is not None:
+                sums.setdefault(name, []).append((a, b))
+    return {
+        name: (sum(a for a, _ in found) / len(found), sum(b for _, b in found) / len(found))
+        for name, found in sums.items()
+    }
+
+
+def explain_few(results: Results, block: str, pairs: int) -> str:
+    """Say why there are too few classes to test over: who is among the test records."""
+    for one in results.of(ARM, block):
+        found = score(one.run, one.weights, "sex") if one.weights else one.error or "it failed"
+        if isinstance(found, str):
+            return f"not tested: {found}"
+        if not set(PAIR) <= set(found.groups):
+            return "not tested: the test records are of one sex"
+        sizes = " and ".join(f"{found.groups[sex].n} {sex}" for sex in PAIR)
+        return (
+            f"not tested: of {sizes} test records {pairs} classes have more than {LEAST} positives "
+            "in both, and a test over classes needs two: take more records, --scale small or paper"
+        )
+    return "not tested: no run was finished"
+
+
+def test_classes(results: Results) -> Table:
+    """Return a permutation test: in each class the sexes could have been swapped."""
+    rows = []
+    published = f"{PUBLISHED[0]:g} ({PUBLISHED[1]} classes)"
+    for name, block in (("seed-free run", FREE), ("mean over seeds", "")):
+        pairs = find_pairs(results, block)
+        a, b = [one for one, _ in pairs.values()], [other for _, other in pairs.values()]
+        told = published if block == "" else ""
+        if len(pairs) < 2:
+            why = explain_few(results, block, len(pairs))
+            rows.append((name, str(len(pairs)), "", "", told, why))
+            continue
+        try:
+            found = flip_signs(a, b)
+        except StatsError as error:
+            rows.append((name, str(len(pairs)), "", "", told, f"not tested: {error}"))
+            continue
+        numbers = (f"{found.difference:+.4f}", f"{found.p:.3g}")
+        rows.append((name, str(len(pairs)), *numbers, told, found.sentence))
+    columns = ("", "classes", "AUC, F less M", "p", "published p", "in words")
+    note = f"Classes with more than {LEAST} positives in both sexes, each a pair."
+    return Table("Do the sexes differ? A permutation test", columns, tuple(rows), (note,))
+
+
+def _show(rate: Rate, sign: str = "") -> str:
+    if rate.value is None:
+        return "-"
+    if rate.interval is None:
+        return f"{rate.value:{sign}.3f}"
+    low, high = rate.interval.as_list()
+    return f"{rate.value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
+def draw(results: Results) -> Figure:
+    """Return every group's macro AUC with its interval, by sex and by age."""
+    from matplotlib.figure import Figure
+
+    found = [(by, find_free(results, by)) for by in ATTRIBUTES]
+    rows = [
+        (f"{by} {name} (n = {group.n})", group.macro_auc, colour)
+        for (by, groups), colour in zip(found, (DOT, MARK), strict=True)
+        if not isinstance(groups, str)
+        for name, group in groups.groups.items()
+    ]
+    height = 1.3 + 0.34 * max(1, len(rows))
+    figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")
+    axes = figure.add_axes((0.24, 0.75 / height, 0.72, 1 - 1.15 / height))
+    for place, (_, rate, colour) in enumerate(reversed(rows)):
+        if rate.value is not None:
+            axes.plot(rate.value, place, "o", color=colour)
+        if rate.interval is not None:
+            axes.plot(rate.interval.as_list(), [place] * 2, color=colour, linewidth=1.2)
+    axes.set_yticks(range(len(rows)))
+    axes.set_yticklabels([name for name, _, _ in reversed(rows)], fontsize=8)
+    axes.set_ylim(-0.7, max(1, len(rows)) - 0.3)
+    finish(figure, axes, "Test macro AUC of the seed-free run, 95 % interval")
+    return figure
+
+
+STUDY = Study(
+    "demographics",
+    "Does a model answer as well for women as for men, and for every age?",
+    make,
+    tabulate,
+    draw,
+)

@@ -1,0 +1,90 @@
+"""The golden-ratio order with structured and with random initialization, in two models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seedless.core.config import Config
+from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.pooled import split_folds
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.study import Study, seed_points, tabulate_arms
+from seedless.studies.engine.table import (
+    BESIDE,
+    Published,
+    Table,
+    format_mean,
+    list_beside,
+    set_beside,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MODELS = ("conformer", "baseline")
+RARE = ("TRIGU", "SVARR", "AFLT")
+PUBLISHED = {
+    ("conformer", "mixed"): Published(0.959),
+    ("conformer", "kaiming"): Published(0.928),
+    ("baseline", "mixed"): Published(0.950),
+    ("baseline", "kaiming"): Published(0.940),
+}
+PUBLISHED_RARE = {
+    ("conformer", "mixed"): (0.980, 0.892, 0.951),
+    ("conformer", "kaiming"): (0.781, 0.923, 0.855),
+    ("baseline", "mixed"): (0.906, 0.870, 0.963),
+    ("baseline", "kaiming"): (0.891, 0.814, 0.941),
+}
+
+
+def make(setting: Setting) -> Grid:
+    """One seed-free run a model, and Kaiming with several seeds in the same order."""
+    points: list[Point] = []
+    for model in MODELS:
+        order = {"name": "golden"}
+        free = setting.ecg(model={"name": model}, init=start_from("mixed"), order=order)
+        points.append(Point("mixed", "seed-free", free, model))
+
+        def build(seed: int, model: str = model) -> Config:
+            start = start_from("kaiming", seed)
+            return setting.ecg(model={"name": model}, init=start, order={"name": "golden"})
+
+        points += seed_points("kaiming", setting.count, build, model)
+    return split_folds(make_grid("golden", ("init",), points), setting.folds)
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return macro AUC, and the rare classes the published table names."""
+    note = "Published Kaiming: one seed. Here every seed is shown, for one random run says little."
+    arms = tabulate_arms("Golden order, 2 x 2", results, PUBLISHED, (note,))
+    classes = results.classes()
+    rows, values = [], []
+    for (block, arm), known in PUBLISHED_RARE.items():
+        for name, value in zip(RARE, known, strict=True):
+            scores = list(results.scores(arm, block, of=name).values())
+            mean = sum(scores) / len(scores) if scores else None
+            beside = set_beside(Published(value), mean)
+            positives = classes.get(name, 0)
+            row = (f"{block} / {arm} / {name}", str(positives), format_mean(scores), *beside)
+            rows.append(row)
+            place = {"block": block, "arm": arm, "class": name, "positives": positives}
+            values.append({**place, "mean": mean, **list_beside(Published(value), mean)})
+    columns = ("", "positives", "AUC, test", *BESIDE)
+    return [arms, Table("Rare classes", columns, tuple(rows), (), tuple(values))]
+
+
+def draw(results: Results) -> Figure:
+    """Return every run as a point, arm by arm."""
+    return draw_arms(results, "Test macro AUC, golden order", PUBLISHED)
+
+
+STUDY = Study(
+    "golden",
+    "Is a seed-free run, in golden order, as good as a random one in the same order?",
+    make,
+    tabulate,
+    draw,
+    ("folds",),
+)

@@ -1,0 +1,77 @@
+"""Four structured bases and Kaiming on images, each once in golden order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.imaging import build_run, describe_stand_ins, find_sets
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.study import Study, tabulate_arms
+from seedless.studies.engine.table import Published, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BASES = ("dct", "hadamard", "hartley", "sinusoidal", "kaiming")
+_VALUES = {
+    "dermamnist": (0.915, 0.914, 0.911, 0.914, 0.912),
+    "retinamnist": (0.755, 0.701, 0.711, 0.717, 0.733),
+}
+PUBLISHED = {
+    (name, basis): Published(value)
+    for name, values in _VALUES.items()
+    for basis, value in zip(BASES, values, strict=True)
+}
+
+
+def make(setting: Setting) -> Grid:
+    """One run a basis in golden order, on the two published sets, or on others that are given."""
+    sets = find_sets(setting)
+    points = [
+        Point(basis, "golden", build_run(setting, name, file, basis, None), name)
+        for name, file in ({n: f for n, f in sets.items() if n in _VALUES} or sets).items()
+        for basis in BASES
+    ]
+    return make_grid("medmnist_bases", ("init",), points)
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return a row a basis, and how far apart the bases of a set are."""
+    notes = (
+        "One run each, as published: this does not say how large a difference seeds make.",
+        *describe_stand_ins(results.setting),
+    )
+    rows = []
+    for block in results.grid.blocks:
+        scores = {b: s for b in BASES for s in results.scores(b, block).values()}
+        known = [PUBLISHED[block, b].mean for b in BASES if (block, b) in PUBLISHED]
+        best = max(scores, key=lambda basis: scores[basis]) if scores else "none"
+        spread = f"{max(scores.values()) - min(scores.values()):.4f}" if scores else "none"
+        published = f"{max(known) - min(known):.4f}" if known else ""
+        beyond = ""
+        if known and scores:
+            ours = max(scores.values()) - min(scores.values())
+            beyond = f"{ours - (max(known) - min(known)):+.4f}"
+        rows.append((block, best, spread, published, beyond))
+    columns = ("set", "best", "best less worst", "published", "difference")
+    return [
+        tabulate_arms("Golden order by basis", results, PUBLISHED, notes),
+        Table("How far apart the bases are", columns, tuple(rows)),
+    ]
+
+
+def draw(results: Results) -> Figure:
+    """Return every run as a point, basis by basis."""
+    return draw_arms(results, "Test macro AUC, golden order", PUBLISHED)
+
+
+STUDY = Study(
+    "medmnist_bases",
+    "Does it matter which basis is used for images, in a run without a seed?",
+    make,
+    tabulate,
+    draw,
+)

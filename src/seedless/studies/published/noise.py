@@ -1,0 +1,174 @@
+"""What noise costs a model of each basis: the test records again, with noise at falling ratios.
+
+Seeds are those of the study `basis`, whose runs are taken; a seed-free run of each basis is added.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seedless.analysis.robustness import stress_run
+from seedless.core.config import Config
+from seedless.core.errors import StatsError
+from seedless.data.readers.nstdb import KINDS
+from seedless.evaluate.robustness import Row
+from seedless.stats.ranks import friedman
+from seedless.studies.engine.figures import draw_lines
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.study import Study, seed_points
+from seedless.studies.engine.table import BESIDE, Published, Table, format_mean, set_beside
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BASES = ("hartley", "hadamard", "sinusoidal", "dct", "mixed")
+FREE = "seed-free"
+SEEDS = 5  # as published
+SNRS = (24.0, 18.0, 12.0, 6.0, 0.0)
+WORDS = {"bw": "baseline wander", "ma": "muscle", "em": "electrode motion"}
+
+# Macro AUC without noise, and how much lower it is at 0 dB, by kind; mixed is not published.
+CLEAN = {"hartley": 0.959, "hadamard": 0.957, "sinusoidal": 0.951, "dct": 0.951}
+DROPS = {
+    "hartley": {"bw": 0.033, "ma": 0.035, "em": 0.057},
+    "hadamard": {"bw": 0.041, "ma": 0.046, "em": 0.070},
+    "sinusoidal": {"bw": 0.050, "ma": 0.063, "em": 0.064},
+    "dct": {"bw": 0.054, "ma": 0.063, "em": 0.091},
+}
+P_VALUES = {"bw": 0.18, "ma": 0.18, "em": 0.069}
+
+
+def make(setting: Setting) -> Grid:
+    """Every basis with the same order seeds, and once without a seed."""
+    points: list[Point] = []
+    for basis in BASES:
+
+        def build(seed: int, basis: str = basis) -> Config:
+            order = {"name": "seeded", "seed": seed}
+            return setting.ecg(init=start_from(basis), order=order)
+
+        points += seed_points(basis, min(setting.count, SEEDS), build)
+        free = setting.ecg(init=start_from(basis), order={"name": "content"})
+        points.append(Point(basis, FREE, free, FREE))
+    return make_grid("noise", ("init",), points)
+
+
+@cache
+def measure(run: Path, weights: str, noise: str | None) -> tuple[Row, ...]:
+    """Return a run's scores under noise; its weights' digest keeps what is remembered honest."""
+    source = "simulated" if noise is None else "nstdb"
+    return stress_run(run, source=source, noise_path=noise, snrs=SNRS).rows
+
+
+def find_drops(results: Results, basis: str, block: str, kind: str, snr: float) -> dict[str, float]:
+    """Return by replicate how much a kind of noise at a ratio takes from the macro AUC."""
+    found = {}
+    for one in results.of(basis, block):
+        for row in measure(one.run, one.weights, results.setting.noise) if one.weights else ():
+            if (row.kind, row.snr_db) == (kind, snr) and row.drop is not None:
+                found[one.point.replicate] = row.drop
+    return found
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return what each kind costs at 0 dB and at each ratio, and whether bases differ in it."""
+    recorded = results.setting.noise is not None
+    source = "Noise of the MIT-BIH Noise Stress Test Database." if recorded else "Simulated noise."
+    note = f"{source} Drops: macro AUC without noise less with it. Published: {SEEDS} seeds."
+    return [tabulate_drops(results, note), tabulate_ratios(results), compare_bases(results)]
+
+
+def tabulate_drops(results: Results, note: str) -> Table:
+    """Return a row a basis and kind: the drop at 0 dB, beside the published one."""
+    rows, values = [], []
+    for basis in BASES:
+        clean = list(results.scores(basis, "").values())
+        free = list(results.scores(basis, FREE).values())
+        cells = _show(clean, CLEAN.get(basis), free)
+        rows.append((f"{basis}, no noise", *cells))
+        for kind in KINDS:
+            drops = list(find_drops(results, basis, "", kind, 0.0).values())
+            alone = list(find_drops(results, basis, FREE, kind, 0.0).values())
+            published = DROPS.get(basis, {}).get(kind)
+            rows.append((f"{basis}, {WORDS[kind]}", *_show(drops, published, alone)))
+            values.append({"basis": basis, "kind": kind, "drops": drops, "published": published})
+    columns = ("", "seeds", "AUC, or drop at 0 dB", *BESIDE, "seed-free run")
+    title = "What noise as strong as the signal takes from the macro AUC"
+    return Table(title, columns, tuple(rows), (note,), tuple(values))
+
+
+def _show(ours: list[float], published: float | None, alone: list[float]) -> tuple[str, ...]:
+    known = None if published is None else Published(published)
+    mean = sum(ours) / len(ours) if ours else None
+    return str(len(ours)), format_mean(ours), *set_beside(known, mean), format_mean(alone)
+
+
+def tabulate_ratios(results: Results) -> Table:
+    """Return the mean drop over all runs of a basis at every ratio."""
+    rows = []
+    for kind in KINDS:
+        for basis in BASES:
+            cells = []
+            for snr in SNRS:
+                found = [
+                    drop
+                    for block in results.grid.blocks
+                    for drop in find_drops(results, basis, block, kind, snr).values()
+                ]
+                cells.append(f"{sum(found) / len(found):+.4f}" if found else "none")
+            rows.append((f"{WORDS[kind]}, {basis}", *cells))
+    columns = ("", *(f"{snr:g} dB" for snr in SNRS))
+    return Table("Mean drop by ratio of signal to noise, all runs", columns, tuple(rows))
+
+
+def compare_bases(results: Results) -> Table:
+    """Return Friedman's test over the published bases for each kind, with seeds as blocks."""
+    rows = []
+    for kind in KINDS:
+        drops = {basis: find_drops(results, basis, "", kind, 0.0) for basis in CLEAN}
+        shared = [n for n in drops["dct"] if all(n in drops[basis] for basis in CLEAN)]
+        published = f"{P_VALUES[kind]:g}"
+        try:
+            found = friedman({basis: [drops[basis][n] for n in shared] for basis in CLEAN})
+        except StatsError as error:
+            rows.append((WORDS[kind], str(len(shared)), "", "", published, f"not tested: {error}"))
+            continue
+        numbers = (f"{found.statistic:.3f}", f"{found.p:.3g}")
+        rows.append((WORDS[kind], str(len(shared)), *numbers, published, found.sentence))
+    columns = ("noise", "seeds", "Friedman", "p", "published p", "in words")
+    note = "Over the four published bases: mixed is left out."
+    return Table("Do bases differ in what noise costs at 0 dB?", columns, tuple(rows), (note,))
+
+
+def draw(results: Results) -> Figure:
+    """Return the drop against the ratio, averaged over kinds and runs, with one SD."""
+    lines = {}
+    for basis in BASES:
+        means, spreads = [], []
+        for snr in SNRS:
+            found = [
+                drop
+                for block in results.grid.blocks
+                for kind in KINDS
+                for drop in find_drops(results, basis, block, kind, snr).values()
+            ]
+            mean = sum(found) / len(found) if found else 0.0
+            total = sum((drop - mean) ** 2 for drop in found)
+            means.append(mean)
+            spreads.append((total / (len(found) - 1)) ** 0.5 if len(found) > 1 else 0.0)
+        lines[basis] = (SNRS, means, spreads)
+    return draw_lines(lines, "signal to noise, dB", "drop of macro AUC (all kinds, one SD)")
+
+
+STUDY = Study(
+    "noise",
+    "What does noise cost, and does it cost one basis more than another?",
+    make,
+    tabulate,
+    draw,
+    ("noise",),
+)

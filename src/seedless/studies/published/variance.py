@@ -1,0 +1,191 @@
+"""Where does the spread come from: initialization, order, fold, or the device's own operations?
+
+Each is varied alone with the others held; initialization and order are crossed as well. What the
+device adds is not in the store, for a run of ours repeats in every bit: it is measured on the
+plain twin, where there is a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import torch
+
+from seedless.core.config import Config, parse_config
+from seedless.core.errors import StatsError
+from seedless.stats.sources import Source, separate_sources
+from seedless.stats.variance import decompose_crossed
+from seedless.studies.engine.figures import DOT, MARK, finish
+from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.pooled import list_folds
+from seedless.studies.engine.repeats import repeat_plain
+from seedless.studies.engine.results import Results
+from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.study import Study, seed_points
+from seedless.studies.engine.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INITIALIZATION, ORDER, FOLD, DEVICE = "initialization", "order", "fold", "device operations"
+CROSSED = "initialization x order"
+SIDE = 4  # at most so many of each seed are crossed
+REPEATS = 5
+HELD = {
+    INITIALIZATION: "Kaiming seeds, content order",
+    ORDER: "mixed start, order seeds",
+    FOLD: "mixed start, content order, test folds 10, 9, 8",
+    DEVICE: "mixed start, content order, torch's own layers and flags",
+}
+ON_A_CPU = "not measured: a CPU repeats"
+
+
+def make(setting: Setting) -> Grid:
+    """One source a block, and initialization crossed with order."""
+
+    def build(start: int | None, order: int | None, **data: int) -> Config:
+        return setting.ecg(
+            init=start_from("mixed") if start is None else start_from("kaiming", start),
+            order={"name": "content"} if order is None else {"name": "seeded", "seed": order},
+            data=data,
+        )
+
+    count = setting.count
+    points = seed_points("kaiming", count, lambda seed: build(seed, None), INITIALIZATION)
+    points += seed_points("mixed", count, lambda seed: build(None, seed), ORDER)
+    for test, val in list_folds(3):
+        config = build(None, None, test_fold=test, val_fold=val)
+        points.append(Point("mixed", f"test fold {test}", config, FOLD))
+    side = min(count, SIDE)
+    for start in range(side):
+        for order in range(side):
+            name = f"start {start}, order {order}"
+            points.append(Point("kaiming", name, build(start, order), CROSSED))
+    return make_grid("variance", (), points, {FOLD: ("data.test_fold", "data.val_fold")})
+
+
+def find_scores(results: Results) -> dict[str, list[float]]:
+    """Return the scores of each source that could be measured here."""
+    arms = {INITIALIZATION: "kaiming", ORDER: "mixed", FOLD: "mixed"}
+    found = {name: list(results.scores(arm, name).values()) for name, arm in arms.items()}
+    repeats = measure_device(results.setting)
+    return found if repeats is None else {**found, DEVICE: list(repeats)}
+
+
+def measure_device(setting: Setting) -> tuple[float, ...] | None:
+    """Return the scores of plain repeats, or None where there is no GPU to run them on."""
+    config = setting.ecg(init=start_from("mixed"), order={"name": "content"})
+    if config.execution.device == "cpu" or not torch.cuda.is_available():
+        return None
+    return _repeat(config.model_dump_json())
+
+
+@lru_cache(maxsize=4)
+def _repeat(text: str) -> tuple[float, ...]:
+    return tuple(repeat_plain(parse_config(json.loads(text)), REPEATS))
+
+
+def separate(scores: dict[str, list[float]]) -> dict[str, Source]:
+    """Return the variance of each source that has two scores at least.
+
+    Runs of ours repeat, so no noise is in their scores, and none is taken off.
+    """
+    enough = {name: values for name, values in scores.items() if len(values) > 1}
+    if not enough:
+        return {}
+    return {row.name: row for row in separate_sources(enough).rows}
+
+
+def tabulate(results: Results) -> list[Table]:
+    """Return SD and share of each source, and the crossed design's components."""
+    scores = find_scores(results)
+    sources = separate(scores)
+    whole = math.fsum(row.observed for row in sources.values())
+    rows, values = [], []
+    for name, held in HELD.items():
+        row = sources.get(name)
+        if row is None:
+            why = ON_A_CPU if name == DEVICE and name not in scores else "too few runs"
+            rows.append((name, str(len(scores.get(name, []))), why, "", held))
+            continue
+        share = row.observed / whole if whole else None
+        sd = math.sqrt(row.observed)
+        shown = "" if share is None else f"{share:.1%}"
+        rows.append((name, str(row.n), f"{sd:.5f}", shown, held))
+        values.append({"source": name, "n": row.n, "sd": sd, "share": share})
+    notes = (
+        "Each source is varied alone. Shares are of the sum of these variances: they suppose that "
+        "sources add up.",
+        "Folds differ in their records as well, so their SD holds the luck of the test set.",
+        "Device operations: the same start and batches, trained by the step most people write, "
+        "without deterministic mode. On a CPU with a fixed number of threads such repeats are "
+        "equal and the component is 0; runs of ours repeat on a GPU too.",
+    )
+    columns = ("source", "n", "SD of macro AUC", "share", "what is varied")
+    title = "Spread of test macro AUC by source"
+    return [Table(title, columns, tuple(rows), notes, tuple(values)), _tabulate_crossed(results)]
+
+
+def _tabulate_crossed(results: Results) -> Table:
+    scores = results.scores("kaiming", CROSSED)
+    labels = [name.split(", ") for name in scores]
+    columns = ("component", "df", "variance", "SD", "share")
+    title = "Initialization crossed with order, Kaiming"
+    try:
+        found = decompose_crossed(
+            list(scores.values()),
+            {INITIALIZATION: [a for a, _ in labels], ORDER: [b for _, b in labels]},
+        )
+    except StatsError as error:
+        return Table(title, columns, (), (f"Not decomposed: {error}.",))
+    rows = tuple(
+        (
+            part.source,
+            str(part.df),
+            f"{part.variance:.3g}",
+            "below 0" if part.sd is None else f"{part.sd:.5f}",
+            "" if part.share is None else f"{part.share:.1%}",
+        )
+        for part in found.components
+    )
+    values = tuple({"source": p.source, "variance": p.variance} for p in found.components)
+    return Table(title, columns, rows, (found.sentence,), values)
+
+
+def draw(results: Results) -> Figure:
+    """Return every run as its distance from its source's mean, with one SD."""
+    from matplotlib.figure import Figure
+
+    scores = find_scores(results)
+    figure = Figure(figsize=(8.0, 3.2), dpi=120, facecolor="white")
+    axes = figure.add_axes((0.2, 0.2, 0.76, 0.72))
+    names = list(reversed(HELD))
+    for place, name in enumerate(names):
+        values = scores.get(name, [])
+        if len(values) < 2:
+            why = ON_A_CPU if name == DEVICE else "too few runs"
+            axes.text(0.5, place, why, fontsize=8, ha="center", va="center")
+            axes.texts[-1].set_transform(axes.get_yaxis_transform())
+            continue
+        mean = math.fsum(values) / len(values)
+        spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+        away = [value - mean for value in values]
+        axes.plot(away, [place] * len(away), "o", color=DOT, alpha=0.55, markeredgewidth=0)
+        axes.errorbar(0, place, xerr=spread, color=MARK, capsize=4)
+    axes.set_yticks(range(len(names)))
+    axes.set_yticklabels([f"{name} ({len(scores.get(name, []))})" for name in names], fontsize=8)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    finish(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
+    return figure
+
+
+STUDY = Study(
+    "variance",
+    "How much of the spread is initialization, order, fold, and the device?",
+    make,
+    tabulate,
+    draw,
+)

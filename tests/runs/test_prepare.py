@@ -1,0 +1,209 @@
+"""From a configuration to a problem: sorted, scaled, resolved; contradictions are refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from seedless.core.config import Config, DataConfig, override, parse_config
+from seedless.core.digest import digest, sample_keys
+from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
+from seedless.data.load import load
+from seedless.data.normalize import fit_scale
+from seedless.models import MODELS, build
+from seedless.numerics.environment import usable_cores
+from seedless.runs.prepare import check_names, prepare, resolve, settle_execution
+from seedless.runs.records import sort_records
+from tests.train.problems import images
+
+TINY = parse_config(
+    {
+        "data": {"preset": "tiny"},
+        "model": {"small": True},
+        "execution": {"device": "cpu", "threads": 1},
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return load(DataConfig(preset="tiny"))
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    made = prepare(TINY)
+    torch.set_deterministic_debug_mode("default")
+    return made
+
+
+def test_all_that_was_left_open_is_filled_in(prepared):
+    config = prepared.config
+    assert (config.model.leads, config.model.classes) == (12, 12)
+    assert (config.data.normalize, config.loss.name) == ("global", "bce")
+    assert (config.execution.device, config.execution.threads) == ("cpu", 1)
+
+
+def test_a_resolved_configuration_resolves_to_itself(prepared):
+    """Else a run could be neither resumed nor verified."""
+    again = prepare(prepared.config)
+    assert again.config == prepared.config
+    assert again.facts == prepared.facts
+
+
+def test_splits_follow_the_protocol_and_the_test_split_is_kept_apart(prepared, tiny):
+    for split, name in ((prepared.problem.val, "val"), (prepared.test, "test")):
+        assert sorted(split.ids) == sorted(tiny.ids[tiny.rows(name)])
+    trained = tiny.take(tiny.rows("train"))
+    labelled = trained.Y.any(axis=1)
+    assert sorted(prepared.problem.train.ids) == sorted(trained.ids[labelled])
+    sizes = {"train": 194, "val": 23, "test": 23}
+    assert prepared.facts["data"]["records"] == sizes
+
+
+def test_unlabelled_records_are_trained_on_only_if_asked(tiny):
+    asked = override(TINY, ["order.keep_unlabelled=true"])
+    kept = prepare(asked).problem
+    assert len(kept.train) == len(tiny.rows("train"))
+    assert len(kept.order) == len(kept.train)
+
+
+def test_samples_are_scaled_by_the_training_split_alone(prepared, tiny):
+    scale = fit_scale(sort_records(tiny), "global")
+    assert prepared.facts["data"]["scale"] == {
+        "mean": list(scale.mean),
+        "deviation": list(scale.deviation),
+    }
+    rows = {name: row for row, name in enumerate(tiny.ids)}
+    for split in (prepared.problem.train, prepared.test):
+        expected = scale.apply(tiny.X[[rows[name] for name in split.ids]])
+        np.testing.assert_array_equal(split.samples.numpy(), expected)
+    train = prepared.problem.train.samples.double()
+    assert abs(train.mean()) < 0.05
+    assert abs(train.std() - 1) < 0.05
+
+
+def test_keys_are_those_of_the_samples_the_model_receives(prepared):
+    problem = prepared.problem
+    np.testing.assert_array_equal(problem.keys, sample_keys(problem.train.samples))
+
+
+def test_the_weights_are_those_of_the_plan(prepared):
+    assert digest(prepared.problem.model) == prepared.facts["initialization"]["weights"]
+    parameters = sum(p.numel() for p in build("conformer", small=True).parameters())
+    assert prepared.facts["model"] == {"type": "Conformer", "parameters": parameters}
+
+
+def test_records_are_sorted_by_content_so_storage_order_does_not_show(tiny):
+    order = np.argsort(np.sin(np.arange(len(tiny))))
+    one, other = sort_records(tiny), sort_records(tiny.take(order))
+    np.testing.assert_array_equal(one.ids, other.ids)
+    np.testing.assert_array_equal(one.X, other.X)
+    assert one.digest == other.digest == tiny.digest
+    assert one.ids.tolist() != tiny.ids.tolist()
+
+
+def test_records_of_equal_content_are_sorted_by_labels_fold_and_name(tiny):
+    few = tiny.take(np.arange(6))
+    alike = replace(
+        few,
+        X=np.repeat(few.X[:1], 6, axis=0),
+        Y=np.repeat(np.eye(12, dtype=np.uint8)[[3, 1]], 3, axis=0),
+        folds=np.array([2, 1, 1, 2, 1, 1]),
+        ids=np.array(list("fedcba")),
+        content=None,
+    )
+    expected = None
+    for turn in range(6):
+        found = sort_records(alike.take(np.roll(np.arange(6), turn))).ids.tolist()
+        expected = expected or found
+        assert found == expected == ["d", "e", "f", "a", "b", "c"]
+
+
+def test_device_and_threads_are_filled_in_by_the_machine():
+    config = settle_execution(Config())
+    assert config.execution.device == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert config.execution.threads == usable_cores() == torch.get_num_threads()
+    assert torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(ConfigError, match=r"execution.device is cuda.*use cpu"):
+        settle_execution(override(Config(), ["execution.device=cuda"]))
+    with pytest.raises(UnknownNameError, match=r"unknown device 'gpu'.*known: auto, cpu, cuda"):
+        settle_execution(override(Config(), ["execution.device=gpu"]))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.name=conformr", r"unknown model 'conformr' \(did you mean 'conformer'\?\); known:"),
+        ("order.name=goldne", "unknown order 'goldne'.*known:.*golden"),
+        ("train.optimizer=adm", "unknown optimizer 'adm'.*known: adam, adamw, sgd"),
+        ("train.decay=step", "unknown decay 'step'.*known: cosine, none"),
+    ],
+)
+def test_unknown_names_are_refused_before_data_are_read(setting, message):
+    with pytest.raises(UnknownNameError, match=message):
+        check_names(override(TINY, [setting]))
+    missing = override(TINY, [setting, "data.name=no-such-file.npz"])
+    with pytest.raises(UnknownNameError, match=message):
+        prepare(missing)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["model.classes=5"], "model.classes is 5, but simulated has 12 classes"),
+        (["model.leads=6"], "model.leads is 6, but simulated has 12 leads"),
+        (["model.name=resnet18"], "takes channels, but simulated holds recordings"),
+        (["model.channels=3"], "takes leads, not channels"),
+        (["augment.flip=true"], "augment moves images; these samples are signals"),
+        (["augment.padding=2"], "augment moves images"),
+        (["loss.name=cross_entropy"], "exactly one class a sample"),
+        (["data.normalize=lots"], "unknown normalization 'lots'"),
+        (["init.seed=3"], "has no seed"),
+        (["order.seed=3"], "seed-free"),
+        (["train.momentum=0.5"], "momentum belongs to sgd"),
+    ],
+)
+def test_contradictions_are_refused(tiny, settings, message):
+    with pytest.raises(SeedlessError, match=message):
+        prepare(override(TINY, settings), tiny)
+
+
+def test_signal_models_refuse_images_and_image_models_take_them():
+    problem = prepare(images()).problem
+    assert problem.config.data.normalize == "pixels"
+    assert problem.config.loss.name == "cross_entropy"
+    assert -1 <= problem.train.samples.min() < -0.5
+    assert 0.5 < problem.train.samples.max() <= 1
+    for name in MODELS:
+        if MODELS[name].entrance == "leads":
+            with pytest.raises(ConfigError, match="takes leads, but simulated-images holds images"):
+                prepare(override(images(), [f"model.name={name}"]))
+
+
+def test_resolve_fills_in_only_what_was_left_open(tiny):
+    chosen = override(TINY, ["data.normalize=lead", "loss.name=bce", "model.leads=12"])
+    resolved = resolve(chosen, tiny)
+    assert resolved.data.normalize == "lead"
+    assert resolved.model.classes == 12
+
+
+def test_a_dataset_without_training_records_is_refused(tmp_path):
+    file = tmp_path / "late.npz"
+    samples = np.cos(np.arange(6 * 2 * 50.0)).reshape(6, 2, 50)
+    np.savez(file, X=samples, Y=np.eye(3, dtype=int)[[0, 1, 2] * 2], folds=[9, 9, 9, 10, 10, 10])
+    with pytest.raises(DataError, match="train"):
+        prepare(parse_config({"data": {"name": str(file)}, "model": {"small": True}}))
+
+
+def test_preparing_moves_no_generator(tiny):
+    from seedless.numerics.generators import GeneratorGuard
+
+    guard = GeneratorGuard()
+    prepare(TINY)
+    assert guard.moved() == ()

@@ -1,0 +1,247 @@
+"""A study's runs travel in one file, and are as good elsewhere: light, checked, executed again."""
+
+import io
+import json
+import lzma
+import shutil
+import tarfile
+
+import pytest
+
+from seedless.audit.validate import validate
+from seedless.audit.verify import verify
+from seedless.core.errors import RunError, StudyError
+from seedless.runs.fit import load
+from seedless.studies.engine.findings import keep_finding, read_finding
+from seedless.studies.engine.grid import Point
+from seedless.studies.engine.proofs import prove_run
+from seedless.studies.engine.run_archive import unpack_parcel, write_parcels
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.worker import work_through
+from tests.studies.grids import make_config, make_tiny
+
+LEFT_OUT = {"checkpoints/epoch-0001.safetensors", "trail.jsonl", "weights.safetensors"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store of two finished runs and a failed one, and its points."""
+    folder = tmp_path_factory.mktemp("store")
+    failing = Point("dct", "seed 9", make_config(train={"rate": 1e30}))
+    points = [*make_tiny().points[:2], failing]
+    store = Store(folder)
+    work_through(store, points)
+    assert [store.state(point) for point in points] == ["done", "done", "failed"]
+    return store, points
+
+
+@pytest.fixture(scope="module")
+def parcel(made, tmp_path_factory):
+    store, points = made
+    out = tmp_path_factory.mktemp("parcel") / "study.tar.xz"
+    (found,) = write_parcels(store, points, out)
+    return found
+
+
+@pytest.fixture
+def unpacked(made, parcel, tmp_path):
+    """Another store that the parcel was unpacked into."""
+    store = Store(tmp_path / "elsewhere")
+    unpack_parcel(parcel.file, store)
+    return store, made[1]
+
+
+def test_the_same_runs_give_the_same_bytes(made, parcel, tmp_path):
+    store, points = made
+    (again,) = write_parcels(store, points[::-1], tmp_path / "again.tar.xz")
+    assert again.digest == parcel.digest
+    (fewer,) = write_parcels(store, points[:1], tmp_path / "fewer.tar.xz")
+    assert fewer.digest != parcel.digest
+
+
+def test_what_was_made_is_found_elsewhere(made, unpacked):
+    (store, points), (other, _) = made, unpacked
+    for point in points:
+        assert other.state(point) == store.state(point)
+        here, there = store.read(point), other.read(point)
+        assert (there.metrics, there.weights) == (here.metrics, here.weights)
+        assert there.error == here.error
+    assert other.check(points[0])
+
+
+def test_a_light_run_says_what_it_lacks_and_is_executed_again(unpacked):
+    store, points = unpacked
+    run = store.place(points[0])
+    opened = validate(run)
+    assert opened.problems == ()
+    assert set(opened.left_out) == LEFT_OUT
+    assert not any((run / name).exists() for name in LEFT_OUT)
+    told = verify(run, validate_only=True)
+    assert "left out" in told.sentence
+    verdict = verify(run)
+    assert verdict.outcome == "identical"
+    assert "2 trail entries, weights, predictions and scores" in verdict.sentence
+    with pytest.raises(RunError, match="light run, without its weights"):
+        load(run)
+
+
+def test_a_light_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
+    """The head of the trail is what is compared: a receipt with another one is found out."""
+    from seedless.proof.light import describe_light
+
+    store, points = unpacked
+    run = store.place(points[0])
+    receipt = json.loads((run / "receipt.json").read_bytes())
+    receipt["predicate"]["trail"]["head"] = "sha256:" + 64 * "1"
+    seal(run, receipt)
+    (run / "light.json").write_bytes(describe_light(receipt, LEFT_OUT))
+    assert validate(run).problems == ()  # it agrees with itself
+    verdict = verify(run)
+    assert verdict.outcome == "differs"
+    assert "trail.head" in " ".join(verdict.details)
+
+
+def seal(run, receipt):
+    """Write a receipt with its digest made anew."""
+    from seedless.core.canonical import canonical_json
+    from seedless.core.digest import digest_value
+
+    del receipt["predicate"]["digest"]
+    receipt["predicate"]["digest"] = digest_value(receipt)
+    (run / "receipt.json").write_bytes(canonical_json(receipt) + b"\n")
+
+
+@pytest.mark.parametrize(
+    "harm",
+    ["a score", "a prediction", "the log", "no note", "another note", "a file that came back"],
+)
+def test_a_light_run_that_was_changed_is_found(unpacked, made, harm):
+    store, points = unpacked
+    run = store.place(points[0])
+    if harm == "a score":
+        text = (run / "metrics.json").read_text().replace('"converged": ', '"converged":  ')
+        (run / "metrics.json").write_text(text)
+    elif harm == "a prediction":
+        content = bytearray((run / "predictions.npz").read_bytes())
+        content[-200] ^= 1
+        (run / "predictions.npz").write_bytes(content)
+    elif harm == "the log":
+        (run / "log.jsonl").write_bytes(b"")
+    elif harm == "no note":
+        (run / "light.json").unlink()
+    elif harm == "another note":
+        note = json.loads((run / "light.json").read_bytes())
+        note["left_out"].append("predictions.npz")
+        (run / "light.json").write_text(json.dumps(note))
+    else:
+        shutil.copy(made[0].place(points[0]) / "trail.jsonl", run)
+    with pytest.raises(RunError):
+        store.check(points[0])
+
+
+def test_weights_go_along_where_asked_for(made, tmp_path):
+    store, points = made
+    (heavy,) = write_parcels(store, points[:1], tmp_path / "heavy.tar.xz", weights=True)
+    other = Store(tmp_path / "elsewhere")
+    assert unpack_parcel(heavy.file, other).new == 1
+    run = other.place(points[0])
+    assert validate(run).problems == ()
+    assert load(run).digest == store.read(points[0]).weights
+    # And without them from there, the bytes are those of the whole run's parcel.
+    (one,) = write_parcels(other, points[:1], tmp_path / "a.tar.xz")
+    (two,) = write_parcels(store, points[:1], tmp_path / "b.tar.xz")
+    assert one.digest == two.digest
+    light = Store(tmp_path / "light")
+    unpack_parcel(one.file, light)
+    with pytest.raises(StudyError, match="without its weights"):
+        write_parcels(light, points[:1], tmp_path / "c.tar.xz", weights=True)
+
+
+def test_a_run_that_is_there_stays_unless_its_bits_are_others(made, parcel, unpacked):
+    store, points = unpacked
+    before = (store.place(points[0]) / "receipt.json").stat().st_mtime_ns
+    assert unpack_parcel(parcel.file, store).known == 2
+    assert (store.place(points[0]) / "receipt.json").stat().st_mtime_ns == before
+    run = store.place(points[0])
+    receipt = json.loads((run / "receipt.json").read_bytes())
+    receipt["predicate"]["weights"]["digest"] = "sha256:" + 64 * "2"
+    seal(run, receipt)
+    with pytest.raises(StudyError, match="one configuration and other weights"):
+        unpack_parcel(parcel.file, store)
+
+
+def test_findings_travel_with_their_run(made, tmp_path):
+    store, points = made
+    run = store.place(points[1])
+    found = prove_run(run)
+    assert found["outcome"] == "identical"
+    (parcel,) = write_parcels(store, points[1:2], tmp_path / "proved.tar.xz")
+    other = Store(tmp_path / "elsewhere")
+    unpack_parcel(parcel.file, other)
+    assert read_finding(other.place(points[1]), "proof") == found
+    keep_finding(run, "note", {"a": 1})
+    receipt = json.loads((run / "receipt.json").read_bytes())
+    shutil.copytree(run, tmp_path / "s" / "runs" / run.name)
+    copy = tmp_path / "s" / "runs" / run.name
+    shutil.copytree(store.folder / "findings", tmp_path / "s" / "findings")
+    assert read_finding(copy, "note") == {"a": 1}
+    receipt["predicate"]["metrics"]["converged"] = "maybe"
+    seal(copy, receipt)
+    assert read_finding(copy, "note") is None  # it was about another receipt
+
+
+def write_tar(path, name, kind=tarfile.REGTYPE):
+    with lzma.open(path, "wb") as raw, tarfile.open(fileobj=raw, mode="w") as archive:
+        info = tarfile.TarInfo(name)
+        info.type, info.size = kind, 3 if kind == tarfile.REGTYPE else 0
+        info.linkname = "/etc/passwd"
+        archive.addfile(info, io.BytesIO(b"abc"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil.json", "runs/0123456789abcdef/../x.json", "/tmp/x.json", "runs/x/receipt.json"],
+)
+def test_a_file_with_a_name_of_its_own_is_refused(tmp_path, name):
+    write_tar(tmp_path / "bad.tar.xz", name)
+    store = Store(tmp_path / "store")
+    with pytest.raises(StudyError, match="refused"):
+        unpack_parcel(tmp_path / "bad.tar.xz", store)
+    assert not any((store.folder / "runs").iterdir())
+
+
+def test_links_and_damaged_files_are_refused(tmp_path, parcel):
+    store = Store(tmp_path / "store")
+    write_tar(tmp_path / "link.tar.xz", "failed/0123456789abcdef.json", tarfile.SYMTYPE)
+    with pytest.raises(StudyError, match="refused"):
+        unpack_parcel(tmp_path / "link.tar.xz", store)
+    content = parcel.file.read_bytes()
+    (tmp_path / "cut.tar.xz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(StudyError, match="get it again"):
+        unpack_parcel(tmp_path / "cut.tar.xz", store)
+    assert not any((store.folder / "runs").iterdir())
+
+
+def test_parts_hold_whole_runs_and_are_no_larger_than_asked(made, tmp_path, monkeypatch):
+    from seedless.studies.engine import run_archive as module
+
+    store, points = made
+    with pytest.raises(StudyError, match="more than"):
+        write_parcels(store, points, tmp_path / "x.tar.xz", part_size=2)
+    monkeypatch.setattr(module, "SLACK", 0)
+    monkeypatch.setattr(module, "MIB", 15_000)
+    parts = write_parcels(store, points, tmp_path / "study.tar.xz", part_size=1)
+    assert [part.file.name for part in parts] == [
+        f"study-{number}.tar.xz" for number in range(1, len(parts) + 1)
+    ]
+    assert len(parts) > 1
+    assert all(part.size <= 15_000 for part in parts)
+    other = Store(tmp_path / "elsewhere")
+    for part in parts[::-1]:
+        unpack_parcel(part.file, other)
+    assert [other.state(point) for point in points] == ["done", "done", "failed"]
+
+
+def test_nothing_finished_is_nothing_to_bundle(tmp_path):
+    with pytest.raises(StudyError, match="no finished run"):
+        write_parcels(Store(tmp_path), make_tiny().points, tmp_path / "x.tar.xz")
