@@ -3,11 +3,9 @@
 Importing this package does no work: each name below is loaded when it is first used.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+from seedless.core.lazy_names import lazy_names
 from seedless.core.version import __version__
 
 if TYPE_CHECKING:
@@ -25,28 +23,6 @@ if TYPE_CHECKING:
     from seedless.portable.mode import portable
     from seedless.proof.trail import Trail
     from seedless.runs.fit import fit, load
-
-_HOMES = {
-    "Dropout": ("seedless.numerics.dropout", "Dropout"),
-    "SeedlessError": ("seedless.core.errors", "SeedlessError"),
-    "basis": ("seedless.init", "basis"),
-    "Trail": ("seedless.proof.trail", "Trail"),
-    "build": ("seedless.models", "build"),
-    "compare": ("seedless.analysis.compare", "compare"),
-    "diff": ("seedless.audit.diff", "diff"),
-    "digest": ("seedless.core.digest", "digest"),
-    "dropout_keys": ("seedless.numerics.dropout", "dropout_keys"),
-    "fit": ("seedless.runs.fit", "fit"),
-    "initialize": ("seedless.init", "initialize"),
-    "load": ("seedless.runs.fit", "load"),
-    "mark": ("seedless.core.marks", "mark"),
-    "md5": ("seedless.core.digest", "md5"),
-    "order": ("seedless.ordering", "make_order"),
-    "portable": ("seedless.portable.mode", "portable"),
-    "sample_keys": ("seedless.core.digest", "sample_keys"),
-    "make_deterministic": ("seedless.numerics.environment", "make_deterministic"),
-    "verify": ("seedless.audit.verify", "verify"),
-}
 
 __all__ = [
     "Dropout",
@@ -71,15 +47,4 @@ __all__ = [
     "verify",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'seedless' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = getattr(import_module(module), attribute)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazy_names(__name__)
