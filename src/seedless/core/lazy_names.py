@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -26,7 +27,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         if name not in module.__all__:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if not homes:
-            homes.update(_read_imports(module.__spec__.loader.get_source(package)))
+            homes.update(_read_imports(module))
         home, original = homes[name]
         value = getattr(import_module(home), original)
         setattr(module, name, value)
@@ -38,12 +39,13 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     return get_attribute, list_names
 
 
-def _read_imports(source: str) -> dict[str, tuple[str, str]]:
+def _read_imports(package: ModuleType) -> dict[str, tuple[str, str]]:
     """Return {name: (module, name there)} of the imports under `if TYPE_CHECKING:`."""
-    import ast  # here, since only the first use of a name needs it
+    import ast  # here, since only the first use of a name needs them
+    import inspect
 
     found = {}
-    for block in ast.parse(source).body:
+    for block in ast.parse(inspect.getsource(package)).body:
         if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING":
             for line in block.body:
                 if isinstance(line, ast.ImportFrom) and line.module:
