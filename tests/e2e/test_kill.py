@@ -295,9 +295,9 @@ def test_negative_control_without_part_of_the_state_the_bits_differ(
 ):
     name, call = FORGET[what]
     forget = f"""
-from seedless.train import moment
-collect = moment.collect_state
-moment.collect_state = lambda model, optimizer, order: {call}
+from seedless.train import progress_state
+collect = progress_state.collect_state
+progress_state.collect_state = lambda model, optimizer, order: {call}
 from seedless.pipeline import run
 restore = run.restore_state
 def fill_in(state, model, optimizer, order):
@@ -326,10 +326,10 @@ LOSE = """
 from dataclasses import replace
 from seedless.pipeline import run
 save = run.save_checkpoint
-def lose(folder, moment, digest):
-    less = replace(moment)
+def lose(folder, progress, digest):
+    less = replace(progress)
     less.__dict__["state"] = {
-        name: tensor for name, tensor in moment.state.items() if not name.startswith("optimizer")
+        name: tensor for name, tensor in progress.state.items() if not name.startswith("optimizer")
     }
     return save(folder, less, digest)
 run.save_checkpoint = lose

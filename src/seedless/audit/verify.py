@@ -13,7 +13,7 @@ from seedless.audit.validate import validate
 from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
 from seedless.proof.receipt import read_receipt
 from seedless.proof.signature import SignatureError, check_signature
@@ -29,7 +29,7 @@ from seedless.runs.user_model import (
 )
 
 
-@keep_flags()
+@preserve_flags()
 def verify(
     run: str | Path,
     *,

@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.core.errors import RunError, SeedlessError
-from seedless.numerics.environment import VARIABLES, prepare_process
+from seedless.numerics.determinism import set_environment_variables
+from seedless.numerics.environment import VARIABLES
 
 # What a request may ask for, and the function that answers it.
 ACTIONS = {
@@ -57,7 +58,7 @@ def main() -> None:
     """Answer one request."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for whoever asked to speak of
-    prepare_process()
+    set_environment_variables()
     request = json.loads(Path(sys.argv[1]).read_text())
     module, function = ACTIONS[request["action"]]
     try:

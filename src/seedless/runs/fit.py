@@ -13,7 +13,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import preserve_flags
 from seedless.proof.light import read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import WEIGHTS, read_receipt
@@ -23,10 +23,10 @@ from seedless.runs.folder import CONFIG, read_config
 from seedless.runs.prepare import Prepared
 from seedless.runs.progress import Progress
 from seedless.runs.user_model import GIVEN, Given, Model, Pair, prepare_given, read_settings
-from seedless.train.state import name_tensors
+from seedless.train.state_tensors import name_tensors
 
 
-@keep_flags()
+@preserve_flags()
 def fit(
     model: Model,
     train: Pair,

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from seedless.train.progress_state import Moment, Observer
+from seedless.train.progress_state import Observer, ProgressState
 
 EVERY = 5.0  # seconds between lines where there is no terminal
 
@@ -22,51 +22,51 @@ class Progress(Observer):
         self._began = self._last = time.monotonic()
         self._done = 0.0  # epochs done when the clock started
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Start the clock."""
         self._began = self._last = time.monotonic()
-        self._done = moment.position.epoch
-        epochs = moment.problem.config.train.epochs
+        self._done = progress.position.epoch
+        epochs = progress.problem.config.train.epochs
         if self._shown and sys.stderr.isatty():
             from tqdm import tqdm
 
             self._bar = tqdm(
                 total=epochs,
-                initial=moment.position.epoch,
+                initial=progress.position.epoch,
                 desc=self._title,
                 unit="epoch",
                 bar_format="{desc} {percentage:3.0f}% |{bar}| epoch {n:.0f}/{total_fmt} "
                 "[{elapsed}<{remaining}]{postfix}",
             )
         elif self._shown:
-            split = moment.problem.train
+            split = progress.problem.train
             where = f", resuming after epoch {self._done}" if self._done else ""
             self._say(f"{len(split):,} training samples, {epochs} epochs{where}")
 
-    def step(self, moment: Moment) -> None:
+    def step(self, progress: ProgressState) -> None:
         """Move the bar by one batch, or say a line when it is time."""
         if not self._shown:
             return
-        if moment.problem.device.type == "cpu":  # on a GPU, looking would stop it
-            self._loss = float(moment.losses[: moment.seen].mean())
+        if progress.problem.device.type == "cpu":  # on a GPU, looking would stop it
+            self._loss = float(progress.losses[: progress.seen].mean())
         if self._bar is not None:
-            self._bar.update(1 / moment.batches)
+            self._bar.update(1 / progress.batches)
             self._bar.set_postfix_str(self._describe(), refresh=False)
         elif time.monotonic() - self._last >= EVERY:
-            self._line(moment)
+            self._line(progress)
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Take the epoch's loss and score."""
-        self._loss = moment.loss
-        if moment.score is not None:
-            self._score = moment.score
+        self._loss = progress.loss
+        if progress.score is not None:
+            self._score = progress.score
         if self._bar is not None:
-            self._bar.n = moment.position.epoch
+            self._bar.n = progress.position.epoch
             self._bar.set_postfix_str(self._describe())
-        elif self._shown and moment.position.epoch == moment.problem.config.train.epochs:
-            self._line(moment)
+        elif self._shown and progress.position.epoch == progress.problem.config.train.epochs:
+            self._line(progress)
 
-    def stop(self, moment: Moment) -> None:
+    def stop(self, progress: ProgressState) -> None:
         """Leave the terminal as it was."""
         self.close()
 
@@ -91,11 +91,11 @@ class Progress(Observer):
             parts.append(f"val AUC {self._score:.4f}")
         return ", ".join(parts)
 
-    def _line(self, moment: Moment) -> None:
-        now, position = time.monotonic(), moment.position
+    def _line(self, progress: ProgressState) -> None:
+        now, position = time.monotonic(), progress.position
         self._last = now
-        epochs = moment.problem.config.train.epochs
-        done = position.epoch + (position.batch / moment.batches if moment.batches else 0)
+        epochs = progress.problem.config.train.epochs
+        done = position.epoch + (position.batch / progress.batches if progress.batches else 0)
         left = ""
         if done > self._done:
             seconds = (now - self._began) / (done - self._done) * (epochs - done)
