@@ -103,7 +103,7 @@ def read_results(grid: Grid, store: Store, setting: Setting) -> Results:
 
 def vary_in(points: tuple[Point, ...]) -> str:
     """Say in what the replicates of an arm vary."""
-    seeds = {
+    seeds: dict[str, set[Any]] = {
         "initialization": {point.config.init.seed for point in points},
         "order": {(point.config.order.seed, point.config.order.offset) for point in points},
     }

@@ -154,8 +154,8 @@ def tabulate_ranges(
     notes = (
         f"{structured} is tighter in {share}.{twin}{beside}",
         f"Seeds vary in {free[0]} ({random}), in {free[1]} ({structured}).",
-        f"Ranges in percentage points with their 95 % interval; (few): under {FEW_POSITIVES} positives. No "
-        "interval was published.",
+        f"Ranges in percentage points with their 95 % interval; (few): under "
+        f"{FEW_POSITIVES} positives. No interval was published.",
     )
     columns = (
         "class",
