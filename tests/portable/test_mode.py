@@ -50,6 +50,7 @@ def fit(net, optimizer, steps=5):
 
 
 def test_portable_is_exported():
+    """The package has the function's name, so that it is called itself."""
     with seedless.portable():
         assert mode.is_active()
     assert not mode.is_active()
