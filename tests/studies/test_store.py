@@ -112,7 +112,7 @@ def test_a_run_that_another_process_holds_is_left_alone(made):
         "import sys; from pathlib import Path; from seedless.studies.engine.store import Store;"
         "from tests.studies.tiny_grids import make_tiny;"
         "store = Store(Path(sys.argv[1]));"
-        "claim = store.claim(make_tiny().points[0]); print(claim.__enter__())"
+        "claim = store.claim(make_tiny_grid().points[0]); print(claim.__enter__())"
     )
     command = [sys.executable, "-c", code, str(store.folder)]
     with store.claim(point) as mine:

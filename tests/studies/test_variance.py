@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from seedless.core.config import flatten
 from seedless.studies.engine.figures import save_figure
-from seedless.studies.engine.grid import flatten
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.protocols import plain_repeats
 from seedless.studies.published import variance
