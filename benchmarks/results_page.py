@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.results_answers import answer
 from benchmarks.results_plan import Entry, spell_command
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.studies.engine.pooled import LEAST
-from seedless.studies.engine.study import FEW
 from seedless.studies.engine.table import Table
 
 Found = Mapping[str, Any]
@@ -108,7 +108,7 @@ def choose_remarks(found: Found) -> list[str]:
         rest = "; no other is trained on, but validated and tested with" if count < of else ""
         remarks.append(f"{count:,} of the {of:,} records carry a label{rest}.")
     absent = [name for name, count in classes.items() if count == 0]
-    few = [f"{name} ({count})" for name, count in classes.items() if 0 < count < FEW]
+    few = [f"{name} ({count})" for name, count in classes.items() if 0 < count < FEW_POSITIVES]
     if absent:
         remarks.append(
             f"Without a positive in the test records, so in no score: {', '.join(absent)}."
@@ -134,7 +134,7 @@ def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
         "Every number of ours on these pages was written by `python -m benchmarks.results`, from "
         "runs whose receipts are listed beside it; theory has closed forms and no runs. Published "
         "values are those of the paper whose experiments these are "
-        "([published.md](../published.md)).",
+        "([published.md](../reference/published.md)).",
         "",
         "| study | data | runs | answer |",
         "|---|---|--:|---|",

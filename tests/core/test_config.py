@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from seedless.core.config import Config, load_config, override, parse_config
+from seedless.core.config import Config, flatten, load_config, override, parse_config
 from seedless.core.errors import ConfigError
 
 
@@ -63,3 +63,22 @@ def test_bad_files(tmp_path):
     broken.write_text("[init\n")
     with pytest.raises(ConfigError, match="not valid TOML"):
         load_config(broken)
+
+
+def test_nested_values_are_flattened_to_dotted_keys():
+    nested = {
+        "init": {"basis": "dct", "seed": None},
+        "map": {"a": {"b": 1}},
+        "devices": [{"name": "cpu"}, {"name": "cuda"}],
+        "tags": ["x", "y"],
+        "n": 2,
+    }
+    assert flatten(nested) == {
+        "init.basis": "dct",
+        "init.seed": None,
+        "map.a.b": 1,
+        "devices.0.name": "cpu",
+        "devices.1.name": "cuda",
+        "tags": ["x", "y"],
+        "n": 2,
+    }

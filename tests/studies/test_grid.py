@@ -5,14 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
+from seedless.core.config import flatten
 from seedless.core.errors import StudyError
 from seedless.ordering import make_order
 from seedless.studies.catalog import STUDIES, open_study
-from seedless.studies.engine.grid import flatten, make_grid
+from seedless.studies.engine.grid import Point, make_grid
 from seedless.studies.engine.imaging import NAMES, find_sets
+from seedless.studies.engine.results import vary_in
 from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.worker import read_points, write_points
-from tests.studies.grids import make_tiny
+from tests.studies.grids import make_config, make_tiny
 
 PAPER = Setting(scale="paper", device="cpu")
 SMOKE = Setting(scale="smoke", device="cpu")
@@ -106,10 +108,39 @@ def test_arms_of_a_block_differ_in_their_factor_alone(name):
     grid = open_study(name).make(Setting(scale="paper", device="cpu", seeds=2))
     for block in grid.blocks:
         members = [flatten(p.config.identity()) for p in grid.points if p.block == block]
-        allowed = (*grid.factor_of(block), "init.seed", "order.seed")
+        allowed = (*grid.factor_of(block), "init.seed", "order.seed", "order.offset")
         for one, other in itertools.combinations(members, 2):
             odd = {key for key in one if one[key] != other[key]}
             assert all(key.startswith(allowed) for key in odd), (block, odd)
+
+
+def offset_points(shift=0):
+    """Two seed-free replicates of two arms, by the order's offset; ``shift`` unpairs the arms."""
+    return [
+        Point(
+            arm,
+            f"offset {offset}",
+            make_config(arm, order={"name": "content", "seed": None, "offset": offset + add}),
+        )
+        for arm, add in (("dct", 0), ("mixed", shift))
+        for offset in (0, 1)
+    ]
+
+
+def test_replicates_may_differ_in_the_offset_of_their_order():
+    grid = make_grid("offsets", ("init",), offset_points())
+    assert len({point.key for point in grid.points}) == 4
+    assert vary_in(grid.of("dct")) == "order"
+
+
+def test_replicates_of_one_name_have_one_offset():
+    with pytest.raises(StudyError, match=r"has order.offset 1, .* offset 0 has 0"):
+        make_grid("unpaired", ("init",), offset_points(shift=1))
+
+
+def test_a_seeded_order_may_be_paired_with_an_offset():
+    seeded = [Point("shuffled", f"offset {seed}", make_config("dct", seed)) for seed in (0, 1)]
+    assert make_grid("mixed", ("order.name",), [*offset_points()[:2], *seeded])
 
 
 def test_studies_share_runs():

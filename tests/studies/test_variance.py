@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from seedless.core.config import flatten
 from seedless.studies.engine import repeats
 from seedless.studies.engine.figures import save_figure
-from seedless.studies.engine.grid import flatten
 from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.published import variance
 from tests.studies.made import make_results

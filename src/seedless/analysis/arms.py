@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seedless.core.config import REPLICATE_KEYS, flatten
 from seedless.core.errors import RunError, StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
@@ -18,7 +19,6 @@ from seedless.proof.receipt import read_receipt
 from seedless.runs.score import METRICS
 from seedless.stats.samples import read_sample
 
-SEEDS = ("init.seed", "order.seed", "order.offset")  # what makes a replicate, and not another arm
 _IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")
 
 
@@ -109,7 +109,7 @@ def _read_run(run: Path, metric: str, split: str) -> Scored:
         covered = claims["files"][METRICS]
         data, source = claims["data"], claims["source"]
         problem = {name: data[name] for name in ("digest", "task", "classes")}
-        settings = _flatten(claims["config"]["values"])
+        settings = flatten(claims["config"]["values"])
         weights = claims["weights"]["digest"]
     except OSError as error:
         raise RunError(f"cannot read {run / METRICS}: {error.strerror}") from None
@@ -129,7 +129,7 @@ def _read_run(run: Path, metric: str, split: str) -> Scored:
         path=run,
         score=_read_number(value, f"{run}: {split} {metric}"),
         identity=weights,
-        seeds={name: settings[name] for name in SEEDS if settings.get(name) is not None},
+        seeds={name: settings[name] for name in REPLICATE_KEYS if settings.get(name) is not None},
         settings=settings,
         problem=problem,
         positives={name: part["classes"][name]["positives"] for name in classes},
@@ -197,11 +197,3 @@ def _read_number(value: Any, where: str) -> float:
     if not math.isfinite(value):
         raise StatsError(f"{where} is {value}: leave the run out, or find out why it has no score")
     return float(value)
-
-
-def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        f"{section}.{key}": value
-        for section, settings in values.items()
-        for key, value in settings.items()
-    }

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from seedless.analysis.arms import SEEDS, ArmRuns, Scored
+from seedless.analysis.arms import ArmRuns, Scored
 from seedless.core.canonical import canonical_json
+from seedless.core.config import REPLICATE_KEYS
 from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.registry import suggest
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.proof.replay import compare_values
-
-FEW = 10  # positives below which an AUC moves by whole points when one record does
 
 
 def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:
@@ -28,7 +28,7 @@ def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:
 
 def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
     """Say in which settings the arms differ, beyond the one or the ones that are compared."""
-    known = sorted(a.runs[0].settings)
+    known = sorted({name for run in (*a.runs, *b.runs) for name in run.settings})
     for factor in factors:
         if not known:
             raise StatsError(
@@ -41,7 +41,9 @@ def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
             )
     values = {name: (_list_values(a, name), _list_values(b, name)) for name in known}
     differing = {
-        name: pair for name, pair in values.items() if pair[0] != pair[1] and name not in SEEDS
+        name: pair
+        for name, pair in values.items()
+        if pair[0] != pair[1] and name not in REPLICATE_KEYS
     }
     for factor in factors:
         if factor not in differing:
@@ -50,7 +52,9 @@ def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
     warnings = []
     for arm, side in ((a, 0), (b, 1)):
         mixed = [
-            name for name in known if len(values[name][side]) > 1 and name not in (*SEEDS, *factors)
+            name
+            for name in known
+            if len(values[name][side]) > 1 and name not in (*REPLICATE_KEYS, *factors)
         ]
         if mixed:
             named = "; ".join(f"{name} is {_join(values[name][side])}" for name in mixed)
@@ -112,12 +116,12 @@ def judge_positives(a: ArmRuns, b: ArmRuns) -> list[str]:
         name: count
         for run in (*a.runs, *b.runs)
         for name, count in run.positives.items()
-        if count < FEW
+        if count < FEW_POSITIVES
     }
     if not few:
         return []
     named = ", ".join(f"{name} ({count})" for name, count in few.items())
-    return [f"fewer than {FEW} positives: {named}; one record moves their AUC by points"]
+    return [f"fewer than {FEW_POSITIVES} positives: {named}; one record moves their AUC by points"]
 
 
 def judge_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:

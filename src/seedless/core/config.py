@@ -23,6 +23,9 @@ Positive = Annotated[float, Field(gt=0)]
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 Rate = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # optimizers read it as float32
 
+SEED_KEYS = ("init.seed", "order.seed")  # None in a run that needs no seed
+REPLICATE_KEYS = (*SEED_KEYS, "order.offset")  # in which the replicates of one arm may differ
+
 
 class Section(BaseModel):
     """A table of the configuration: immutable, no unknown keys, no silent conversions."""
@@ -229,6 +232,23 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Co
     except ValidationError as error:
         found = "; ".join(_explain(item) for item in error.errors())
         raise ConfigError(f"{source}: {found}") from None
+
+
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values by dotted key; of a list that holds mappings, the place is a key.
+
+    >>> flatten({"init": {"basis": "dct"}, "devices": [{"name": "cpu"}]})
+    {'init.basis': 'dct', 'devices.0.name': 'cpu'}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+            value = {str(place): item for place, item in enumerate(value)}
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{below}": item for below, item in flatten(value).items()}
+        else:
+            flat[key] = value
+    return flat
 
 
 def load_config(path: str | Path) -> Config:

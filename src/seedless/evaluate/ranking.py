@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
 
+FEW_POSITIVES = 10  # of a class with fewer, one record moves the AUC by whole points
+
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
     """Return the AUC of scores (n,) for truth (n,) of 0 and 1; a tie counts half.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.report.facts import (
     as_mapping,
     as_number,
@@ -23,8 +24,6 @@ from seedless.report.facts import (
 )
 from seedless.report.frontmatter import write_front_matter
 from seedless.report.runview import RunView, bare_hex
-
-FEW = 10  # with fewer positives than this, one record moves a class's AUC too far to lean on it
 
 
 def make_card(run: RunView, license_: str = "other") -> str:
@@ -135,7 +134,7 @@ def _tell_use(run: RunView) -> str:
     rare = [
         f"{escape(label)} ({positives})"
         for label, _, positives in list_classes(run, scores)
-        if positives is not None and positives < FEW
+        if positives is not None and positives < FEW_POSITIVES
     ]
     lines = [
         "## Intended use and limits",
@@ -152,7 +151,7 @@ def _tell_use(run: RunView) -> str:
         lines.append("- The data are simulated: the scores say nothing about real patients.")
     if rare:
         lines.append(
-            f"- Classes with fewer than {FEW} positives among the records scored: "
+            f"- Classes with fewer than {FEW_POSITIVES} positives among the records scored: "
             f"{', '.join(rare)}. One record moves their AUC far; do not lean on it."
         )
     return "\n".join(lines)

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 
 from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.report.render import render
 from seedless.report.runview import RunView, find_difference, same_bits
 from seedless.report.scores import show_scores
 from seedless.report.sections import (
-    FEW,
     data_uri,
     group_values,
     list_changes,
@@ -112,7 +112,7 @@ def render_page(
         curves=list_curves(runs, controls, crowd=scores["compared"] is not None),
         classes=list_classes(first),
         rated=(first.metrics.get("test") or {}).get("thresholds_from"),
-        few=FEW,
+        few=FEW_POSITIVES,
         **scores,
         scores=[
             (part, first.metrics[part])

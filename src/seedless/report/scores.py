@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seedless.core.config import SEED_KEYS, flatten
 from seedless.evaluate.calibration import bin_reliability, calibration_error
 from seedless.evaluate.churn import compare_calls
 from seedless.evaluate.curves import draw_roc as find_roc
-from seedless.evaluate.ranking import area_under_curve
+from seedless.evaluate.ranking import FEW_POSITIVES, area_under_curve
 from seedless.report.charts import (
     choose_scale,
     draw_axis,
@@ -18,12 +19,10 @@ from seedless.report.charts import (
     draw_strip,
 )
 from seedless.report.runview import RunView, bare_hex, same_bits
-from seedless.report.sections import FEW, mark_safe
-from seedless.report.settings import list_differing
+from seedless.report.sections import list_differing, mark_safe
 
 LISTED = 40  # records of a class that are listed
 KEYS = 3  # settings that differ between runs, as columns; more are named below the table
-SEEDS = (("init", "seed"), ("order", "seed"))
 
 
 def show_scores(runs: Sequence[RunView], varied: bool = False) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def show_plots(run: RunView) -> tuple[list[dict[str, Any]], list[str]]:
 
 def needs_no_seed(run: RunView) -> bool:
     """Say whether a run's settings name no seed."""
-    return all((run.settings.get(section) or {}).get(key) is None for section, key in SEEDS)
+    return all(flatten(run.settings).get(key) is None for key in SEED_KEYS)
 
 
 def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
@@ -163,7 +162,7 @@ def _spread_row(
     return {
         "name": name,
         "positives": positives,
-        "few": positives is not None and positives < FEW,
+        "few": positives is not None and positives < FEW_POSITIVES,
         "mean": "" if mean is None else f"{mean:.3f}",
         "sd": "" if deviation is None else f"{deviation:.4f}",
         "range": f"{100 * (max(plain) - min(plain)):.1f}" if len(plain) > 1 else "",

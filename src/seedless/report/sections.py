@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seedless.core.config import flatten
 from seedless.core.errors import SeedlessError
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.report.curves import Series, draw_curves, draw_fingerprint
 from seedless.report.runview import RunView, TrailEntry, bare_hex, find_difference, same_bits
-from seedless.report.settings import flatten
 
 RATES = ("sensitivity", "specificity", "precision", "f1")
-FEW = 10  # with fewer positives than this, one record moves a class's AUC too far to lean on it
 
 
 def show_run(run: RunView, first: RunView) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def list_classes(run: RunView) -> list[dict[str, Any]]:
             "interval": score.get("auc_interval"),
             "reach": _reach(score.get("auc_interval")),
             "rates": [_percent(score.get(rate)) for rate in RATES],
-            "few": (score.get("positives") or 0) < FEW,
+            "few": (score.get("positives") or 0) < FEW_POSITIVES,
         }
         for name, score in sorted(classes.items(), key=lambda c: order.get(c[0], len(order)))
     ]
@@ -167,15 +167,35 @@ def group_values(values: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, s
     """Return nested values by table, (dotted key, text) each; single values come first."""
     single = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
     tables = [("", single), *((k, v) for k, v in values.items() if isinstance(v, Mapping))]
-    groups = [(name, flatten(table)) for name, table in tables]
+    groups = [(name, list(format_settings(table).items())) for name, table in tables]
     return [(name, rows) for name, rows in groups if rows]
+
+
+def format_settings(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return nested values as texts by dotted key, without those that are not set."""
+    return {key: _format(value) for key, value in flatten(values).items() if value is not None}
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def list_differing(
+    settings: Sequence[Mapping[str, Any]],
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the dotted keys in which runs differ, and each run's settings as text."""
+    tables = [format_settings(one) for one in settings]
+    keys = sorted({key for table in tables for key in table})
+    return [key for key in keys if len({table.get(key) for table in tables}) > 1], tables
 
 
 def list_changes(
     runs: Sequence[RunView], part: str
 ) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """Return what differs from the first run, a run: (label, [(key, first's value, its value)])."""
-    tables = [dict(flatten(getattr(run, part))) for run in runs]
+    tables = [format_settings(getattr(run, part)) for run in runs]
     changes = []
     for run, table in zip(runs[1:], tables[1:], strict=True):
         keys = sorted({*tables[0], *table})

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedless.core.config import Config
+from seedless.core.config import REPLICATE_KEYS, Config, flatten
 from seedless.core.digest import digest_value
 from seedless.core.errors import StudyError
-
-SEEDS = ("init.seed", "order.seed")
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,9 @@ def _check_block(grid: Grid, block: str) -> None:
     seeds: dict[str, dict[str, Any]] = {}
     for point in points:
         values = flatten(point.config.identity())
-        for key in SEEDS:
+        for key in REPLICATE_KEYS:
+            if key == "order.offset" and values["order.seed"] is not None:
+                continue  # the seed of an order is what makes it another replicate
             known = seeds.setdefault(point.replicate, {})
             if values[key] is not None and known.setdefault(key, values[key]) != values[key]:
                 raise StudyError(
@@ -143,19 +143,10 @@ def _check_block(grid: Grid, block: str) -> None:
 
 
 def _outside(factor: tuple[str, ...], config: Config) -> dict[str, Any]:
-    """Return the settings that are neither the factor nor a seed."""
+    """Return the settings that are neither the factor nor what makes a replicate."""
     return {
         key: value
         for key, value in flatten(config.identity()).items()
-        if key not in SEEDS
+        if key not in REPLICATE_KEYS
         and not any(key == name or key.startswith(f"{name}.") for name in factor)
     }
-
-
-def flatten(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested values by dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        name = f"{above}.{key}" if above else key
-        found |= flatten(value, name) if isinstance(value, Mapping) else {name: value}
-    return found

@@ -102,10 +102,10 @@ def read_results(grid: Grid, store: Store, setting: Setting) -> Results:
 
 
 def vary_in(points: tuple[Point, ...]) -> str:
-    """Say which seeds vary within an arm."""
-    seeds = {
+    """Say in what the replicates of an arm vary."""
+    seeds: dict[str, set[Any]] = {
         "initialization": {point.config.init.seed for point in points},
-        "order": {point.config.order.seed for point in points},
+        "order": {(point.config.order.seed, point.config.order.offset) for point in points},
     }
     varying = [name for name, found in seeds.items() if len(found) > 1]
     return " and ".join(varying) or "nothing"

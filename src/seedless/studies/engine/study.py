@@ -27,8 +27,6 @@ from seedless.studies.engine.table import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEW = 10  # positives below which a class's AUC rests on single records
-
 # Settings that only some studies have a use for, and the options that give them.
 SPECIAL = {"folds": "--folds", "other": "--other", "noise": "--noise-path", "prove": "--prove"}
 

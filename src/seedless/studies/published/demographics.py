@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from seedless.analysis.evaluate import ATTRIBUTES, evaluate
 from seedless.core.config import Config
 from seedless.core.errors import DataError, StatsError
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
 from seedless.studies.engine.figures import DOT, MARK, finish
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.sizes import Setting, start_from
-from seedless.studies.engine.study import FEW, Study, seed_points
+from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def tabulate_classes(results: Results) -> Table:
     rows = []
     for name, one in women.items():
         other = men[name]
-        few = " (few)" if min(one.positives, other.positives) < FEW else ""
+        few = " (few)" if min(one.positives, other.positives) < FEW_POSITIVES else ""
         rows.append(
             (
                 f"{name}{few}",
@@ -110,7 +111,9 @@ def tabulate_classes(results: Results) -> Table:
                 "yes" if min(one.positives, other.positives) > LEAST else "no",
             )
         )
-    note = f"(few): under {FEW} positives in a group. Compared: more than {LEAST} in both."
+    note = (
+        f"(few): under {FEW_POSITIVES} positives in a group. Compared: more than {LEAST} in both."
+    )
     return Table(title, columns, tuple(rows), (note,))
 
 

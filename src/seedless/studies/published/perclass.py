@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.core.errors import StatsError
+from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.stats.spread import Range, find_range
 from seedless.studies.engine import imaging
 from seedless.studies.engine.figures import draw_classes
@@ -20,7 +21,7 @@ from seedless.studies.engine.imaging import find_sets
 from seedless.studies.engine.pooled import split_folds
 from seedless.studies.engine.results import Results, vary_in
 from seedless.studies.engine.sizes import Setting, start_from
-from seedless.studies.engine.study import FEW, Study, seed_points
+from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def tabulate_ranges(
             known = PUBLISHED.get(name)
             rows.append(
                 (
-                    name + (" (few)" if positives < FEW else ""),
+                    name + (" (few)" if positives < FEW_POSITIVES else ""),
                     str(positives),
                     _show(wide),
                     _show(narrow),
@@ -153,8 +154,8 @@ def tabulate_ranges(
     notes = (
         f"{structured} is tighter in {share}.{twin}{beside}",
         f"Seeds vary in {free[0]} ({random}), in {free[1]} ({structured}).",
-        f"Ranges in percentage points with their 95 % interval; (few): under {FEW} positives. No "
-        "interval was published.",
+        f"Ranges in percentage points with their 95 % interval; (few): under "
+        f"{FEW_POSITIVES} positives. No interval was published.",
     )
     columns = (
         "class",
