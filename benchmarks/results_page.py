@@ -134,7 +134,7 @@ def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
         "Every number of ours on these pages was written by `python -m benchmarks.results`, from "
         "runs whose receipts are listed beside it; theory has closed forms and no runs. Published "
         "values are those of the paper whose experiments these are "
-        "([published.md](../published.md)).",
+        "([published.md](../reference/published.md)).",
         "",
         "| study | data | runs | answer |",
         "|---|---|--:|---|",

@@ -489,7 +489,7 @@ def test_a_malicious_archive_is_refused_and_writes_nothing(site, tmp_path):
     site.files["/cifar-100-python.tar.gz"] = packed.getvalue()
     known = f"md5:{hashlib.md5(packed.getvalue()).hexdigest()}"
     entry = replace(entry, files=(replace(entry.files[0], hash=known),))
-    with pytest.raises(DataError, match="could leave its folder"):
+    with pytest.raises(DataError, match="could lead out of its folder"):
         get(entry, tmp_path / "a" / "b", site)
     assert names(tmp_path) == ["a/b/cifar-100-python.tar.gz"]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -18,6 +21,16 @@ def write_atomic(path: Path, content: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replace_when_written(path: Path) -> Iterator[Path]:
+    """Give a temporary file name, and rename that file to ``path`` if the block raises no error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".seedless.", dir=path.parent) as folder:
+        temporary = Path(folder) / "part"
+        yield temporary
+        os.replace(temporary, path)
 
 
 def hash_file(path: Path) -> str:

@@ -28,7 +28,7 @@ class GeneratorGuard:
                 f"expected no global generator to be used, but {' and '.join(moved)} moved "
                 f"{where}, so the same bits cannot be promised: use seedless.Dropout in place "
                 "of nn.Dropout (and of dropout arguments), and draw augmentation from sample keys "
-                "(docs/draws.md)"
+                "(docs/how-to/dropout.md)"
             )
 
 

@@ -6,9 +6,6 @@ loads data and compiles once. A run's bits do not depend on which process makes 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,7 +14,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from seedless.core.errors import StudyError
-from seedless.runs.parallel_runs import VISIBLE, list_slots
+from seedless.core.processes import Workers, list_device_slots
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import write_points
@@ -100,29 +97,15 @@ def _work(
     watch: Watch,
 ) -> list[int]:
     """Have workers go through the points once; return their exit codes."""
-    slots = [slot for slot in list_slots(None) for _ in range(runs_per_device)]
+    slots = [slot for slot in list_device_slots() for _ in range(runs_per_device)]
     slots = slots[: max(1, len(points))]
-    workers: list[subprocess.Popen[bytes]] = []
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, Workers() as workers:
         file = Path(folder) / "grid.json"
         write_points(points, file)
-        try:
-            for number, slot in enumerate(slots):
-                environment = dict(os.environ) if slot is None else {**os.environ, VISIBLE: slot}
-                environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
-                command = [sys.executable, "-m", "seedless.studies.engine.worker"]
-                command += [str(store.folder), str(file)]
-                command += ["--number", str(number), "--of", str(len(slots))]
-                command += ["--again"] if again else []
-                command += [] if until is None else ["--until", str(until)]
-                workers.append(subprocess.Popen(command, env=environment))
-            while any(worker.poll() is None for worker in workers):
-                watch()
-                time.sleep(PAUSE)
-        finally:
-            for worker in workers:
-                worker.terminate()
-            for worker in workers:
-                worker.wait()
-        watch()
-    return [worker.returncode for worker in workers]
+        for number, slot in enumerate(slots):
+            arguments = [str(store.folder), str(file)]
+            arguments += ["--number", str(number), "--of", str(len(slots))]
+            arguments += ["--again"] if again else []
+            arguments += [] if until is None else ["--until", str(until)]
+            workers.start("seedless.studies.engine.worker", arguments, slot=slot)
+        return [result.exit_code for result in workers.wait(watch, PAUSE)]

@@ -1,4 +1,4 @@
-"""Archives: honest ones unpack to the byte, hostile and broken ones leave nothing behind."""
+"""Honest archives unpack to the byte; hostile and broken ones leave nothing behind."""
 
 import errno
 import gzip
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seedless.core import archive as module
 from seedless.core.errors import DataError
-from seedless.data.download import archive as module
 from seedless.data.download.archive import extract
 
 FILES = {"set/train": b"train" * 1000, "set/deep/er/test": bytes(range(256)), "set/empty": b""}
@@ -91,7 +91,7 @@ def test_a_folder_of_the_same_name_is_not_doubled(tmp_path, name):
 )
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name, member):
     archive = MAKE[name](tmp_path / name, {"set/ok": b"ok", member: b"evil"})
-    refused(tmp_path, archive, "could leave its folder")
+    refused(tmp_path, archive, "could lead out of its folder")
 
 
 @pytest.mark.parametrize(
@@ -108,20 +108,20 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name, member):
 )
 def test_links_and_devices_in_a_tar_are_refused(tmp_path, member, fields):
     archive = make_tar(tmp_path / "a.tar.gz", more=[(member, fields)])
-    refused(tmp_path, archive, "neither a file nor a folder")
+    refused(tmp_path, archive, "not a plain file or a folder")
 
 
 def test_a_file_through_a_link_cannot_be_written(tmp_path):
     link = {"type": tarfile.SYMTYPE, "linkname": str(tmp_path.parent)}
     more = [("up", link), ("up/evil", {"data": b"evil"})]
-    refused(tmp_path, make_tar(tmp_path / "a.tar.gz", more=more), "neither a file nor a folder")
+    refused(tmp_path, make_tar(tmp_path / "a.tar.gz", more=more), "not a plain file or a folder")
     assert not (tmp_path.parent / "evil").exists()
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO])
 def test_links_and_devices_in_a_zip_are_refused(tmp_path, kind):
     archive = make_zip(tmp_path / "a.zip", more=[("link", kind | 0o777)])
-    refused(tmp_path, archive, "neither a file nor a folder")
+    refused(tmp_path, archive, "not a plain file or a folder")
 
 
 def test_a_file_twice_is_refused(tmp_path):
@@ -138,7 +138,7 @@ def test_a_file_twice_in_a_zip_is_refused_however_it_is_spelled(tmp_path):
 @BOTH
 def test_a_file_that_is_a_folder_too_is_refused(tmp_path, name):
     archive = MAKE[name](tmp_path / name, {"a": b"1", "a/b": b"2"})
-    refused(tmp_path, archive, "cannot unpack")
+    refused(tmp_path, archive, "'a' both as a file and as a folder")
 
 
 @BOTH
@@ -155,7 +155,7 @@ def test_a_bomb_is_refused_by_limit(tmp_path, name):
 
 @BOTH
 def test_too_many_members_are_refused(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(module, "MEMBERS", 2)
+    monkeypatch.setattr(module, "MAX_MEMBERS", 2)
     refused(tmp_path, MAKE[name](tmp_path / name), "more than 2 members")
 
 
@@ -165,7 +165,7 @@ def test_a_zip_that_lies_about_its_size_is_refused(tmp_path):
     entry = data.index(b"PK\x01\x02")
     struct.pack_into("<I", data, entry + 24, 10)  # the size in the directory
     archive.write_bytes(data)
-    refused(tmp_path, archive, "damaged|should be")
+    refused(tmp_path, archive, "damaged")
 
 
 def test_a_header_of_gigabytes_is_refused_before_it_is_read(tmp_path):
@@ -183,12 +183,12 @@ def test_a_size_below_zero_is_refused_and_does_not_loop(tmp_path):
     block[148:156] = b"%06o\0 " % sum(block)
     archive = tmp_path / "a.tar.gz"
     archive.write_bytes(gzip.compress(bytes(block) * 4))
-    refused(tmp_path, archive, "-1024 bytes|invalid offset")  # by Python's version
+    refused(tmp_path, archive, "have -1024 bytes|invalid offset")  # depends on Python's version
 
 
 def test_a_sparse_file_is_refused(tmp_path):
     more = [("holes", {"type": tarfile.GNUTYPE_SPARSE})]
-    refused(tmp_path, make_tar(tmp_path / "a.tar.gz", more=more), "neither|damaged")
+    refused(tmp_path, make_tar(tmp_path / "a.tar.gz", more=more), "not a plain file|damaged")
 
 
 @BOTH
@@ -262,7 +262,11 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch, name):
 
 def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
     archive = make_zip(tmp_path / "a.zip")
-    monkeypatch.setattr(module, "_parts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Check, "name", interrupt)
     with pytest.raises(KeyboardInterrupt):
         extract(archive, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
