@@ -6,9 +6,6 @@ loads data and compiles once. A run's bits do not depend on which process makes 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,7 +14,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from seedless.core.errors import StudyError
-from seedless.runs.parallel_runs import VISIBLE, list_slots
+from seedless.core.processes import Workers, list_device_slots
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import write_points
@@ -43,11 +40,11 @@ def run_local(
     """
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
-    refuse_absent(list_left(store, points))
+    refuse_absent(list_unfinished(store, points))
     until = None if limit is None else time.monotonic() + limit
     while True:
         codes = _work(store, points, runs_per_device, again, until, watch)
-        left = list_left(store, points)
+        left = list_unfinished(store, points)
         over = until is not None and time.monotonic() + PAUSE >= until
         if not left or (until is not None and not any(codes)) or over:
             return
@@ -62,7 +59,7 @@ def run_local(
         while left and not free:
             watch()
             time.sleep(PAUSE)
-            left = list_left(store, points)
+            left = list_unfinished(store, points)
             free = [point for point in left if not store.held(point)]
 
 
@@ -76,7 +73,7 @@ def refuse_absent(points: Iterable[Point]) -> None:
         )
 
 
-def arrange(points: Iterable[Point]) -> list[Point]:
+def order_by_replicate(points: Iterable[Point]) -> list[Point]:
     """Return points with the first replicate of every arm first.
 
     So a study that is stopped has some seeds of every arm, and not every seed of some arms.
@@ -86,7 +83,7 @@ def arrange(points: Iterable[Point]) -> list[Point]:
     return sorted(points, key=lambda point: order[point.replicate])
 
 
-def list_left(store: Store, points: Iterable[Point]) -> list[Point]:
+def list_unfinished(store: Store, points: Iterable[Point]) -> list[Point]:
     """Return the points that are neither finished nor failed."""
     return [point for point in points if store.state(point) in ("begun", "waiting")]
 
@@ -100,29 +97,15 @@ def _work(
     watch: Watch,
 ) -> list[int]:
     """Have workers go through the points once; return their exit codes."""
-    slots = [slot for slot in list_slots(None) for _ in range(runs_per_device)]
+    slots = [slot for slot in list_device_slots() for _ in range(runs_per_device)]
     slots = slots[: max(1, len(points))]
-    workers: list[subprocess.Popen[bytes]] = []
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, Workers() as workers:
         file = Path(folder) / "grid.json"
         write_points(points, file)
-        try:
-            for number, slot in enumerate(slots):
-                environment = dict(os.environ) if slot is None else {**os.environ, VISIBLE: slot}
-                environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
-                command = [sys.executable, "-m", "seedless.studies.engine.worker"]
-                command += [str(store.folder), str(file)]
-                command += ["--number", str(number), "--of", str(len(slots))]
-                command += ["--again"] if again else []
-                command += [] if until is None else ["--until", str(until)]
-                workers.append(subprocess.Popen(command, env=environment))
-            while any(worker.poll() is None for worker in workers):
-                watch()
-                time.sleep(PAUSE)
-        finally:
-            for worker in workers:
-                worker.terminate()
-            for worker in workers:
-                worker.wait()
-        watch()
-    return [worker.returncode for worker in workers]
+        for number, slot in enumerate(slots):
+            arguments = [str(store.folder), str(file)]
+            arguments += ["--number", str(number), "--of", str(len(slots))]
+            arguments += ["--again"] if again else []
+            arguments += [] if until is None else ["--until", str(until)]
+            workers.start("seedless.studies.engine.worker", arguments, slot=slot)
+        return [result.exit_code for result in workers.wait(watch, PAUSE)]

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from seedless.bench.together import make_job_config, run_together
+from seedless.bench.concurrent_runs import make_job_config, run_concurrently
 from seedless.core.errors import RunError, UnknownNameError
-from seedless.runs.parallel_runs import Job, list_slots, train_many
+from seedless.core.processes import list_device_slots
+from seedless.runs.parallel_runs import Job, train_many
 
 QUICK = ["data.preset=tiny", "train.epochs=1", "execution.threads=1", "execution.device=cpu"]
 
@@ -15,7 +16,7 @@ QUICK = ["data.preset=tiny", "train.epochs=1", "execution.threads=1", "execution
 def found(tmp_path_factory):
     work = tmp_path_factory.mktemp("work")
     config = make_job_config("baseline", QUICK)
-    return work, run_together(config, 2, work=work)
+    return work, run_concurrently(config, 2, work=work)
 
 
 def test_runs_at_once_have_the_bits_they_have_alone(found):
@@ -51,7 +52,7 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
     with pytest.raises(RunError, match="runs_per_device of at least 1, got 0"):
         train_many([job], runs_per_device=0)
     with pytest.raises(RunError, match="at least one run"):
-        run_together(make_job_config("baseline"), 0)
+        run_concurrently(make_job_config("baseline"), 0)
     with pytest.raises(UnknownNameError, match="baselin"):
         make_job_config("baselin")
     assert train_many([]) == []
@@ -60,14 +61,14 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
 def test_each_device_is_named_as_its_process_shall_see_it(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert list_slots(None) == ["0", "1", "2"]
-    assert list_slots([2]) == ["2"]
+    assert list_device_slots(None) == ["0", "1", "2"]
+    assert list_device_slots([2]) == ["2"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6,7")
-    assert list_slots([0, 2]) == ["4", "7"]
+    assert list_device_slots([0, 2]) == ["4", "7"]
     with pytest.raises(RunError, match="no CUDA device 3"):
-        list_slots([3])
+        list_device_slots([3])
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    assert list_slots(None) == [None]
+    assert list_device_slots(None) == [None]
 
 
 def test_images_have_a_job_of_their_own():
