@@ -24,6 +24,7 @@ from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 from seedless.models import MODELS
 from seedless.numerics.determinism import make_deterministic
+from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
 
 
