@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from seedless.bench.flags import run_with_flags
 from seedless.bench.measure import Measured, Say, measure
 from seedless.bench.rivals import (
     OURS,
@@ -18,7 +19,6 @@ from seedless.bench.rivals import (
     choose_rivals,
     list_rivals,
 )
-from seedless.bench.settings import run_under
 from seedless.core.config import Config, override
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
@@ -106,7 +106,7 @@ def compare(
     settings (`seedless.train.forms.settle_compiler`), which concern nothing else.
     """
     check_comparable(config)
-    with run_under(lambda: None):
+    with run_with_flags(lambda: None):
         problem = prepare(config).problem
         size = config.order.batch_size
         batches = [
@@ -121,7 +121,7 @@ def compare(
             )
         rivals = choose_rivals(list_rivals(problem), only)
         found = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
-        with run_under(partial(make_deterministic, threads=problem.config.execution.threads)):
+        with run_with_flags(partial(make_deterministic, threads=problem.config.execution.threads)):
             environment = capture()
     rows = make_rows(found, size)
     return Comparison(

@@ -16,8 +16,8 @@ from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.studies.engine.grid import Point
+    from seedless.studies.engine.options import StudyOptions
     from seedless.studies.engine.runner import Written
-    from seedless.studies.engine.sizes import Setting
     from seedless.studies.engine.store import State
 
 app = typer.Typer(help="Run a published experiment, on one machine or many.", no_args_is_help=True)
@@ -41,7 +41,7 @@ Folds = Annotated[
         help="Hold out this many folds in turn and pool what is said of them.",
     ),
 ]
-Other = Annotated[
+ExternalDataset = Annotated[
     list[str] | None,
     typer.Option("--other", help="NAME=PATH of a set to try models on; may be repeated."),
 ]
@@ -78,7 +78,7 @@ def plan(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     arms: Arms = None,
     as_json: AsJson = False,
@@ -108,7 +108,7 @@ def run(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     engine: Annotated[str, typer.Option("--engine", help="local or ray.")] = "local",
     runs_per_device: Annotated[
         int, typer.Option("--runs-per-device", min=1, help="Runs at once on a device.")
@@ -174,7 +174,7 @@ def table(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     arms: Arms = None,
     noise_path: Noise = None,
@@ -184,10 +184,10 @@ def table(
     """Print the table of a study whose runs are there, and write it with its figure."""
     from seedless.studies.engine.runner import write_study
 
-    setting = read_setting(
+    options = read_setting(
         scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
     )
-    _print(write_study(name, setting, store), as_json)
+    _print(write_study(name, options, store), as_json)
 
 
 @app.command("report")
@@ -199,7 +199,7 @@ def report(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     arms: Arms = None,
     noise_path: Noise = None,
@@ -212,10 +212,10 @@ def report(
     """Write one page of a study whose runs are there: tables, figure, every run's digest."""
     from seedless.studies.engine.page import report_study
 
-    setting = read_setting(
+    options = read_setting(
         scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
     )
-    page = report_study(name, setting, store, out)
+    page = report_study(name, options, store, out)
     if as_json:
         print_json({"page": str(page)})
     else:
@@ -233,11 +233,11 @@ def read_setting(
     noise: Path | None = None,
     prove: bool = False,
     arms: str | None = None,
-) -> Setting:
+) -> StudyOptions:
     """Return what a study is asked to run on, from the options that several verbs share."""
-    from seedless.studies.engine.sizes import Setting
+    from seedless.studies.engine.options import StudyOptions
 
-    return Setting(
+    return StudyOptions(
         scale=scale,
         data=data,
         seeds=seeds,

@@ -8,7 +8,7 @@ from typing import Any
 from seedless.audit.verify import verify
 from seedless.numerics.environment import capture
 from seedless.runs.folder import read_config
-from seedless.studies.engine.findings import keep_finding, read_finding
+from seedless.studies.engine.findings import read_finding, write_finding
 
 NAME = "proof"
 JUDGED = ("identical", "differs")
@@ -33,5 +33,5 @@ def prove_run(run: Path) -> dict[str, Any]:
         "device": device,
     }
     if verdict.outcome in JUDGED:
-        keep_finding(run, NAME, found)
+        write_finding(run, NAME, found)
     return found

@@ -41,7 +41,7 @@ _NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class Parcel:
+class RunArchive:
     """A file that was written: how many runs it holds, its size and its digest."""
 
     file: Path
@@ -59,7 +59,7 @@ class Unpacked:
     failed: int
 
 
-def write_parcels(
+def write_run_archives(
     store: Store,
     points: Sequence[Point],
     out: Path,
@@ -67,7 +67,7 @@ def write_parcels(
     weights: bool = False,
     part_size: int | None = None,
     force: bool = False,
-) -> list[Parcel]:
+) -> list[RunArchive]:
     """Write what is finished of some points; return the files.
 
     ``part_size``, in MiB, has several files written, FILE-1, FILE-2 and so on, none of them larger:
@@ -78,7 +78,7 @@ def write_parcels(
     done = {p.key: p for p in points if store.state(p) in ("done", "failed")}
     if not done:
         raise StudyError(f"{store.folder} holds no finished run of this study: nothing to bundle")
-    written: list[Parcel] = []
+    written: list[RunArchive] = []
     waiting = [list_files(store, done[key], weights=weights) for key in sorted(done)]
     while waiting:
         name = out if part_size is None else _number(out, len(written) + 1)
@@ -94,7 +94,7 @@ def write_parcels(
         size = name.stat().st_size
         if part_size is not None and size > part_size * MIB:
             raise StudyError(f"{name} has {size:,} bytes, more than {part_size} MiB: ask for more")
-        written.append(Parcel(name, count, size, hash_file(name)))
+        written.append(RunArchive(name, count, size, hash_file(name)))
     return written
 
 
@@ -125,7 +125,7 @@ def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path |
     return found
 
 
-def unpack_parcel(file: Path, store: Store) -> Unpacked:
+def unpack_run_archive(file: Path, store: Store) -> Unpacked:
     """Put the runs of a parcel into a store.
 
     A run that is there already stays, and must have the same weights. Nothing is written of a run

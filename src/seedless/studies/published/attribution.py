@@ -17,8 +17,8 @@ from seedless.core.errors import StudyError
 from seedless.core.processes import Workers
 from seedless.report.paper import draw_ecg
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.store import Outcome
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
@@ -31,13 +31,13 @@ FREE = "seed-free"
 RECORDS = 256  # at most
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """The seed-free run, and its twin with a flipped bit: neither says anything alone."""
-    if setting.arms:
+    if options.arms:
         raise StudyError("--arms: attribution holds its two runs against each other: leave it out")
     order = {"name": "content"}
-    whole = setting.ecg(init=start_from("mixed"), order=order)
-    broken = setting.ecg(init=start_from("mixed"), order=order, control={"flip_bit": FLIP})
+    whole = options.ecg(init=choose_init("mixed"), order=order)
+    broken = options.ecg(init=choose_init("mixed"), order=order, control={"flip_bit": FLIP})
     points = [Point(WHOLE, FREE, whole), Point(BROKEN, FREE, broken)]
     return make_grid("attribution", ("control",), points)
 

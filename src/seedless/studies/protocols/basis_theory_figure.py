@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seedless.init.bases import basis
-from seedless.studies.engine import spectra
 from seedless.studies.engine.figures import INK
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
+from seedless.studies.protocols import basis_theory
 from seedless.studies.published import theory
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ RHOS = tuple(float(rho) for rho in np.linspace(0, 0.99, 23))
 DEPTHS = tuple(range(2, 101))
 
 
-def draw_theory(setting: Setting) -> Figure:
+def draw_theory(options: StudyOptions) -> Figure:
     """Return two rows of panels, with one legend for all."""
     from matplotlib.figure import Figure
 
@@ -41,12 +41,12 @@ def draw_theory(setting: Setting) -> Figure:
     (picture, energy, samples, conditions), (facts, diagonal, scales, legend) = panels
     _draw_picture(figure, picture)
     _draw_energy(energy)
-    _draw_samples(samples, setting)
+    _draw_samples(samples, options)
     _draw_conditions(conditions)
     found = [theory.measure(rho, theory.find_information, orthonormal=False) for rho in RHOS]
     _draw_lines(facts, RHOS, _turn(found))
     _name(facts, "e", f"information, first {theory.FILTERS} rows, 10 dB", "rho", "nats")
-    found = [theory.measure(rho, spectra.spread_off_diagonal) for rho in RHOS]
+    found = [theory.measure(rho, basis_theory.spread_off_diagonal) for rho in RHOS]
     _draw_lines(diagonal, RHOS, _turn(found))
     _name(diagonal, "f", "energy beside the diagonal of C S Cᵀ", "rho", "share")
     _draw_scales(scales)
@@ -68,9 +68,9 @@ def _draw_picture(figure: Figure, axes: Axes) -> None:
 
 
 def _draw_energy(axes: Axes) -> None:
-    signal = spectra.covariance(theory.SIZE, theory.RHO)
+    signal = basis_theory.covariance(theory.SIZE, theory.RHO)
     lines = {
-        name: np.median([spectra.keep_energy(matrix, signal) for matrix in matrices], axis=0)
+        name: np.median([basis_theory.keep_energy(matrix, signal) for matrix in matrices], axis=0)
         for name, matrices in theory.list_matrices(theory.RHO).items()
     }
     rows = range(1, theory.SIZE + 1)
@@ -78,8 +78,8 @@ def _draw_energy(axes: Axes) -> None:
     _name(axes, "b", f"energy kept, AR(1), rho = {theory.RHO:g}", "first M rows", "share")
 
 
-def _draw_samples(axes: Axes, setting: Setting) -> None:
-    _, records, curves = theory.find_sample_energy(setting.ecg().data)
+def _draw_samples(axes: Axes, options: StudyOptions) -> None:
+    _, records, curves = theory.find_sample_energy(options.ecg().data)
     size = len(next(iter(curves.values())))
     shares = [(row + 1) / size for row in range(size)]
     _draw_lines(axes, shares, {key: curve.tolist() for key, curve in curves.items()})
@@ -104,12 +104,12 @@ def _draw_scales(axes: Axes) -> None:
     bounds = [("1/L", 0, 3, "#0b6655"), ("L^(-1/4), m = 3", 1, 3, "#ae1f17")]
     bounds.append(("L^(-1/2), m = 2", 1, 2, "#b07800"))
     for label, place, layers, colour in bounds:
-        line = [spectra.bound_scales(depth, layers)[place] for depth in DEPTHS]
+        line = [basis_theory.bound_scales(depth, layers)[place] for depth in DEPTHS]
         axes.plot(DEPTHS, [value or np.nan for value in line], color=colour, label=label)
     axes.axhline(0.01, color=INK, linewidth=0.9, linestyle=(0, (2, 2)), label="recipe, 0.01")
     for model in ("conformer", "resnet18"):
         count, layers = theory.count_branches(model), theory.BRANCHES[model][1]
-        ends = [value for value in spectra.bound_scales(count, layers) if value is not None]
+        ends = [value for value in basis_theory.bound_scales(count, layers) if value is not None]
         axes.plot([count] * len(ends), ends, "o", color=INK, markersize=4)
         axes.annotate(model, (count, ends[0]), (4, 3), textcoords="offset points", fontsize=7)
     axes.set_xscale("log")

@@ -40,11 +40,11 @@ def run_local(
     """
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
-    refuse_absent(list_left(store, points))
+    refuse_absent(list_unfinished(store, points))
     until = None if limit is None else time.monotonic() + limit
     while True:
         codes = _work(store, points, runs_per_device, again, until, watch)
-        left = list_left(store, points)
+        left = list_unfinished(store, points)
         over = until is not None and time.monotonic() + PAUSE >= until
         if not left or (until is not None and not any(codes)) or over:
             return
@@ -59,7 +59,7 @@ def run_local(
         while left and not free:
             watch()
             time.sleep(PAUSE)
-            left = list_left(store, points)
+            left = list_unfinished(store, points)
             free = [point for point in left if not store.held(point)]
 
 
@@ -73,7 +73,7 @@ def refuse_absent(points: Iterable[Point]) -> None:
         )
 
 
-def arrange(points: Iterable[Point]) -> list[Point]:
+def order_by_replicate(points: Iterable[Point]) -> list[Point]:
     """Return points with the first replicate of every arm first.
 
     So a study that is stopped has some seeds of every arm, and not every seed of some arms.
@@ -83,7 +83,7 @@ def arrange(points: Iterable[Point]) -> list[Point]:
     return sorted(points, key=lambda point: order[point.replicate])
 
 
-def list_left(store: Store, points: Iterable[Point]) -> list[Point]:
+def list_unfinished(store: Store, points: Iterable[Point]) -> list[Point]:
     """Return the points that are neither finished nor failed."""
     return [point for point in points if store.state(point) in ("begun", "waiting")]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from seedless.studies.engine.local import run_local
+from seedless.studies.engine.local_workers import run_local
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.store import Store
-from tests.studies.grids import make_tiny
+from tests.studies.tiny_grids import make_tiny_grid
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -27,7 +27,7 @@ EPOCHS = 12  # long enough to be caught at work
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The weights of every run as the local engine makes them."""
-    grid, store = make_tiny(EPOCHS), Store(tmp_path_factory.mktemp("local"))
+    grid, store = make_tiny_grid(EPOCHS), Store(tmp_path_factory.mktemp("local"))
     run_local(store, grid.points)
     return read_weights(store, grid)
 
@@ -54,7 +54,7 @@ def cluster():
 
 @pytest.mark.usefixtures("cluster")
 def test_a_cluster_ends_in_the_bits_of_one_machine(tmp_path, expected):
-    grid, store = make_tiny(EPOCHS), Store(tmp_path)
+    grid, store = make_tiny_grid(EPOCHS), Store(tmp_path)
     run_ray(store, grid.points)
     assert None not in expected.values()
     assert read_weights(store, grid) == expected
@@ -62,7 +62,7 @@ def test_a_cluster_ends_in_the_bits_of_one_machine(tmp_path, expected):
 
 
 def test_a_worker_killed_half_way_leaves_its_run_to_another(tmp_path, expected):
-    grid, store = make_tiny(EPOCHS), Store(tmp_path)
+    grid, store = make_tiny_grid(EPOCHS), Store(tmp_path)
     killed = []
 
     def kill_once():

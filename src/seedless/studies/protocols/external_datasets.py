@@ -23,9 +23,9 @@ from seedless.core.registry import choose
 from seedless.data.load import load
 from seedless.data.simulators.ecg import simulate_ecg
 from seedless.proof.receipt import WEIGHTS
-from seedless.studies.engine.findings import keep_finding, read_finding
-from seedless.studies.engine.sizes import Setting
-from seedless.studies.engine.standardize import standardize
+from seedless.studies.engine.findings import read_finding, write_finding
+from seedless.studies.engine.options import StudyOptions
+from seedless.studies.protocols.standardize import standardize
 
 CLASS = "AFIB"
 SIX = 'data.leads="6"'
@@ -45,7 +45,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Other:
+class ExternalDataset:
     """A set to try models on. ``path`` is None where it is simulated: ``records`` of them.
 
     ``standard``: its records are filtered and z-scored first, as the models' own were.
@@ -59,7 +59,7 @@ class Other:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ExternalScore:
     """What a run's model is worth on a set, for the one class that is asked about.
 
     ``auc`` is None without positives or negatives, ``calls``, the share of records that are
@@ -90,21 +90,21 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def list_others(setting: Setting) -> tuple[Other, ...]:
+def list_external_datasets(options: StudyOptions) -> tuple[ExternalDataset, ...]:
     """Return the sets that were named, or simulated records of which no model has seen any."""
-    if not setting.other:
+    if not options.other:
         remark = "approximate: simulated records stand in for another hospital's"
         kind = Kind("simulated", (), remark)
-        return (Other(SIMULATED, None, kind, COUNTS[setting.size.name]),)
+        return (ExternalDataset(SIMULATED, None, kind, COUNTS[options.size.name]),)
     found = []
-    for text in setting.other:
+    for text in options.other:
         name, equals, place = text.partition("=")
         if not equals or not place:
             raise StudyError(f"--other: expected NAME=PATH, such as afdb=data/afdb, got {text!r}")
         kind = choose("other dataset", name, KINDS)
         if not Path(place).is_dir():
             raise StudyError(f"--other {text}: there is no folder {place}")
-        found.append(Other(name, Path(place), kind))
+        found.append(ExternalDataset(name, Path(place), kind))
     names = [other.name for other in found]
     if len(set(names)) < len(names):
         raise StudyError(f"--other: each name once, got {', '.join(names)}")
@@ -112,16 +112,18 @@ def list_others(setting: Setting) -> tuple[Other, ...]:
 
 
 @lru_cache(maxsize=8)
-def judge_runs(runs: tuple[tuple[Path, str], ...], other: Other) -> tuple[Verdict, ...]:
+def evaluate_runs(
+    runs: tuple[tuple[Path, str], ...], other: ExternalDataset
+) -> tuple[ExternalScore, ...]:
     """Return what each run, (folder, weights' digest), is worth on a set it was not trained on."""
     with _place(other) as (data, settings):
         return tuple(_judge(run, other, data, settings) for run, _ in runs)
 
 
-def _judge(run: Path, other: Other, data: str, settings: Sequence[str]) -> Verdict:
+def _judge(run: Path, other: ExternalDataset, data: str, settings: Sequence[str]) -> ExternalScore:
     """Try a model on a set and keep the verdict; a light run has the one that came with it."""
     name = f"on-{other.name.replace(', ', '-').replace(' ', '-')}"
-    records = digest_other(other)
+    records = digest_dataset(other)
     name += "-standardized" if other.standard else ""
     if not (run / WEIGHTS).exists():
         found = read_finding(run, name)
@@ -131,15 +133,15 @@ def _judge(run: Path, other: Other, data: str, settings: Sequence[str]) -> Verdi
                 f"{other.name} where it had them; bundle it with --weights, or tabulate the study "
                 "there first"
             )
-        return Verdict(**found["verdict"])
+        return ExternalScore(**found["verdict"])
     scores = evaluate(run, data=data, settings=settings, split=WHOLE, resamples=RESAMPLES).scores
-    verdict = read_verdict(scores, f"{run} on {data}")
-    keep_finding(run, name, {"records": records, "verdict": asdict(verdict)})
+    verdict = read_score_of_class(scores, f"{run} on {data}")
+    write_finding(run, name, {"records": records, "verdict": asdict(verdict)})
     return verdict
 
 
 @lru_cache(maxsize=8)
-def digest_other(other: Other) -> str:
+def digest_dataset(other: ExternalDataset) -> str:
     """Return a digest of a set's files, or of what is simulated in its place."""
     if other.path is None:
         return digest_value({"simulated": other.records, "from": FIRST})
@@ -147,17 +149,17 @@ def digest_other(other: Other) -> str:
     return digest_value({str(f.relative_to(other.path)): hash_file(f) for f in files})
 
 
-def read_verdict(scores: Mapping[str, Any] | None, where: str) -> Verdict:
+def read_score_of_class(scores: Mapping[str, Any] | None, where: str) -> ExternalScore:
     """Return what the scores of a split say of the one class that is asked about."""
     if scores is None or CLASS not in scores["classes"]:
         raise StudyError(f"{where}: nothing is said of {CLASS}; choose data that have this class")
     part = scores["classes"][CLASS]
     calls = None if part["tp"] is None else (part["tp"] + part["fp"]) / scores["n"]
-    return Verdict(scores["n"], part["positives"], part["auc"], calls)
+    return ExternalScore(scores["n"], part["positives"], part["auc"], calls)
 
 
 @lru_cache(maxsize=8)
-def describe_other(other: Other) -> str:
+def describe_dataset(other: ExternalDataset) -> str:
     """Return of how many recordings and people a set is, and what its reader warned of."""
     data = _read(other)
     recordings = {str(name).rpartition("/")[0] or str(name) for name in data.ids}
@@ -167,7 +169,7 @@ def describe_other(other: Other) -> str:
     return " ".join([f"{other.name}: {counted}.", *(f"{word}." for word in data.warnings)])
 
 
-def _read(other: Other) -> Dataset:
+def _read(other: ExternalDataset) -> Dataset:
     """Return a set's records as its reader has them, or simulated ones."""
     if other.path is None:
         return simulate_ecg(other.records, start=FIRST, leads="6")
@@ -175,12 +177,12 @@ def _read(other: Other) -> Dataset:
     return load(override(chosen, _spell(other)).data)
 
 
-def _spell(other: Other) -> tuple[str, ...]:
+def _spell(other: ExternalDataset) -> tuple[str, ...]:
     return (f"data.path={json.dumps(str(other.path))}", *other.kind.settings)
 
 
 @contextmanager
-def _place(other: Other) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _place(other: ExternalDataset) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name and the settings a set is read by; simulated records are written first."""
     if other.path is not None and not other.standard:
         yield other.kind.reader, _spell(other)

@@ -8,17 +8,17 @@ from typer.testing import CliRunner
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
 from seedless.evaluate.predictions import FILE, Predictions, Scored, read_predictions, serialize
-from seedless.studies.engine.grid import Grid, Point
-from seedless.studies.engine.pooled import (
+from seedless.studies.engine.fold_pooling import (
     explain_pooling,
     hold_out,
     list_folds,
     pool_predictions,
     split_folds,
 )
+from seedless.studies.engine.grid import Grid, Point
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.runner import plan_study
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.store import Outcome, Store
 from seedless.studies.engine.worker import Worker, read_points, write_points
 from seedless.studies.published import golden, perclass
@@ -26,7 +26,7 @@ from seedless.studies.published.cv import FOLDS
 from tests.tiny import flags_restored
 
 CLASSES = ("A", "B", "C")
-SETTING = Setting(seeds=1, device="cpu")
+OPTIONS = StudyOptions(seeds=1, device="cpu")
 
 
 def write_run(folder, fold, n=40, classes=CLASSES):
@@ -91,9 +91,9 @@ def test_folds_go_round_and_three_are_the_published_ones():
 
 
 def test_a_grid_without_folds_stays_and_with_them_shares_the_usual_run(tmp_path):
-    plain = golden.make(SETTING)
+    plain = golden.make(OPTIONS)
     assert split_folds(plain, None) is plain
-    spread = golden.make(Setting(seeds=1, device="cpu", folds=3))
+    spread = golden.make(StudyOptions(seeds=1, device="cpu", folds=3))
     assert len(spread.points) == 3 * len(plain.points)
     assert {point.key for point in plain.points} < {point.key for point in spread.points}
     assert len({point.key for point in spread.points}) == len(spread.points)
@@ -103,7 +103,7 @@ def test_a_grid_without_folds_stays_and_with_them_shares_the_usual_run(tmp_path)
 
 
 def test_images_have_no_folds_to_pool_over(tmp_path):
-    grid = perclass.make(Setting(seeds=1, device="cpu", folds=2))
+    grid = perclass.make(StudyOptions(seeds=1, device="cpu", folds=2))
     parts = {point.block: point.part for point in grid.points}
     assert parts["ecg"]
     assert parts["ecg, seed-free"]
@@ -113,35 +113,35 @@ def test_images_have_no_folds_to_pool_over(tmp_path):
     file = tmp_path / "bloodmnist.npz"
     file.touch()
     with pytest.raises(StudyError, match="no folds to pool over"):
-        perclass.make(Setting(seeds=1, device="cpu", folds=2, data=str(file)))
+        perclass.make(StudyOptions(seeds=1, device="cpu", folds=2, data=str(file)))
 
 
 def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):
-    point = Point("mixed", "seed 0", SETTING.ecg())
+    point = Point("mixed", "seed 0", OPTIONS.ecg())
     points = [hold_out(point, test, val) for test, val in list_folds(3)]
     good = {"test": {"macro_auc": 0.5, "classes": {}}, "converged": True}
     outcomes = [Outcome(p, run, good, "w", None) for p, run in zip(points, runs, strict=True)]
     grid = Grid("x", (), tuple(points))
-    whole = Results(grid, tuple(outcomes), SETTING)
+    whole = Results(grid, tuple(outcomes), OPTIONS)
     assert whole.scores("mixed") == {"seed 0": pool_predictions(runs)["macro_auc"]}
     assert whole.classes() == {"A": whole.classes()["A"], "B": 9, "C": 1}
     assert whole.scores("mixed", of="C") == {}
     assert whole.count("mixed") == (3, 0, 0)
     outcomes[1] = Outcome(points[1], runs[1], None, None, "it broke")
-    broken = Results(grid, tuple(outcomes), SETTING)
+    broken = Results(grid, tuple(outcomes), OPTIONS)
     assert broken.scores("mixed") == {}
     assert broken.count("mixed") == (3, 1, 0)
 
 
 def test_pooled_runs_judge_every_record_of_their_folds_once(tmp_path):
     train = {"epochs": 1, "warmup_steps": 0}
-    config = SETTING.ecg(init=start_from("mixed"), train=train)
+    config = OPTIONS.ecg(init=choose_init("mixed"), train=train)
     grid = split_folds(Grid("x", (), (Point("mixed", "seed-free", config),)), 2)
     store = Store(tmp_path)
     worker = Worker(store)
     with flags_restored():
         assert all(worker.make(point) for point in grid.points)
-    results = read_results(grid, store, SETTING)
+    results = read_results(grid, store, OPTIONS)
     folds = [read_predictions(store.place(point)).splits["test"] for point in grid.points]
     assert not {*folds[0].ids} & {*folds[1].ids}
     assert sum(results.classes().values()) == sum(int(fold.labels.sum()) for fold in folds)
@@ -156,7 +156,7 @@ def test_pooled_runs_judge_every_record_of_their_folds_once(tmp_path):
 
 def test_folds_are_refused_by_a_study_that_has_no_use_for_them(run_seedless):
     with pytest.raises(StudyError, match="--folds has no meaning for the study main"):
-        plan_study("main", Setting(folds=3))
+        plan_study("main", StudyOptions(folds=3))
     done = CliRunner().invoke(app, ["plan", "golden", "--folds", "2", "--seeds", "1"])
     assert done.exit_code == 0
     assert "conformer / mixed / seed-free / test fold 9" in done.output

@@ -11,21 +11,22 @@ import torch
 
 from seedless.core.errors import StudyError
 from seedless.studies.catalog import open_study
-from seedless.studies.engine import local, worker
-from seedless.studies.engine.local import arrange, list_left, run_local
+from seedless.studies.engine import local_workers as local
+from seedless.studies.engine import worker
+from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.runner import name_tables, run_study, write_progress
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
-from tests.studies.grids import make_tiny
+from tests.studies.tiny_grids import make_tiny_grid
 
-SMOKE = Setting("smoke", device="cpu")
+SMOKE = StudyOptions("smoke", device="cpu")
 
 
 def test_no_run_is_begun_that_would_end_too_late(tmp_path, monkeypatch):
     """By a clock of our own, on which a run takes ten seconds."""
-    store, points, now, begun = Store(tmp_path), make_tiny().points, [0.0], []
+    store, points, now, begun = Store(tmp_path), make_tiny_grid().points, [0.0], []
 
     def make(self, point, *, again=False):
         begun.append(point.label)
@@ -58,13 +59,13 @@ def test_a_run_that_is_done_counts_in_what_is_there(smoke_store):
     """A table of progress needs no whole study."""
     grid = open_study("cifar100").plan(SMOKE)
     store = Store(smoke_store)
-    assert list_left(store, grid.points) == []
+    assert list_unfinished(store, grid.points) == []
     (table,) = write_progress("cifar100", SMOKE, smoke_store).tables
     assert [row[1:4] for row in table.rows] == [("2", "2", "0")] * 2
 
 
 def test_first_seeds_of_every_arm_come_first():
-    points = arrange(make_tiny().points)
+    points = order_by_replicate(make_tiny_grid().points)
     assert [p.label for p in points] == [
         "dct / seed 0",
         "kaiming / seed 0",
@@ -75,12 +76,12 @@ def test_first_seeds_of_every_arm_come_first():
 
 def test_runs_that_others_are_at_are_waited_for(tmp_path):
     """Another process holds a run for a while, and dies: the engine takes it over."""
-    store, points = Store(tmp_path), make_tiny().points[:2]
+    store, points = Store(tmp_path), make_tiny_grid().points[:2]
     code = (
         "import sys, time; from pathlib import Path;"
         "from seedless.studies.engine.store import Store;"
-        "from tests.studies.grids import make_tiny;"
-        "claim = Store(Path(sys.argv[1])).claim(make_tiny().points[0]);"
+        "from tests.studies.tiny_grids import make_tiny;"
+        "claim = Store(Path(sys.argv[1])).claim(make_tiny_grid().points[0]);"
         "claim.__enter__(); print('held', flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen(
@@ -119,11 +120,11 @@ def test_runs_of_an_absent_device_are_refused_and_not_recorded_as_failed(tmp_pat
 def test_a_worker_that_dies_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_work", lambda *_: [1])
     with pytest.raises(StudyError, match="exit codes"):
-        run_local(Store(tmp_path), make_tiny().points)
+        run_local(Store(tmp_path), make_tiny_grid().points)
 
 
 def test_runs_that_were_there_are_checked_by_one_worker_each(tmp_path, monkeypatch):
-    store, points, checked = Store(tmp_path), make_tiny().points, []
+    store, points, checked = Store(tmp_path), make_tiny_grid().points, []
     monkeypatch.setattr(store, "state", lambda point: "done")
     monkeypatch.setattr(store, "check", lambda point: checked.append(point.label))
     for number in range(3):
@@ -136,7 +137,7 @@ def test_data_are_read_once_for_many_runs(tmp_path, monkeypatch):
 
     seen, usual = [], reader.load
     monkeypatch.setattr(reader, "load", lambda config: seen.append(config) or usual(config))
-    store, points = Store(tmp_path), make_tiny().points[:2]
+    store, points = Store(tmp_path), make_tiny_grid().points[:2]
     work_through(store, points)
     assert len(seen) == 1
     alone = Store(tmp_path / "alone")
@@ -146,12 +147,12 @@ def test_data_are_read_once_for_many_runs(tmp_path, monkeypatch):
 
 
 def test_settings_of_ones_own_reach_every_run_and_the_name():
-    setting = replace(SMOKE, changes=("train.epochs=7", "execution.precision=fp32"))
-    grid = open_study("basis").plan(setting)
+    options = replace(SMOKE, changes=("train.epochs=7", "execution.precision=fp32"))
+    grid = open_study("basis").plan(options)
     assert {point.config.train.epochs for point in grid.points} == {7}
     usual = open_study("basis").plan(SMOKE)
     assert not {p.key for p in grid.points} & {p.key for p in usual.points}
-    names = {name_tables("basis", one, ROOT).name for one in (setting, SMOKE)}
+    names = {name_tables("basis", one, ROOT).name for one in (options, SMOKE)}
     assert names == {"basis-smoke-simulated-train-epochs-7-execution-precision-fp32"} | {
         "basis-smoke-simulated"
     }
@@ -164,11 +165,11 @@ def test_what_a_study_is_about_cannot_be_set(change):
 
 
 def test_arms_can_be_chosen_and_are_in_the_name():
-    setting = replace(SMOKE, arms=("seeded", "content"))
-    grid = open_study("order").plan(setting)
+    options = replace(SMOKE, arms=("seeded", "content"))
+    grid = open_study("order").plan(options)
     assert grid.arms == ("seeded", "content")
     whole = {point.key for point in open_study("order").plan(SMOKE).points}
     assert {point.key for point in grid.points} < whole
-    assert name_tables("order", setting, ROOT) != name_tables("order", SMOKE, ROOT)
+    assert name_tables("order", options, ROOT) != name_tables("order", SMOKE, ROOT)
     with pytest.raises(ValueError, match="content"):
         open_study("order").plan(replace(SMOKE, arms=("contnet",)))

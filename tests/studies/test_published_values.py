@@ -7,17 +7,22 @@ import pytest
 
 from seedless.core.errors import DataError, StudyError, UnknownNameError
 from seedless.studies.catalog import STUDIES, open_study
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import read_results
 from seedless.studies.engine.runner import describe_counts, explain_failures, run_study
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.study import tabulate_arms
-from seedless.studies.engine.table import BESIDE, Published, list_beside, set_beside
+from seedless.studies.engine.table import (
+    PUBLISHED_COLUMNS,
+    Published,
+    format_published,
+    list_published_values,
+)
 from seedless.studies.published import convergence, cv, golden, main, order, perclass
 from tests.studies.conftest import SMOKE
-from tests.studies.made import make_results
+from tests.studies.fake_outcomes import make_results
 
-PAPER = Setting(scale="paper", device="cpu", seeds=2)
+PAPER = StudyOptions(scale="paper", device="cpu", seeds=2)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -34,12 +39,12 @@ def test_every_published_arm_is_in_the_grid(name):
 
 def test_a_value_stands_beside_the_published_one():
     known = Published(0.784, 0.003, 20)
-    assert set_beside(known, 0.7850) == ("0.784 ± 0.003", "+0.0010", "yes")
-    assert set_beside(known, 0.7860) == ("0.784 ± 0.003", "+0.0020", "no")
-    assert set_beside(Published(0.784), 0.786) == ("0.784", "+0.0020", "none given")
-    assert set_beside(known, None) == ("0.784 ± 0.003", "", "")
-    assert set_beside(None, 0.5) == ("", "", "")
-    values = list_beside(known, 0.786)
+    assert format_published(known, 0.7850) == ("0.784 ± 0.003", "+0.0010", "yes")
+    assert format_published(known, 0.7860) == ("0.784 ± 0.003", "+0.0020", "no")
+    assert format_published(Published(0.784), 0.786) == ("0.784", "+0.0020", "none given")
+    assert format_published(known, None) == ("0.784 ± 0.003", "", "")
+    assert format_published(None, 0.5) == ("", "", "")
+    values = list_published_values(known, 0.786)
     assert values["difference"] == pytest.approx(0.002)
     assert values["in_interval"] is False
     assert (values["published_sd"], values["published_n"]) == (0.003, 20)
@@ -64,10 +69,10 @@ def test_arms_say_in_numbers_whether_they_lie_in_the_published_interval():
 
 def test_folds_and_rare_classes_have_their_difference_too():
     over = cv.tabulate(make_results(cv.make(PAPER), PAPER, lambda _: 0.95))[1]
-    assert over.columns[-3:] == BESIDE
+    assert over.columns[-3:] == PUBLISHED_COLUMNS
     assert over.rows[0][-3:] == ("0.9553 ± 0.012", "-0.0053", "yes")
     rare = golden.tabulate(make_results(golden.make(PAPER), PAPER, lambda _: 0.9))[1]
-    assert rare.columns[-3:] == BESIDE
+    assert rare.columns[-3:] == PUBLISHED_COLUMNS
     assert len(rare.rows) == len(rare.values) == 12
 
 
@@ -76,11 +81,11 @@ def test_images_of_the_class_study_are_runs_of_medmnist(tmp_path):
     for name in ("chestmnist", "bloodmnist"):
         (tmp_path / f"{name}.npz").touch()
     for data in ("simulated", str(tmp_path), str(tmp_path / "chestmnist.npz")):
-        setting = Setting(scale="paper", device="cpu", seeds=2, data=data)
-        images = [p for p in perclass.make(setting).points if p.block.startswith("chestmnist")]
+        options = StudyOptions(scale="paper", device="cpu", seeds=2, data=data)
+        images = [p for p in perclass.make(options).points if p.block.startswith("chestmnist")]
         assert len(images) == 5
         assert {p.key for p in images} <= {
-            p.key for p in open_study("medmnist").make(setting).points
+            p.key for p in open_study("medmnist").make(options).points
         }
         assert all(p.config.order.keep_unlabelled for p in images)
 
@@ -96,28 +101,28 @@ def test_failed_runs_are_explained_once_a_reason():
 
 def test_one_run_has_no_spread(smoke_store):
     for seeds, shown in ((1, False), (2, True)):
-        setting = replace(SMOKE, seeds=seeds)
-        grid = convergence.make(setting)
-        (table,) = convergence.tabulate(read_results(grid, Store(smoke_store), setting))
+        options = replace(SMOKE, seeds=seeds)
+        grid = convergence.make(options)
+        (table,) = convergence.tabulate(read_results(grid, Store(smoke_store), options))
         assert all(("±" in row[-1]) is shown for row in table.rows)
 
 
 def test_data_that_are_not_there_end_a_study_before_it_begins(tmp_path):
     with pytest.raises(UnknownNameError, match=r"unknown dataset 'ptbxl'.*did you mean 'ptb-xl'"):
-        run_study("convergence", Setting(data="ptbxl"), tmp_path)
+        run_study("convergence", StudyOptions(data="ptbxl"), tmp_path)
     with pytest.raises(DataError, match="seedless data fetch afdb"):
-        run_study("convergence", Setting(data="afdb"), tmp_path)
+        run_study("convergence", StudyOptions(data="afdb"), tmp_path)
     assert not list((tmp_path / "failed").glob("*"))
 
 
 def test_a_study_without_runs_has_no_arms_to_choose():
     with pytest.raises(StudyError, match="theory makes no runs"):
-        open_study("theory").plan(Setting(arms=("dct",)))
+        open_study("theory").plan(StudyOptions(arms=("dct",)))
 
 
 def test_a_study_of_two_runs_refuses_to_leave_one_out():
     with pytest.raises(StudyError, match="attribution holds its two runs against each other"):
-        open_study("attribution").plan(Setting(arms=("as it is",)))
+        open_study("attribution").plan(StudyOptions(arms=("as it is",)))
 
 
 @pytest.mark.parametrize("name", STUDIES)

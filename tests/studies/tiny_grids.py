@@ -1,20 +1,20 @@
 """Grids so small that a test may run one of its own: four runs of a small network."""
 
 from seedless.studies.engine.grid import Point, make_grid
-from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.options import StudyOptions, choose_init
 
-SETTING = Setting(scale="smoke", device="cpu")
+OPTIONS = StudyOptions(scale="smoke", device="cpu")
 
 
 def make_config(basis="dct", seed=0, **sections):
     """Return a run of an epoch over forty images."""
-    start = {**start_from(basis, seed), "residual_scale": None}
+    start = {**choose_init(basis, seed), "residual_scale": None}
     data = {"records": 60, "classes": 2, **sections.pop("data", {})}
     order = {"name": "seeded", "seed": seed, "batch_size": 16, **sections.pop("order", {})}
-    return SETTING.images(init=start, order=order, data=data, **sections)
+    return OPTIONS.images(init=start, order=order, data=data, **sections)
 
 
-def make_tiny(epochs=1, **sections):
+def make_tiny_grid(epochs=1, **sections):
     """Return a grid of two arms and two seeds, checkpointed after every epoch."""
     train = {"epochs": epochs, "checkpoint_every": 1, **sections.pop("train", {})}
     points = [

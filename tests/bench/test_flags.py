@@ -5,16 +5,21 @@ from functools import partial
 import pytest
 import torch
 
-from seedless.bench.settings import run_under, settle_loosely, settle_plain, settle_published
+from seedless.bench.flags import (
+    run_with_flags,
+    use_nondeterministic_flags,
+    use_plain_flags,
+    use_published_flags,
+)
 from seedless.numerics.environment import capture, make_deterministic
 
 SIDES = {
     "ours": partial(make_deterministic, threads=2),
     "ours tf32": partial(make_deterministic, threads=2, tf32=True),
-    "plain": partial(settle_plain, threads=2),
-    "plain, TF32 off": partial(settle_plain, threads=2, tf32=False),
-    "published": partial(settle_published, threads=2),
-    "mode off": partial(settle_loosely, threads=2),
+    "plain": partial(use_plain_flags, threads=2),
+    "plain, TF32 off": partial(use_plain_flags, threads=2, tf32=False),
+    "published": partial(use_published_flags, threads=2),
+    "mode off": partial(use_nondeterministic_flags, threads=2),
 }
 
 
@@ -23,9 +28,9 @@ SIDES = {
 )
 @pytest.mark.parametrize("side", SIDES)
 def test_every_flag_is_put_back_even_after_an_error(side, before):
-    with run_under(before):
+    with run_with_flags(before):
         found = capture()
-        with pytest.raises(ZeroDivisionError), run_under(SIDES[side]):
+        with pytest.raises(ZeroDivisionError), run_with_flags(SIDES[side]):
             _fail()
         after = capture()
         for part in ("flags", "precision", "threads"):
@@ -40,7 +45,7 @@ def _fail():
 def test_what_each_side_runs_under():
     found = {}
     for name, side in SIDES.items():
-        with run_under(side):
+        with run_with_flags(side):
             found[name] = capture()
     flags = {name: values["flags"] for name, values in found.items()}
     deterministic = {name for name in SIDES if flags[name]["deterministic_algorithms"]}
@@ -56,7 +61,7 @@ def test_what_each_side_runs_under():
 def test_plain_is_what_torch_comes_with(run_python):
     code = (
         "import torch\n"
-        "from seedless.bench.settings import run_under, settle_plain\n"
+        "from seedless.bench.flags import run_with_flags, use_plain_flags\n"
         "b = torch.backends\n"
         "def look():\n"
         "    return (b.cudnn.conv.fp32_precision, torch.get_float32_matmul_precision(),\n"
@@ -64,7 +69,7 @@ def test_plain_is_what_torch_comes_with(run_python):
         "            b.cuda.matmul.allow_bf16_reduced_precision_reduction,\n"
         "            torch.utils.deterministic.fill_uninitialized_memory)\n"
         "fresh = look()\n"
-        "with run_under(lambda: settle_plain(threads=1)):\n"
+        "with run_with_flags(lambda: use_plain_flags(threads=1)):\n"
         "    print(look() == fresh)\n"
     )
     assert run_python("-c", code).stdout.strip() == "True"

@@ -69,7 +69,7 @@ SIMULATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class StudyOptions:
     """What a study is asked to run on: a scale, and data: simulated, a dataset's name, or a path.
 
     ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
@@ -151,7 +151,7 @@ class Setting:
         return {**usual, "path": str(path)}
 
 
-def start_from(basis: str, seed: int = 0) -> dict[str, Any]:
+def choose_init(basis: str, seed: int = 0) -> dict[str, Any]:
     """Return the settings of an initialization; only a random one takes the seed."""
     if basis.startswith("kaiming"):
         return {"basis": basis, "residual_scale": None, "seed": seed}

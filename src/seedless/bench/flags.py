@@ -14,7 +14,7 @@ from seedless.numerics.flags import find_precision, keep_flags
 SetFlags = Callable[[], None]
 
 
-def settle_plain(*, threads: int, tf32: bool = True) -> None:
+def use_plain_flags(*, threads: int, tf32: bool = True) -> None:
     """Set what torch comes with, and autotuning, as most people train.
 
     By default cuDNN's convolutions may use TF32, and matrix products may not.
@@ -29,13 +29,13 @@ def settle_plain(*, threads: int, tf32: bool = True) -> None:
     _set_defaults()
 
 
-def settle_published(*, threads: int) -> None:
+def use_published_flags(*, threads: int) -> None:
     """Set what the published work trained under: deterministic, no autotuning, no TF32."""
     make_deterministic(threads=threads)
     _set_defaults()
 
 
-def settle_loosely(*, threads: int) -> None:
+def use_nondeterministic_flags(*, threads: int) -> None:
     """Set what ours runs under, with deterministic mode off: what does the mode itself cost?"""
     make_deterministic(threads=threads)
     torch.set_deterministic_debug_mode("default")
@@ -51,8 +51,8 @@ def _set_defaults() -> None:
 
 
 @contextmanager
-def run_under(settle_side: SetFlags) -> Iterator[None]:
+def run_with_flags(set_flags: SetFlags) -> Iterator[None]:
     """Run a turn under one side's flags; afterwards every flag is what it was."""
     with keep_flags():
-        settle_side()
+        set_flags()
         yield

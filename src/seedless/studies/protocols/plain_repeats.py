@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 import torch
 
-from seedless.bench.rivals import make_usual
-from seedless.bench.settings import run_under, settle_plain
+from seedless.bench.flags import run_with_flags, use_plain_flags
+from seedless.bench.rivals import make_plain_runner
 from seedless.core.config import Config
 from seedless.core.errors import StudyError
 from seedless.evaluate.ranking import macro_auc
@@ -35,14 +35,14 @@ def repeat_plain(config: Config, count: int) -> list[float]:
     threads = prepared.config.execution.threads or 1
     scores = []
     for _ in range(count):
-        with run_under(partial(settle_plain, threads=threads)):
+        with run_with_flags(partial(use_plain_flags, threads=threads)):
             scores.append(_train_plain(prepared))
     return scores
 
 
 def _train_plain(prepared: Prepared) -> float:
     problem, train = prepared.problem, prepared.config.train
-    runner = make_usual(problem, problem.train.samples.contiguous())
+    runner = make_plain_runner(problem, problem.train.samples.contiguous())
     turn = replace(problem, model=runner.model)
     best: Best | None = None
     steps = 0

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from seedless.bench.together import make_job_config, run_together
+from seedless.bench.concurrent_runs import make_job_config, run_concurrently
 from seedless.core.errors import RunError, UnknownNameError
 from seedless.core.processes import list_device_slots
 from seedless.runs.parallel_runs import Job, train_many
@@ -16,7 +16,7 @@ QUICK = ["data.preset=tiny", "train.epochs=1", "execution.threads=1", "execution
 def found(tmp_path_factory):
     work = tmp_path_factory.mktemp("work")
     config = make_job_config("baseline", QUICK)
-    return work, run_together(config, 2, work=work)
+    return work, run_concurrently(config, 2, work=work)
 
 
 def test_runs_at_once_have_the_bits_they_have_alone(found):
@@ -52,7 +52,7 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
     with pytest.raises(RunError, match="runs_per_device of at least 1, got 0"):
         train_many([job], runs_per_device=0)
     with pytest.raises(RunError, match="at least one run"):
-        run_together(make_job_config("baseline"), 0)
+        run_concurrently(make_job_config("baseline"), 0)
     with pytest.raises(UnknownNameError, match="baselin"):
         make_job_config("baselin")
     assert train_many([]) == []

@@ -39,7 +39,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Together:
+class ConcurrentRuns:
     """All jobs one after the other, and all at once. Seconds count whole processes."""
 
     runs: int
@@ -85,9 +85,9 @@ def make_job_config(model: str, settings: Sequence[str] = ()) -> Config:
     return override(config, settings)
 
 
-def run_together(
+def run_concurrently(
     config: Config, runs: int, *, work: Path | None = None, say: Say = lambda _: None
-) -> Together:
+) -> ConcurrentRuns:
     """Train ``runs`` jobs one after the other, then all at once, on the device of ``config``.
 
     The jobs differ in the epoch their order begins with, so that no two may be mistaken for each
@@ -115,7 +115,7 @@ def run_together(
         say(f"training {runs} jobs at once")
         beside, together_seconds = train("together", runs)
         samples = sum(count_samples(result) for result in beside)
-    return Together(
+    return ConcurrentRuns(
         runs=runs,
         samples=samples,
         alone_seconds=alone_seconds,

@@ -22,9 +22,9 @@ from benchmarks.results_plan import Entry, list_entries
 from seedless.numerics.environment import prepare_process
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.grid import Point
-from seedless.studies.engine.local import arrange, list_left, run_local
+from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
 from seedless.studies.engine.proofs import prove_run
-from seedless.studies.engine.run_archive import Parcel, unpack_parcel, write_parcels
+from seedless.studies.engine.run_archive import RunArchive, unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.train.log import FILE as LOG
 from seedless.train.log import read_log
@@ -36,13 +36,15 @@ PROOF = 90.0  # and for executing runs again, where a study asks for it
 
 def list_points(entries: Sequence[Entry]) -> list[Point]:
     """Return the runs of all entries, each once, study by study."""
-    points = [p for e in entries for p in arrange(open_study(e.study).plan(e.setting).points)]
+    points = [
+        p for e in entries for p in order_by_replicate(open_study(e.study).plan(e.options).points)
+    ]
     return list({point.key: point for point in points}.values())
 
 
 def prove_entry(entry: Entry, store: Store) -> None:
     """Execute again what a study's proofs need, side by side; its table then finds the verdicts."""
-    grid = open_study(entry.study).plan(entry.setting)
+    grid = open_study(entry.study).plan(entry.options)
     first = {(p.block, p.arm): p for p in reversed(grid.points) if store.read(p).ok}
     with ThreadPoolExecutor(len(first) or 1) as pool:
         list(pool.map(prove_run, [store.place(point) for point in first.values()]))
@@ -56,15 +58,15 @@ def time_run(entry: Entry, store: Store) -> str:
     return f"{statistics.median(seconds):.1f} s" if seconds else "no seconds"
 
 
-def pack(entries: Sequence[Entry], store: Store, out: Path) -> list[Parcel]:
+def pack(entries: Sequence[Entry], store: Store, out: Path) -> list[RunArchive]:
     """Write what is done; models that are to be tried on other sets take their weights along."""
-    written: list[Parcel] = []
+    written: list[RunArchive] = []
     for weights in (False, True):
-        chosen = [entry for entry in entries if bool(entry.setting.other) == weights]
+        chosen = [entry for entry in entries if bool(entry.options.other) == weights]
         points = list_points(chosen)
         if any(store.state(point) in ("done", "failed") for point in points):
             name = "-".join(entry.slug for entry in chosen)
-            written += write_parcels(
+            written += write_run_archives(
                 store, points, out / f"{name}.tar.xz", weights=weights, part_size=PART, force=True
             )
     return written
@@ -76,7 +78,7 @@ def hold(
     """Make, prove and pack what can be done in time; say whether all runs are there."""
     began = time.monotonic()
     points = list_points(entries)
-    keep = END + (PROOF if any(entry.setting.prove for entry in entries) else 0.0)
+    keep = END + (PROOF if any(entry.options.prove for entry in entries) else 0.0)
     at_once = at_once or max(entry.at_once for entry in entries)
     said = [0.0]
 
@@ -91,8 +93,8 @@ def hold(
         run_local(store, points, runs_per_device=at_once, limit=limit, watch=watch)
     whole = True
     for entry in entries:
-        left = len(list_left(store, list_points([entry])))
-        if entry.setting.prove and not left:
+        left = len(list_unfinished(store, list_points([entry])))
+        if entry.options.prove and not left:
             prove_entry(entry, store)
         whole = whole and not left
         passed = time.monotonic() - began
@@ -122,7 +124,7 @@ def main() -> None:
         raise SystemExit(f"error: expected of {', '.join(known)}, got {', '.join(unknown)}")
     store = Store(given.store)
     for file in given.unpack:
-        print(file, unpack_parcel(file, store))
+        print(file, unpack_run_archive(file, store))
     entries = [known[slug] for slug in given.slugs]
     given.out.mkdir(parents=True, exist_ok=True)
     raise SystemExit(0 if hold(entries, store, given.out, given.seconds, given.at_once) else 3)

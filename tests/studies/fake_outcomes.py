@@ -15,6 +15,6 @@ def make_outcome(point, score, **classes):
     return Outcome(point, Path(point.key), metrics, f"sha256:{point.key}", None)
 
 
-def make_results(grid, setting, score):
+def make_results(grid, options, score):
     """Return the results of a grid whose runs score ``score(point)``."""
-    return Results(grid, tuple(make_outcome(p, score(p)) for p in grid.points), setting)
+    return Results(grid, tuple(make_outcome(p, score(p)) for p in grid.points), options)
