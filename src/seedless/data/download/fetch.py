@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
 
 from seedless.core.errors import DataError
+from seedless.core.files import has_hash
 from seedless.core.registry import choose
 from seedless.data.catalog import SUMS, Entry, File, find
 from seedless.data.download.archive import extract
@@ -61,8 +62,7 @@ def fetch(
         check_url(base_url)
     root = _find_root(entry, Path(folder).expanduser())
     try:
-        with _quiet_pooch():
-            _bring(entry, root, base_url, extras, progress, patience)
+        _bring(entry, root, base_url, extras, progress, patience)
     except OSError as error:
         raise DataError(
             f"cannot write in {root}: {error.strerror or error}; choose another folder"
@@ -170,20 +170,16 @@ def read_sums(path: Path) -> list[tuple[str, str]]:
 
 def _is_there(root: Path, file: File) -> bool:
     """Whether a file is there with the right hash, or unpacked."""
-    import pooch
-
     if file.unpack is not None and _is_unpacked(root, file):
         return True
     path = root / file.path
     if not path.is_file() or path.stat().st_size == 0:
         return False
-    return bool(pooch.hashes.hash_matches(path, file.hash))
+    return has_hash(path, file.hash)
 
 
 def _is_unpacked(root: Path, file: File) -> bool:
     """Whether an archive's folder is there; one that holds something else is an error."""
-    import pooch
-
     if file.unpack is None:
         return True
     folder = root / file.unpack
@@ -191,7 +187,7 @@ def _is_unpacked(root: Path, file: File) -> bool:
         return False
     for name, known in file.contents.items():
         path = folder / name
-        if not path.is_file() or not pooch.hashes.hash_matches(path, known):
+        if not path.is_file() or not has_hash(path, known):
             raise DataError(
                 f"{path} is {'not the published file' if path.exists() else 'missing'}: expected "
                 f"{known}; remove {folder} and fetch again"
@@ -271,17 +267,3 @@ def _only_one(entry: Entry, root: Path, shown: bool) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def _quiet_pooch() -> Iterator[None]:
-    """Keep pooch from announcing every file."""
-    import pooch
-
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("WARNING")
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
