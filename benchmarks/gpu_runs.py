@@ -22,16 +22,16 @@ from typing import Any
 import torch
 
 from benchmarks.measure import RESULTS, write_results
-from seedless.bench.rivals import make_usual
-from seedless.bench.settings import run_under, settle_plain
-from seedless.bench.together import run_together
+from seedless.bench.concurrent_runs import run_concurrently
+from seedless.bench.flags import run_with_flags, use_plain_flags
+from seedless.bench.rivals import make_plain_runner
 from seedless.core.config import Config
 from seedless.core.presets import open_config
 from seedless.proof.receipt import read_receipt
 from seedless.proof.trail import read_trail
 from seedless.runs.parallel_runs import Job, train_many
 from seedless.runs.prepare import prepare
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 
@@ -97,8 +97,8 @@ def time_plain(config: Config) -> dict[str, float]:
     ]
     seconds = {}
     for name, tf32 in (("plain", True), ("plain, TF32 off", False)):
-        with run_under(lambda tf32=tf32: settle_plain(threads=threads, tf32=tf32)):
-            runner = make_usual(problem, problem.train.samples.contiguous())
+        with run_with_flags(lambda tf32=tf32: use_plain_flags(threads=threads, tf32=tf32)):
+            runner = make_plain_runner(problem, problem.train.samples.contiguous())
             for rows in batches:  # in which cuDNN tries its algorithms
                 runner.step(rows)
             torch.cuda.synchronize()
@@ -132,7 +132,7 @@ def measure_together() -> dict[str, Any]:
         train={"epochs": 12, "warmup_steps": 20},
         execution={"mode": "graph", "threads": 1},
     )
-    return run_together(config, 4, say=print).as_values()
+    return run_concurrently(config, 4, say=print).as_values()
 
 
 def main() -> None:

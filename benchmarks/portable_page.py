@@ -1,4 +1,4 @@
-"""Fill docs/portable.md from the table of ops and the recorded costs.
+"""Fill docs/how-to/portable.md from the table of ops and the recorded costs.
 
     python -m benchmarks.portable_page
 
@@ -18,7 +18,7 @@ from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER
 from seedless.train.arithmetic import ARITHMETICS
 
 PLACES = ("cpu", "cuda")
-PAGE = RESULTS.parent.parent / "docs" / "portable.md"
+PAGE = RESULTS.parent.parent / "docs" / "how-to" / "portable.md"
 
 
 def describe_ops() -> str:
@@ -38,7 +38,10 @@ def describe_cost() -> str:
         return "No measurement is recorded yet."
     steps = ["| where | a training step of | native, ms | portable, ms | ratio |", "|" + "---|" * 5]
     for file, record in records.items():
-        found, link = record["results"], f"[{name_place(file)}](../benchmarks/results/{file.name})"
+        found, link = (
+            record["results"],
+            f"[{name_place(file)}](../../benchmarks/results/{file.name})",
+        )
         for name, row in found["models"].items():
             form = " graph" * ("native graph" in row["ratio"])
             seconds = [row.get("seconds", {}).get(f"{kind}{form}") for kind in ARITHMETICS]
@@ -76,6 +79,7 @@ def describe_record(record: Mapping[str, Any]) -> str:
         device = there["devices"][0]["name"]
     threads, torch = there["threads"]["intraop"], there["packages"]["torch"]
     note = f". {record['note']}" if "note" in record else ""
+    note = note.replace("(../benchmarks/", "(../../benchmarks/")  # as seen from this page
     return f"{device}, {threads} threads, torch {torch}; medians of `{record['command']}`{note}"
 
 

@@ -25,10 +25,10 @@ from seedless.core.canonical import canonical_json
 from seedless.core.digest import digest_value
 from seedless.core.errors import SeedlessError
 from seedless.data.load import load
-from seedless.numerics.environment import prepare_process
+from seedless.numerics.determinism import set_environment_variables
 from seedless.proof.receipt import read_receipt
 from seedless.studies.catalog import open_study
-from seedless.studies.engine.local import list_left
+from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Outcome, Store
@@ -40,13 +40,13 @@ COLLECTED, RECEIPTS = "collected", "receipts"
 def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> bool:
     """Write tables, figure and receipts of a study; False where the store lacks runs of it."""
     study = open_study(entry.study)
-    grid = study.plan(entry.setting)
-    if list_left(store, grid.points):
+    grid = study.plan(entry.options)
+    if list_unfinished(store, grid.points):
         return False
     for point in {point.key: point for point in grid.points}.values():
         store.check(point)
-    written = write_study(entry.study, entry.setting, store.folder)
-    results = read_results(grid, store, entry.setting)
+    written = write_study(entry.study, entry.options, store.folder)
+    results = read_results(grid, store, entry.options)
     receipts = list_receipts(results.outcomes)
     made = {one.point.key: _place(one) for one in results.outcomes if one.ok}.values()
     places = Counter(digest_value(place) for place in made)
@@ -58,7 +58,7 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
         "command": spell_command(entry),
         "date": date,
         "data": describe_data(results),
-        "setting": {"scale": entry.setting.scale, "simulated": entry.setting.simulated},
+        "setting": {"scale": entry.options.scale, "simulated": entry.options.simulated},
         "grid": grid.digest,
         "runs": count_runs(results.outcomes),
         "seconds": add_seconds(results.outcomes),
@@ -105,11 +105,11 @@ def describe_data(results: Results) -> dict[str, Any]:
     """Return the data's name, the records of a run, and the positives of each class."""
     done = [one for one in results.outcomes if one.ok]
     if not done:
-        return {"name": Path(results.setting.data).stem, "records": {}, "classes": {}}
+        return {"name": Path(results.options.data).stem, "records": {}, "classes": {}}
     facts = read_receipt(done[0].run)["predicate"]["data"]
     first = load(done[0].point.config.data)
     return {
-        "name": Path(results.setting.data).stem,
+        "name": Path(results.options.data).stem,
         "labelled": [int(first.Y.any(axis=1).sum()), len(first)],
         "records": facts["records"],
         "classes": results.classes(done[0].point.block),
@@ -127,10 +127,10 @@ def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 def add_seconds(outcomes: Sequence[Outcome]) -> float:
     """Return the seconds all runs spent on epochs, by their logs."""
-    from seedless.train.log import FILE, read_log
+    from seedless.train.log import LOG_FILE, read_log
 
     runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
-    return round(sum(line["seconds"] for run in runs for line in read_log(run / FILE)), 1)
+    return round(sum(line["seconds"] for run in runs for line in read_log(run / LOG_FILE)), 1)
 
 
 def _place(one: Outcome) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--date")
     parser.add_argument("--only")
     given = parser.parse_args()
-    prepare_process()
+    set_environment_variables()
     entries = list_entries(given.data)
     chosen = [one for one in entries if given.only in (None, one.slug)]
     store = None if given.store is None else Store(given.store)

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.results_answers import answer
 from benchmarks.results_plan import Entry, spell_command
 from seedless.evaluate.ranking import FEW_POSITIVES
-from seedless.studies.engine.pooled import LEAST
+from seedless.studies.engine.fold_pooling import LEAST
 from seedless.studies.engine.table import Table
 
 Found = Mapping[str, Any]
@@ -134,7 +134,7 @@ def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
         "Every number of ours on these pages was written by `python -m benchmarks.results`, from "
         "runs whose receipts are listed beside it; theory has closed forms and no runs. Published "
         "values are those of the paper whose experiments these are "
-        "([published.md](../published.md)).",
+        "([published.md](../reference/published.md)).",
         "",
         "| study | data | runs | answer |",
         "|---|---|--:|---|",
@@ -171,7 +171,7 @@ CARRY = """
 Where a machine's time is limited, `--limit SECONDS` begins no run that would end later, and the
 command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
 along what is done, and `seedless study unpack FILE --store STORE` puts it into a store elsewhere.
-`python -m benchmarks.sitting NAME... --data DATA --store STORE --out FOLDER --seconds SECONDS` does
-all of this for pages named here, with one set of worker processes, and executes again what is to
-be proved.
+`python -m benchmarks.time_limited_runs NAME... --data DATA --store STORE --out FOLDER --seconds
+SECONDS` does all of this for pages named here, with one set of worker processes, and executes again
+what is to be proved.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
 
 BREAST, ECGS = "medmnist/breastmnist.npz", "ptb-xl-derived100.npz"
 ORDERS = ("seeded", "content", "golden", "class_guaranteed", "sobol")
@@ -20,7 +20,7 @@ class Entry:
 
     slug: str
     study: str
-    setting: Setting
+    options: StudyOptions
     at_once: int = 1
 
 
@@ -31,14 +31,14 @@ def list_entries(data: Path) -> tuple[Entry, ...]:
     """
     breast, ecgs = str(data / BREAST), str(data / ECGS)
     others = tuple(f"{name}={data / name}" for name in ("mitdb", "cpsc2021"))
-    real = Setting("small", ecgs, seeds=10, device="cpu", folds=3)
-    orders = Setting("small", ecgs, seeds=10, device="cpu", folds=3, arms=ORDERS)
-    simulated = Setting("small", seeds=10, device="cpu", arms=ORDERS)
+    real = StudyOptions("small", ecgs, seeds=10, device="cpu", folds=3)
+    orders = StudyOptions("small", ecgs, seeds=10, device="cpu", folds=3, arms=ORDERS)
+    simulated = StudyOptions("small", seeds=10, device="cpu", arms=ORDERS)
     # TF32 is what torch computes convolutions in unless it is told otherwise.
-    images = Setting(
+    images = StudyOptions(
         "paper", breast, device="cuda", prove=True, changes=("execution.precision=tf32",)
     )
-    crossed = Setting("small", ecgs, seeds=10, device="cpu", other=others)
+    crossed = StudyOptions("small", ecgs, seeds=10, device="cpu", other=others)
     return (
         Entry("medmnist", "medmnist", images, 4),
         Entry("basis", "basis", real, 2),
@@ -47,27 +47,27 @@ def list_entries(data: Path) -> tuple[Entry, ...]:
         Entry("order", "order", orders, 2),
         Entry("order-simulated", "order", simulated, 2),
         Entry("crossdataset", "crossdataset", crossed, 2),
-        Entry("theory", "theory", Setting("paper", ecgs, device="cpu")),
-        Entry("theory-simulated", "theory", Setting("paper", device="cpu")),
+        Entry("theory", "theory", StudyOptions("paper", ecgs, device="cpu")),
+        Entry("theory-simulated", "theory", StudyOptions("paper", device="cpu")),
     )
 
 
 def spell_command(entry: Entry, store: str = "STORE") -> str:
     """Return the command that makes an entry; data lie in a folder called DATA."""
-    setting = entry.setting
-    words = ["seedless study run", entry.study, "--scale", setting.scale]
-    if not setting.simulated:
-        words += ["--data", _shorten(setting.data)]
-    for option, value in (("--seeds", setting.seeds), ("--folds", setting.folds)):
+    options = entry.options
+    words = ["seedless study run", entry.study, "--scale", options.scale]
+    if not options.simulated:
+        words += ["--data", _shorten(options.data)]
+    for option, value in (("--seeds", options.seeds), ("--folds", options.folds)):
         words += [] if value is None else [option, str(value)]
-    words += ["--arms", ",".join(setting.arms)] if setting.arms else []
-    for other in setting.other:
+    words += ["--arms", ",".join(options.arms)] if options.arms else []
+    for other in options.other:
         name, _, place = other.partition("=")
         words += ["--other", f"{name}={_shorten(place)}"]
-    for change in setting.changes:
+    for change in options.changes:
         words += ["--set", change]
-    words += ["--device", setting.device]
-    words += ["--prove"] if setting.prove else []
+    words += ["--device", options.device]
+    words += ["--prove"] if options.prove else []
     words += ["--runs-per-device", str(entry.at_once)] if entry.at_once > 1 else []
     return " ".join([*words, "--store", store])
 

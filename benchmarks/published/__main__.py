@@ -1,4 +1,4 @@
-"""Write docs/published.md: ``python -m benchmarks.published [--evidence FOLDER]``.
+"""Write docs/reference/published.md: ``python -m benchmarks.published [--evidence FOLDER]``.
 
 The folder of published result files is SEEDLESS_EVIDENCE, by default shared/evidence beside the
 repository.
@@ -23,7 +23,7 @@ def main() -> None:
     evidence = parser.parse_args().evidence
     if not (evidence / "expected.json").is_file():
         parser.error(f"{evidence} holds no expected.json: name the folder of published results")
-    page = ROOT / "docs" / "published.md"
+    page = ROOT / "docs" / "reference" / "published.md"
     page.write_text(write_page(evidence), encoding="utf-8")
     print(f"wrote {page}")
 

@@ -1,4 +1,4 @@
-"""docs/published.md: every claim beside what the files give."""
+"""docs/reference/published.md: every claim beside what the files give."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_the_published_degrees_of_freedom_and_json(call, evidence):
 
 
 def test_the_documented_output_is_what_is_printed(call, evidence):
-    page = (ROOT / "docs" / "compare.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "compare.md").read_text()
     command, shown = re.search(r"^\$ seedless ([^\n]+)\n(.*?)^```$", page, re.S | re.M).groups()
     assert call(*shlex.split(command)) == (0, shown, "")
 

@@ -20,7 +20,8 @@ from seedless.data.simulators.rhythm import PACED, WIDE, beat
 # A changed digest means other records under the same numbers: raise VERSION and say so.
 TINY = "sha256:0e45febd9fffe1cc02db05cbccf0705261e01a32b6f7f0a31d032e4cd1bb98d2"
 PRINT_DIGEST = (
-    "from seedless.data.simulated import simulate_ecg; print(simulate_ecg(40, start=900).digest)"
+    "from seedless.data.simulators.ecg import simulate_ecg;"
+    "print(simulate_ecg(40, start=900).digest)"
 )
 
 

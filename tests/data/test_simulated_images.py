@@ -14,7 +14,7 @@ GOLDEN = {  # size, channels, classes, task
     "28 3 14 multi-label": "f72bb67e5f4ac9dbe10cb008a7512985d82437a11a9c2de11e4e168f85bcc3fd",
 }
 PRINT_DIGEST = (
-    "from seedless.data.simulated_images import simulate_images;"
+    "from seedless.data.simulators.images import simulate_images;"
     "print(simulate_images(64, size=32, channels=3).digest)"
 )
 

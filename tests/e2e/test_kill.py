@@ -295,15 +295,15 @@ def test_negative_control_without_part_of_the_state_the_bits_differ(
 ):
     name, call = FORGET[what]
     forget = f"""
-from seedless.train import moment
-collect = moment.collect_state
-moment.collect_state = lambda model, optimizer, order: {call}
-from seedless.pipeline import run
-restore = run.restore_state
+from seedless.train import progress_state
+collect = progress_state.collect_state
+progress_state.collect_state = lambda model, optimizer, order: {call}
+from seedless.runs import execute
+restore = execute.restore_state
 def fill_in(state, model, optimizer, order):
     live = {{name: value.clone() for name, value in collect(model, optimizer).items()}}
     restore({{**live, **state}}, model, optimizer, order)
-run.restore_state = fill_in
+execute.restore_state = fill_in
 """
     expected, _ = whole[name]
     weights = (expected / "weights.safetensors").read_bytes()
@@ -324,15 +324,15 @@ run.restore_state = fill_in
 
 LOSE = """
 from dataclasses import replace
-from seedless.pipeline import run
-save = run.save_checkpoint
-def lose(folder, moment, digest):
-    less = replace(moment)
+from seedless.runs import execute
+save = execute.save_checkpoint
+def lose(folder, progress, digest):
+    less = replace(progress)
     less.__dict__["state"] = {
-        name: tensor for name, tensor in moment.state.items() if not name.startswith("optimizer")
+        name: tensor for name, tensor in progress.state.items() if not name.startswith("optimizer")
     }
     return save(folder, less, digest)
-run.save_checkpoint = lose
+execute.save_checkpoint = lose
 """
 
 

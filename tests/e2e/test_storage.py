@@ -88,7 +88,7 @@ def test_how_the_numbers_are_stored_does_not_show(train, arrays, tmp_path):
 
 
 UNSORTED = """
-from seedless.pipeline import records
+from seedless.runs import records
 records.sort_records = lambda data: data
 """
 

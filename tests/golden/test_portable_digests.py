@@ -31,8 +31,8 @@ SETTINGS = {
 }
 PLAIN = """
 from contextlib import nullcontext
-from seedless.portable import check
-check.portable = nullcontext
+from seedless.portable.check import compute
+compute.portable = nullcontext
 from tests.golden import write_portable
 import json
 print(json.dumps(write_portable.compute(steps=1)))

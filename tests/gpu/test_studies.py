@@ -3,10 +3,10 @@
 import pytest
 
 from seedless.audit.verify import verify
-from seedless.studies.engine.run_archive import unpack_parcel, write_parcels
+from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import work_through
-from tests.studies.grids import make_tiny
+from tests.studies.tiny_grids import make_tiny_grid
 from tests.tiny import flags_restored
 
 pytestmark = pytest.mark.gpu
@@ -19,7 +19,7 @@ def _restore():
 
 
 def test_a_run_has_its_bits_after_any_other_in_the_process(tmp_path):
-    points = make_tiny(epochs=3, execution={"device": "cuda"}).points
+    points = make_tiny_grid(epochs=3, execution={"device": "cuda"}).points
     there, back = Store(tmp_path / "there"), Store(tmp_path / "back")
     work_through(there, points)
     work_through(back, points[::-1])
@@ -30,9 +30,9 @@ def test_a_run_has_its_bits_after_any_other_in_the_process(tmp_path):
 
 
 def test_a_light_run_is_executed_again_on_the_device(tmp_path):
-    point = make_tiny(epochs=2, execution={"device": "cuda"}).points[0]
+    point = make_tiny_grid(epochs=2, execution={"device": "cuda"}).points[0]
     store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
     work_through(store, [point])
-    (parcel,) = write_parcels(store, [point], tmp_path / "one.tar.xz")
-    unpack_parcel(parcel.file, other)
+    (parcel,) = write_run_archives(store, [point], tmp_path / "one.tar.xz")
+    unpack_run_archive(parcel.file, other)
     assert verify(other.place(point)).outcome == "identical"

@@ -76,7 +76,7 @@ def test_the_ends(p, value):
 def test_the_layer_needs_to_be_told_whose_masks_it_draws():
     layer = seedless.Dropout(0.5, layer=0)
     x = torch.ones(4, 16)
-    with pytest.raises(NumericsError, match=r"seedless\.draws"):
+    with pytest.raises(NumericsError, match=r"seedless\.dropout_keys"):
         layer(x)
     with seedless.dropout_keys(samples=KEYS, epoch=1):
         first, second = layer(x), layer(x)

@@ -232,7 +232,7 @@ def test_extra_files_must_be_there_and_not_clash(tmp_path):
     run = make_run(tmp_path / "run", {"data/x": b"1"})
     with pytest.raises(SeedlessError, match="twice"):
         write_bundle(run, tmp_path / "a.zip", {"data/x": Path(__file__)})
-    with pytest.raises(SeedlessError, match="both a file and a folder"):
+    with pytest.raises(SeedlessError, match="both as a file and as a folder"):
         write_bundle(run, tmp_path / "a.zip", {"data/x/y": Path(__file__)})
     with pytest.raises(SeedlessError, match="is not there"):
         write_bundle(run, tmp_path / "a.zip", {"data/y": tmp_path / "absent"})
@@ -258,8 +258,8 @@ def test_an_honest_stored_zip_of_a_run_opens(tmp_path):
         ("evil", "does not cover"),
         ("checkpoints/3.safetensors", "does not cover"),
         ("sourcecode/evil", "does not cover"),
-        ("config.toml/evil", "both a file and a folder"),
-        ("data/", "no plain file"),
+        ("config.toml/evil", "both as a file and as a folder"),
+        ("data/", "not a plain file"),
     ],
 )
 def test_no_name_leads_elsewhere(tmp_path, name, match):
@@ -277,7 +277,7 @@ def test_a_name_with_a_nul_is_not_cut(tmp_path):
 def test_links_and_devices_are_refused(tmp_path, kind):
     fields = {"external_attr": (kind | 0o777) << 16}
     path = make_zip(tmp_path / "b.zip", more=[("data/evil", b"/etc/passwd", fields)])
-    refused(tmp_path, path, "no plain file")
+    refused(tmp_path, path, "not a plain file")
 
 
 @pytest.mark.parametrize("name", ["config.toml", "receipt.json", "data/x"])
@@ -292,6 +292,12 @@ def test_a_compressed_bomb_is_refused_unread(tmp_path):
     more = [("data/zeros", bytes(10**7), {"compress_type": zipfile.ZIP_DEFLATED})]
     path = make_zip(tmp_path / "b.zip", more=more)
     assert path.stat().st_size < 10**5
+    refused(tmp_path, path, "would unpack to more than")
+
+
+def test_a_compressed_file_is_refused_whatever_its_size(tmp_path):
+    more = [("data/zeros", bytes(100), {"compress_type": zipfile.ZIP_DEFLATED})]
+    path = make_zip(tmp_path / "b.zip", more=more)
     refused(tmp_path, path, "is compressed, encrypted or streamed")
 
 
@@ -306,13 +312,13 @@ def patch_central(path, name, offset, value):
 
 def test_a_declared_size_that_is_not_the_stored_one_is_refused(tmp_path, bundle):
     patch_central(bundle, "config.toml", 24, 10**9)
-    refused(tmp_path, bundle, "declares 1000000000 bytes and holds 19")
+    refused(tmp_path, bundle, "would unpack to more than")
 
 
 def test_more_declared_than_the_file_has_is_refused(tmp_path, bundle):
     patch_central(bundle, "config.toml", 20, 10**9)
     patch_central(bundle, "config.toml", 24, 10**9)
-    refused(tmp_path, bundle, "declares .* bytes of files and has")
+    refused(tmp_path, bundle, "would unpack to more than")
 
 
 @pytest.mark.parametrize("size", [0, 18, 20, 500])
@@ -373,11 +379,11 @@ def test_a_foreign_file_is_refused(tmp_path):
         refused(tmp_path, make_zip(tmp_path / "b.zip", {name: b"a"}), r"holds no receipt\.json")
     text = tmp_path / "b.txt"
     text.write_text("no zip")
-    refused(tmp_path, text, "no zip file")
+    refused(tmp_path, text, "is no zip file")
     assert not is_bundle(text)
     assert not is_bundle(tmp_path)
     assert not is_bundle(tmp_path / "absent")
-    with pytest.raises(SeedlessError, match="No such file"):
+    with pytest.raises(SeedlessError, match="there is no file"):
         open_bundle(tmp_path / "absent", tmp_path / "out")
 
 

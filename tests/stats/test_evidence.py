@@ -37,7 +37,7 @@ def trim(value):
 
 
 def test_the_page_is_what_the_generator_writes(evidence):
-    assert (ROOT / "docs" / "published.md").read_text() == write_page(evidence)
+    assert (ROOT / "docs" / "reference" / "published.md").read_text() == write_page(evidence)
 
 
 def test_verdicts_on_single_numbers_follow_from_rounding(evidence, expected):

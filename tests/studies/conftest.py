@@ -6,12 +6,12 @@ import pytest
 from filelock import FileLock
 
 from seedless.studies.catalog import STUDIES, open_study
-from seedless.studies.engine.local import run_local
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.local_workers import run_local
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.store import Store
 from tests.tiny import flags_restored
 
-SMOKE = Setting(scale="smoke", data="simulated", device="cpu")
+SMOKE = StudyOptions(scale="smoke", data="simulated", device="cpu")
 
 
 @pytest.fixture(autouse=True)

@@ -12,16 +12,16 @@ from seedless.data.leads import SIX
 from seedless.data.load import load
 from seedless.data.simulators.ecg import simulate_ecg
 from seedless.data.simulators.population import PRESETS, preset_records
-from seedless.studies.engine import external_datasets
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.runner import plan_study, write_study
-from seedless.studies.engine.sizes import Setting
-from seedless.studies.engine.standardize import is_standardized, standardize
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker
+from seedless.studies.protocols import external_datasets
+from seedless.studies.protocols.standardize import is_standardized, standardize
 from seedless.studies.published import crossdataset
 from tests.tiny import flags_restored
 
-SETTING = Setting(seeds=1, device="cpu")
+OPTIONS = StudyOptions(seeds=1, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +30,13 @@ def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     worker = Worker(Store(folder))
     with flags_restored():
-        for point in crossdataset.make(SETTING).points:
+        for point in crossdataset.make(OPTIONS).points:
             assert worker.make(point)
     return folder
 
 
 def test_models_differ_in_name_alone_and_have_six_leads():
-    grid = crossdataset.make(SETTING)
+    grid = crossdataset.make(OPTIONS)
     assert grid.factor == ("model.name",)
     assert grid.arms == ("baseline", "conformer")
     assert all(point.config.data.leads == "6" for point in grid.points)
@@ -50,7 +50,7 @@ def test_no_model_has_seen_a_record_that_stands_in():
 
 def test_tables_and_figure_from_simulated_records(store, tmp_path):
     with flags_restored():
-        written = write_study("crossdataset", SETTING, store)
+        written = write_study("crossdataset", OPTIONS, store)
     assert written.figure.read_bytes()[:4] == b"\x89PNG"
     rows = {row[0]: row for row in written.tables[0].rows}
     assert rows["simulated, other records / conformer"][-1].startswith("approximate: simulated")
@@ -62,7 +62,7 @@ def test_tables_and_figure_from_simulated_records(store, tmp_path):
     data = simulate_ecg(400, start=external_datasets.FIRST, leads="6")
     names = np.array(data.classes), np.array(data.leads)
     np.savez(tmp_path / "a.npz", X=data.X, Y=data.Y, folds=data.folds, classes=names[0])
-    run = Store(store).place(crossdataset.make(SETTING).of("conformer")[0])
+    run = Store(store).place(crossdataset.make(OPTIONS).of("conformer")[0])
     with flags_restored():
         found = evaluate(run, data=str(tmp_path / "a.npz"), split="all")
     part = found.scores["classes"]["AFIB"]
@@ -74,7 +74,9 @@ def test_tables_and_figure_from_simulated_records(store, tmp_path):
 def test_real_sets_are_called_what_they_are(store, real_data):
     other = (f"mitdb={real_data / 'mitdb'}", f"cpsc2018-original={real_data / 'cpsc2018'}")
     with flags_restored():
-        written = write_study("crossdataset", Setting(seeds=1, device="cpu", other=other), store)
+        written = write_study(
+            "crossdataset", StudyOptions(seeds=1, device="cpu", other=other), store
+        )
     rows = {row[0]: row for row in written.tables[0].rows}
     assert "MIT-BIH Arrhythmia in place of AFDB" in rows["mitdb / baseline"][-1]
     assert rows["mitdb / baseline"][5] == ""  # it is not AFDB: nothing is published of it
@@ -99,14 +101,14 @@ def test_real_sets_are_called_what_they_are(store, real_data):
 )
 def test_a_set_that_cannot_be_read_is_refused_before_training(text, message):
     with pytest.raises(SeedlessError, match=message):
-        plan_study("crossdataset", Setting(other=(text,)))
+        plan_study("crossdataset", StudyOptions(other=(text,)))
 
 
 def test_a_name_given_twice_and_a_study_without_other_sets_are_refused():
     with pytest.raises(StudyError, match="each name once"):
-        plan_study("crossdataset", Setting(other=("mitdb=.", "mitdb=.")))
+        plan_study("crossdataset", StudyOptions(other=("mitdb=.", "mitdb=.")))
     with pytest.raises(StudyError, match="--other has no meaning for the study basis"):
-        plan_study("basis", Setting(other=("mitdb=.",)))
+        plan_study("basis", StudyOptions(other=("mitdb=.",)))
 
 
 def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
@@ -129,9 +131,9 @@ def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
 
 def test_a_split_that_says_nothing_of_the_class_is_refused():
     with pytest.raises(StudyError, match="a run: nothing is said of AFIB"):
-        external_datasets.read_verdict({"n": 3, "classes": {"SR": {}}}, "a run")
+        external_datasets.read_score_of_class({"n": 3, "classes": {"SR": {}}}, "a run")
     with pytest.raises(StudyError, match="nothing is said"):
-        external_datasets.read_verdict(None, "a run")
+        external_datasets.read_score_of_class(None, "a run")
 
 
 def test_records_are_brought_into_the_form_of_the_training_records():
@@ -160,5 +162,5 @@ def test_only_standardized_training_records_ask_for_it(tmp_path):
             leads=np.array(data.leads),
             fs=np.array(data.fs),
         )
-        config = Setting("smoke", str(tmp_path / f"{name}.npz"), device="cpu").ecg()
+        config = StudyOptions("smoke", str(tmp_path / f"{name}.npz"), device="cpu").ecg()
         assert is_standardized(config) == (name == "standard")

@@ -10,14 +10,14 @@ from seedless.core.errors import StudyError
 from seedless.ordering import make_order
 from seedless.studies.catalog import STUDIES, open_study
 from seedless.studies.engine.grid import Point, make_grid
-from seedless.studies.engine.imaging import NAMES, find_sets
-from seedless.studies.engine.results import vary_in
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
+from seedless.studies.engine.results import describe_varying_seeds
 from seedless.studies.engine.worker import read_points, write_points
-from tests.studies.grids import make_config, make_tiny
+from seedless.studies.protocols.medmnist_sets import NAMES, find_sets
+from tests.studies.tiny_grids import make_config, make_tiny_grid
 
-PAPER = Setting(scale="paper", device="cpu")
-SMOKE = Setting(scale="smoke", device="cpu")
+PAPER = StudyOptions(scale="paper", device="cpu")
+SMOKE = StudyOptions(scale="smoke", device="cpu")
 
 
 def test_the_imaging_study_has_the_published_number_of_runs():
@@ -70,33 +70,33 @@ def test_smoke_stands_for_both_tasks():
 @pytest.mark.parametrize("file", ["", "breastmnist.npz"])
 def test_only_the_sets_that_are_there_are_run(real_data, file):
     place = real_data / "medmnist" / file
-    setting = Setting(scale="paper", data=str(place), device="cpu")
-    assert find_sets(setting) == {"breastmnist": str(real_data / "medmnist" / "breastmnist.npz")}
-    grid = open_study("medmnist").make(setting)
+    options = StudyOptions(scale="paper", data=str(place), device="cpu")
+    assert find_sets(options) == {"breastmnist": str(real_data / "medmnist" / "breastmnist.npz")}
+    grid = open_study("medmnist").make(options)
     assert grid.blocks == ("breastmnist", "breastmnist, golden")
     assert grid.points[0].config.train.epochs == 200
-    assert len(open_study("medmnist_bases").make(setting).points) == 5
+    assert len(open_study("medmnist_bases").make(options).points) == 5
 
 
 def test_a_folder_may_hold_some_sets(tmp_path):
     for name in ("pathmnist", "chestmnist"):
         (tmp_path / f"{name}.npz").touch()
     (tmp_path / "notes.npz").touch()
-    found = find_sets(Setting(data=str(tmp_path)))
+    found = find_sets(StudyOptions(data=str(tmp_path)))
     assert list(found) == ["chestmnist", "pathmnist"]
 
 
 @pytest.mark.parametrize("name", ["here/breastmnist.npz", "bloodmist", "ptb-xl"])
 def test_data_without_a_set_are_refused(name):
     with pytest.raises(StudyError, match=r"expected simulated, the \.npz of a MedMNIST set"):
-        find_sets(Setting(data=name))
+        find_sets(StudyOptions(data=name))
 
 
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_every_grid_repeats_and_asks_for_what_it_says(name, scale):
-    setting = Setting(scale=scale, device="cpu")
-    first, second = (open_study(name).make(setting) for _ in range(2))
+    options = StudyOptions(scale=scale, device="cpu")
+    first, second = (open_study(name).make(options) for _ in range(2))
     assert first.digest == second.digest
     assert first.study == open_study(name).name == name
     assert "cpu" in {point.config.execution.device for point in first.points} or not first.points
@@ -105,7 +105,7 @@ def test_every_grid_repeats_and_asks_for_what_it_says(name, scale):
 @pytest.mark.parametrize("name", STUDIES)
 def test_arms_of_a_block_differ_in_their_factor_alone(name):
     """The law, checked another way than the grid checks it: every pair, every setting."""
-    grid = open_study(name).make(Setting(scale="paper", device="cpu", seeds=2))
+    grid = open_study(name).make(StudyOptions(scale="paper", device="cpu", seeds=2))
     for block in grid.blocks:
         members = [flatten(p.config.identity()) for p in grid.points if p.block == block]
         allowed = (*grid.factor_of(block), "init.seed", "order.seed", "order.offset")
@@ -130,7 +130,7 @@ def offset_points(shift=0):
 def test_replicates_may_differ_in_the_offset_of_their_order():
     grid = make_grid("offsets", ("init",), offset_points())
     assert len({point.key for point in grid.points}) == 4
-    assert vary_in(grid.of("dct")) == "order"
+    assert describe_varying_seeds(grid.of("dct")) == "order"
 
 
 def test_replicates_of_one_name_have_one_offset():
@@ -153,15 +153,15 @@ def test_studies_share_runs():
 
 
 def test_a_key_is_the_configuration_and_a_digest_the_whole_grid():
-    grid = make_tiny()
+    grid = make_tiny_grid()
     assert len({point.key for point in grid.points}) == 4
     shorter = make_grid("tiny", ("init",), grid.points[:3])
     renamed = make_grid("other", ("init",), grid.points)
     assert len({grid.digest, shorter.digest, renamed.digest}) == 3
-    assert {p.key for p in make_tiny(epochs=2).points}.isdisjoint(p.key for p in grid.points)
+    assert {p.key for p in make_tiny_grid(epochs=2).points}.isdisjoint(p.key for p in grid.points)
 
 
 def test_points_survive_being_written(tmp_path):
-    grid = make_tiny()
+    grid = make_tiny_grid()
     write_points(grid.points, tmp_path / "grid.json")
     assert tuple(read_points(tmp_path / "grid.json")) == grid.points

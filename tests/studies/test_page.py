@@ -86,7 +86,7 @@ def test_everything_is_escaped(results):
     evil = "<script>alert('x')</script>"
     table = Table(evil, (evil, evil), ((evil, evil),), (evil,))
     failed = Outcome(results.outcomes[0].point, results.outcomes[0].run, None, None, evil)
-    broken = Results(results.grid, (failed, *results.outcomes[1:]), results.setting)
+    broken = Results(results.grid, (failed, *results.outcomes[1:]), results.options)
     text = render_study(broken, (table,), b"")
     assert "<script" not in text
     assert text.count("&lt;script&gt;") == 7

@@ -5,11 +5,11 @@ import pytest
 from statsmodels.stats.power import TTestIndPower
 
 from seedless.studies.engine.figures import save_figure
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.published import main, power
-from tests.studies.made import make_results
+from tests.studies.fake_outcomes import make_results
 
-SETTING = Setting(seeds=6, device="cpu")
+OPTIONS = StudyOptions(seeds=6, device="cpu")
 SHIFT = {"mixed + weights": 0.03, "mixed": 0.01, "kaiming": 0.0, "kaiming + weights": 0.0}
 
 
@@ -19,14 +19,14 @@ def score(point):
 
 
 def test_every_run_is_one_of_mains():
-    grid = power.make(SETTING)
+    grid = power.make(OPTIONS)
     assert grid.arms == ("mixed", "mixed + weights", "kaiming", "kaiming + weights")
-    assert {p.key for p in grid.points} < {p.key for p in main.make(SETTING).points}
+    assert {p.key for p in grid.points} < {p.key for p in main.make(OPTIONS).points}
     assert len(grid.points) == 24
 
 
 def test_power_and_runs_needed_are_those_of_statsmodels():
-    results = make_results(power.make(SETTING), SETTING, score)
+    results = make_results(power.make(OPTIONS), OPTIONS, score)
     found, _ = power.tabulate(results)
     one, other = (list(results.scores(arm).values()) for arm in power.AS_PUBLISHED)
     d = (np.mean(one) - np.mean(other)) / np.sqrt((np.var(one, ddof=1) + np.var(other, ddof=1)) / 2)
@@ -41,7 +41,7 @@ def test_power_and_runs_needed_are_those_of_statsmodels():
 
 
 def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
-    results = make_results(power.make(SETTING), SETTING, score)
+    results = make_results(power.make(OPTIONS), OPTIONS, score)
     by_count = power.tabulate(results)[1]
     curves = np.array([value["power"] for value in by_count.values])
     assert (np.diff(curves, axis=1) >= 0).all()
@@ -51,7 +51,7 @@ def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
 
 
 def test_arms_that_do_not_vary_have_no_effect_size_and_still_a_table_and_a_figure(tmp_path):
-    results = make_results(power.make(SETTING), SETTING, lambda point: 0.9)
+    results = make_results(power.make(OPTIONS), OPTIONS, lambda point: 0.9)
     found, by_count = power.tabulate(results)
     assert all(row[2] == "not defined" for row in found.rows)
     assert len(by_count.rows) == 3

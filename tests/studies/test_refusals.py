@@ -5,13 +5,13 @@ import pytest
 from seedless.core.errors import SeedlessError, StudyError, UnknownNameError
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.grid import Point, make_grid
-from seedless.studies.engine.local import run_local
+from seedless.studies.engine.local_workers import run_local
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.page import report_study
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.runner import run_study, write_study
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.store import Store
-from tests.studies.grids import make_config, make_tiny
+from tests.studies.tiny_grids import make_config, make_tiny_grid
 
 
 def test_arms_that_differ_in_more_than_the_factor_are_refused_by_name():
@@ -60,34 +60,34 @@ def test_a_point_stands_in_a_grid_once():
 
 
 @pytest.mark.parametrize(
-    ("name", "setting", "engine", "told"),
+    ("name", "options", "engine", "told"),
     [
-        ("medmist", Setting(), "local", "medmnist"),
-        ("cifar100", Setting(scale="smok"), "local", "smoke"),
-        ("cifar100", Setting(device="cpu"), "rya", "ray"),
+        ("medmist", StudyOptions(), "local", "medmnist"),
+        ("cifar100", StudyOptions(scale="smok"), "local", "smoke"),
+        ("cifar100", StudyOptions(device="cpu"), "rya", "ray"),
     ],
 )
-def test_unknown_names_are_refused_with_the_nearest(tmp_path, name, setting, engine, told):
+def test_unknown_names_are_refused_with_the_nearest(tmp_path, name, options, engine, told):
     with pytest.raises(UnknownNameError, match=told):
-        run_study(name, setting, tmp_path, engine=engine)
+        run_study(name, options, tmp_path, engine=engine)
     assert not list(tmp_path.glob("runs/*"))
 
 
 def test_a_table_with_a_run_missing_is_refused(tmp_path):
     with pytest.raises(StudyError, match=r"dct / seed 0 is not there yet.*study run"):
-        write_study("cifar100", Setting(device="cpu"), tmp_path)
+        write_study("cifar100", StudyOptions(device="cpu"), tmp_path)
     assert not (tmp_path / "tables").exists()
 
 
 @pytest.mark.parametrize("run", [run_local, run_ray])
 def test_no_runs_at_once_are_refused(tmp_path, run):
     with pytest.raises(StudyError, match="runs_per_device of at least 1, got 0"):
-        run(Store(tmp_path), make_tiny().points, runs_per_device=0)
+        run(Store(tmp_path), make_tiny_grid().points, runs_per_device=0)
 
 
 def test_data_that_are_not_there_are_refused():
     with pytest.raises(SeedlessError, match="there is no such file"):
-        open_study("basis").make(Setting(data="nowhere/ptb.npz"))
+        open_study("basis").make(StudyOptions(data="nowhere/ptb.npz"))
 
 
 def test_a_store_that_is_a_file_is_refused(tmp_path):
@@ -125,12 +125,12 @@ def test_the_command_line_says_it_in_one_line(run_seedless, tmp_path, arguments,
 )
 def test_an_option_that_would_do_nothing_is_refused(name, given, option):
     with pytest.raises(StudyError, match=f"{option} has no meaning for the study {name}"):
-        open_study(name).plan(Setting(**given))
+        open_study(name).plan(StudyOptions(**given))
 
 
 def test_a_page_replaces_no_file(tmp_path):
     page = tmp_path / "mine.html"
     page.write_text("mine")
     with pytest.raises(StudyError, match="there already"):
-        report_study("theory", Setting(), tmp_path / "store", page)
+        report_study("theory", StudyOptions(), tmp_path / "store", page)
     assert page.read_text() == "mine"

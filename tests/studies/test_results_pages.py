@@ -4,18 +4,18 @@ import gzip
 import json
 import shutil
 
-from benchmarks import sitting
+from benchmarks import time_limited_runs
 from benchmarks.results import build
 from benchmarks.results_answers import answer
 from benchmarks.results_page import choose_remarks
 from benchmarks.results_plan import Entry, list_entries, spell_command
 from seedless.studies.catalog import open_study
-from seedless.studies.engine.run_archive import unpack_parcel, write_parcels
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
+from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from tests.conftest import ROOT
 
-SMOKE = Setting("smoke", device="cpu")
+SMOKE = StudyOptions("smoke", device="cpu")
 NAMES = ("theory", "medmnist", "basis", "golden", "perclass", "order", "crossdataset")
 ENTRIES = tuple(Entry(name, name, SMOKE) for name in NAMES)
 
@@ -30,9 +30,9 @@ def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     assert build(ENTRIES, Store(smoke_store), here) == list(NAMES)
     points = [p for name in NAMES for p in open_study(name).plan(SMOKE).points]
-    (parcel,) = write_parcels(Store(smoke_store), points, tmp_path / "all.tar.xz")
+    (parcel,) = write_run_archives(Store(smoke_store), points, tmp_path / "all.tar.xz")
     other = Store(tmp_path / "other")
-    unpack_parcel(parcel.file, other)
+    unpack_run_archive(parcel.file, other)
     assert build(ENTRIES, other, there) == list(NAMES)
     written = read_all(here)
     assert read_all(there) == written
@@ -63,16 +63,18 @@ def test_a_study_without_all_its_runs_is_named_and_has_no_page(smoke_store, tmp_
 
 
 def test_a_sitting_carries_off_what_is_done(smoke_store, tmp_path, monkeypatch):
-    monkeypatch.setattr(sitting, "run_local", lambda *_, **__: None)  # the runs are there, or not
+    monkeypatch.setattr(
+        time_limited_runs, "run_local", lambda *_, **__: None
+    )  # the runs are there, or not
     entry = Entry("cifar100", "cifar100", SMOKE)
     out = tmp_path / "out"
     out.mkdir()
-    assert not sitting.hold([entry], Store(tmp_path / "empty"), out, 60)
+    assert not time_limited_runs.hold([entry], Store(tmp_path / "empty"), out, 60)
     assert list(out.iterdir()) == []
-    assert sitting.hold([entry], Store(smoke_store), out, 60)
+    assert time_limited_runs.hold([entry], Store(smoke_store), out, 60)
     (file,) = out.iterdir()
-    assert unpack_parcel(file, Store(tmp_path / "elsewhere")).new == 4
-    twice = sitting.list_points([entry, entry])
+    assert unpack_run_archive(file, Store(tmp_path / "elsewhere")).new == 4
+    twice = time_limited_runs.list_points([entry, entry])
     assert len(twice) == 4
 
 

@@ -12,13 +12,13 @@ from seedless.audit.validate import validate
 from seedless.audit.verify import verify
 from seedless.core.errors import RunError, StudyError
 from seedless.runs.fit import load
-from seedless.studies.engine.findings import keep_finding, read_finding
+from seedless.studies.engine.findings import read_finding, write_finding
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.proofs import prove_run
-from seedless.studies.engine.run_archive import unpack_parcel, write_parcels
+from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import work_through
-from tests.studies.grids import make_config, make_tiny
+from tests.studies.tiny_grids import make_config, make_tiny_grid
 
 LEFT_OUT = {"checkpoints/epoch-0001.safetensors", "trail.jsonl", "weights.safetensors"}
 
@@ -28,7 +28,7 @@ def made(tmp_path_factory):
     """A store of two finished runs and a failed one, and its points."""
     folder = tmp_path_factory.mktemp("store")
     failing = Point("dct", "seed 9", make_config(train={"rate": 1e30}))
-    points = [*make_tiny().points[:2], failing]
+    points = [*make_tiny_grid().points[:2], failing]
     store = Store(folder)
     work_through(store, points)
     assert [store.state(point) for point in points] == ["done", "done", "failed"]
@@ -39,7 +39,7 @@ def made(tmp_path_factory):
 def parcel(made, tmp_path_factory):
     store, points = made
     out = tmp_path_factory.mktemp("parcel") / "study.tar.xz"
-    (found,) = write_parcels(store, points, out)
+    (found,) = write_run_archives(store, points, out)
     return found
 
 
@@ -47,15 +47,15 @@ def parcel(made, tmp_path_factory):
 def unpacked(made, parcel, tmp_path):
     """Another store that the parcel was unpacked into."""
     store = Store(tmp_path / "elsewhere")
-    unpack_parcel(parcel.file, store)
+    unpack_run_archive(parcel.file, store)
     return store, made[1]
 
 
 def test_the_same_runs_give_the_same_bytes(made, parcel, tmp_path):
     store, points = made
-    (again,) = write_parcels(store, points[::-1], tmp_path / "again.tar.xz")
+    (again,) = write_run_archives(store, points[::-1], tmp_path / "again.tar.xz")
     assert again.digest == parcel.digest
-    (fewer,) = write_parcels(store, points[:1], tmp_path / "fewer.tar.xz")
+    (fewer,) = write_run_archives(store, points[:1], tmp_path / "fewer.tar.xz")
     assert fewer.digest != parcel.digest
 
 
@@ -141,33 +141,33 @@ def test_a_light_run_that_was_changed_is_found(unpacked, made, harm):
 
 def test_weights_go_along_where_asked_for(made, tmp_path):
     store, points = made
-    (heavy,) = write_parcels(store, points[:1], tmp_path / "heavy.tar.xz", weights=True)
+    (heavy,) = write_run_archives(store, points[:1], tmp_path / "heavy.tar.xz", weights=True)
     other = Store(tmp_path / "elsewhere")
-    assert unpack_parcel(heavy.file, other).new == 1
+    assert unpack_run_archive(heavy.file, other).new == 1
     run = other.place(points[0])
     assert validate(run).problems == ()
     assert load(run).digest == store.read(points[0]).weights
     # And without them from there, the bytes are those of the whole run's parcel.
-    (one,) = write_parcels(other, points[:1], tmp_path / "a.tar.xz")
-    (two,) = write_parcels(store, points[:1], tmp_path / "b.tar.xz")
+    (one,) = write_run_archives(other, points[:1], tmp_path / "a.tar.xz")
+    (two,) = write_run_archives(store, points[:1], tmp_path / "b.tar.xz")
     assert one.digest == two.digest
     light = Store(tmp_path / "light")
-    unpack_parcel(one.file, light)
+    unpack_run_archive(one.file, light)
     with pytest.raises(StudyError, match="without its weights"):
-        write_parcels(light, points[:1], tmp_path / "c.tar.xz", weights=True)
+        write_run_archives(light, points[:1], tmp_path / "c.tar.xz", weights=True)
 
 
 def test_a_run_that_is_there_stays_unless_its_bits_are_others(made, parcel, unpacked):
     store, points = unpacked
     before = (store.place(points[0]) / "receipt.json").stat().st_mtime_ns
-    assert unpack_parcel(parcel.file, store).known == 2
+    assert unpack_run_archive(parcel.file, store).known == 2
     assert (store.place(points[0]) / "receipt.json").stat().st_mtime_ns == before
     run = store.place(points[0])
     receipt = json.loads((run / "receipt.json").read_bytes())
     receipt["predicate"]["weights"]["digest"] = "sha256:" + 64 * "2"
     seal(run, receipt)
     with pytest.raises(StudyError, match="one configuration and other weights"):
-        unpack_parcel(parcel.file, store)
+        unpack_run_archive(parcel.file, store)
 
 
 def test_findings_travel_with_their_run(made, tmp_path):
@@ -175,11 +175,11 @@ def test_findings_travel_with_their_run(made, tmp_path):
     run = store.place(points[1])
     found = prove_run(run)
     assert found["outcome"] == "identical"
-    (parcel,) = write_parcels(store, points[1:2], tmp_path / "proved.tar.xz")
+    (parcel,) = write_run_archives(store, points[1:2], tmp_path / "proved.tar.xz")
     other = Store(tmp_path / "elsewhere")
-    unpack_parcel(parcel.file, other)
+    unpack_run_archive(parcel.file, other)
     assert read_finding(other.place(points[1]), "proof") == found
-    keep_finding(run, "note", {"a": 1})
+    write_finding(run, "note", {"a": 1})
     receipt = json.loads((run / "receipt.json").read_bytes())
     shutil.copytree(run, tmp_path / "s" / "runs" / run.name)
     copy = tmp_path / "s" / "runs" / run.name
@@ -206,7 +206,7 @@ def test_a_file_with_a_name_of_its_own_is_refused(tmp_path, name):
     write_tar(tmp_path / "bad.tar.xz", name)
     store = Store(tmp_path / "store")
     with pytest.raises(StudyError, match="refused"):
-        unpack_parcel(tmp_path / "bad.tar.xz", store)
+        unpack_run_archive(tmp_path / "bad.tar.xz", store)
     assert not any((store.folder / "runs").iterdir())
 
 
@@ -214,11 +214,11 @@ def test_links_and_damaged_files_are_refused(tmp_path, parcel):
     store = Store(tmp_path / "store")
     write_tar(tmp_path / "link.tar.xz", "failed/0123456789abcdef.json", tarfile.SYMTYPE)
     with pytest.raises(StudyError, match="refused"):
-        unpack_parcel(tmp_path / "link.tar.xz", store)
+        unpack_run_archive(tmp_path / "link.tar.xz", store)
     content = parcel.file.read_bytes()
     (tmp_path / "cut.tar.xz").write_bytes(content[: len(content) // 2])
     with pytest.raises(StudyError, match="get it again"):
-        unpack_parcel(tmp_path / "cut.tar.xz", store)
+        unpack_run_archive(tmp_path / "cut.tar.xz", store)
     assert not any((store.folder / "runs").iterdir())
 
 
@@ -227,10 +227,10 @@ def test_parts_hold_whole_runs_and_are_no_larger_than_asked(made, tmp_path, monk
 
     store, points = made
     with pytest.raises(StudyError, match="more than"):
-        write_parcels(store, points, tmp_path / "x.tar.xz", part_size=2)
+        write_run_archives(store, points, tmp_path / "x.tar.xz", part_size=2)
     monkeypatch.setattr(module, "SLACK", 0)
     monkeypatch.setattr(module, "MIB", 15_000)
-    parts = write_parcels(store, points, tmp_path / "study.tar.xz", part_size=1)
+    parts = write_run_archives(store, points, tmp_path / "study.tar.xz", part_size=1)
     assert [part.file.name for part in parts] == [
         f"study-{number}.tar.xz" for number in range(1, len(parts) + 1)
     ]
@@ -238,10 +238,10 @@ def test_parts_hold_whole_runs_and_are_no_larger_than_asked(made, tmp_path, monk
     assert all(part.size <= 15_000 for part in parts)
     other = Store(tmp_path / "elsewhere")
     for part in parts[::-1]:
-        unpack_parcel(part.file, other)
+        unpack_run_archive(part.file, other)
     assert [other.state(point) for point in points] == ["done", "done", "failed"]
 
 
 def test_nothing_finished_is_nothing_to_bundle(tmp_path):
     with pytest.raises(StudyError, match="no finished run"):
-        write_parcels(Store(tmp_path), make_tiny().points, tmp_path / "x.tar.xz")
+        write_run_archives(Store(tmp_path), make_tiny_grid().points, tmp_path / "x.tar.xz")

@@ -11,13 +11,13 @@ import time
 import pytest
 
 from seedless.core.errors import RunError, StudyError
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.studies.engine.grid import Point, make_grid
 from seedless.studies.engine.results import read_results
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
-from tests.studies.grids import SETTING, make_config, make_tiny
+from tests.studies.tiny_grids import OPTIONS, make_config, make_tiny_grid
 
 NAME = "cifar100"  # four runs
 
@@ -57,7 +57,7 @@ def read_receipts(store):
 
 def test_a_study_killed_at_any_moment_goes_on(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    delays = draw(0, "moments to kill a study at", 2)
+    delays = draw_uniform(0, "moments to kill a study at", 2)
     moments = ((lambda: any(killed.glob("runs/*"))), (lambda: bool(read_receipts(killed))))
     for ready, delay in zip(moments, delays.tolist(), strict=True):
         kill_when(killed, run_study(killed), ready, delay)
@@ -80,7 +80,7 @@ def test_a_study_killed_at_any_moment_goes_on(tmp_path):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """One finished run."""
-    point, store = make_tiny().points[0], Store(tmp_path_factory.mktemp("store"))
+    point, store = make_tiny_grid().points[0], Store(tmp_path_factory.mktemp("store"))
     work_through(store, [point])
     return store, point
 
@@ -110,9 +110,9 @@ def test_a_run_that_another_process_holds_is_left_alone(made):
     store, point = made
     code = (
         "import sys; from pathlib import Path; from seedless.studies.engine.store import Store;"
-        "from tests.studies.grids import make_tiny;"
+        "from tests.studies.tiny_grids import make_tiny;"
         "store = Store(Path(sys.argv[1]));"
-        "claim = store.claim(make_tiny().points[0]); print(claim.__enter__())"
+        "claim = store.claim(make_tiny_grid().points[0]); print(claim.__enter__())"
     )
     command = [sys.executable, "-c", code, str(store.folder)]
     with store.claim(point) as mine:
@@ -141,11 +141,11 @@ def test_a_failure_is_kept_counted_and_tried_again_on_request(tmp_path):
     assert file.stat().st_mtime_ns == first
     assert Worker(store).make(point, again=True)
     assert file.stat().st_mtime_ns > first
-    results = read_results(make_grid("one", ("init",), [point]), store, SETTING)
+    results = read_results(make_grid("one", ("init",), [point]), store, OPTIONS)
     assert results.count("dct") == (1, 1, 0)
     assert results.scores("dct") == {}
 
 
 def test_a_run_that_was_never_made_has_no_outcome(tmp_path):
     with pytest.raises(StudyError, match="not there yet"):
-        Store(tmp_path).read(make_tiny().points[0])
+        Store(tmp_path).read(make_tiny_grid().points[0])

@@ -14,15 +14,15 @@ from seedless.studies.engine.table import Published
 from seedless.studies.published import attribution, medmnist, noise
 from seedless.studies.published.demographics import find_pairs
 from tests.studies.conftest import SMOKE
-from tests.studies.grids import make_tiny
+from tests.studies.tiny_grids import make_tiny_grid
 
 
 @pytest.fixture
 def read(smoke_store):
     """Return the results of a study."""
 
-    def of(name, setting=SMOKE):
-        return read_results(open_study(name).make(setting), Store(smoke_store), setting)
+    def of(name, options=SMOKE):
+        return read_results(open_study(name).make(options), Store(smoke_store), options)
 
     return of
 
@@ -46,14 +46,14 @@ def test_churn_counts_the_images_that_seeds_disagree_about(read):
 
 
 def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
-    from seedless.audit.verdict import Verdict
+    from seedless.audit.verdict import ExternalScore
     from seedless.studies.engine import proofs
 
     asked = []
 
     def judge(run):
         asked.append(run.name)
-        return Verdict("differs" if len(asked) == 2 else "identical", "")
+        return ExternalScore("differs" if len(asked) == 2 else "identical", "")
 
     monkeypatch.setattr(proofs, "verify", judge)
     monkeypatch.setattr(proofs, "read_finding", lambda *_: None)
@@ -99,9 +99,9 @@ def test_explanations_that_differ_are_not_called_equal(read, monkeypatch):
 def test_recorded_noise_is_another_noise(read, real_data):
     place = str(real_data / "nstdb-excerpt")
     found = {}
-    for setting in (SMOKE, replace(SMOKE, noise=place)):
-        results = read("noise", setting)
-        found[setting.noise] = noise.find_drops(results, "dct", "seed-free", "ma", 0.0)
+    for options in (SMOKE, replace(SMOKE, noise=place)):
+        results = read("noise", options)
+        found[options.noise] = noise.find_drops(results, "dct", "seed-free", "ma", 0.0)
     assert found[None].keys() == found[place].keys() == {"seed-free"}
     assert found[None] != found[place]
 
@@ -127,4 +127,4 @@ def test_a_cluster_that_is_not_there_is_an_error_not_a_traceback(tmp_path, monke
 
     monkeypatch.setattr(ray, "init", fail)
     with pytest.raises(StudyError, match=r"cluster at far:1: .*no such host"):
-        run_ray(Store(tmp_path), make_tiny().points, address="far:1")
+        run_ray(Store(tmp_path), make_tiny_grid().points, address="far:1")

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from seedless.core.config import flatten
-from seedless.studies.engine import repeats
 from seedless.studies.engine.figures import save_figure
-from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.protocols import plain_repeats
 from seedless.studies.published import variance
-from tests.studies.made import make_results
+from tests.studies.fake_outcomes import make_results
 from tests.tiny import flags_restored
 
-SETTING = Setting(seeds=3, device="cpu")
+OPTIONS = StudyOptions(seeds=3, device="cpu")
 
 
 def settings_that_vary(block):
-    points = [p for p in variance.make(SETTING).points if p.block == block]
+    points = [p for p in variance.make(OPTIONS).points if p.block == block]
     settings = [flatten(point.config.identity()) for point in points]
     return {key for key in settings[0] if len({one[key] for one in settings}) > 1}
 
@@ -41,7 +41,7 @@ def score(point):
 
 
 def test_sd_and_share_are_those_of_numpy():
-    results = make_results(variance.make(SETTING), SETTING, score)
+    results = make_results(variance.make(OPTIONS), OPTIONS, score)
     found, crossed = variance.tabulate(results)
     known = {
         "initialization": np.var([0, 0.02, 0.04], ddof=1),
@@ -58,7 +58,7 @@ def test_sd_and_share_are_those_of_numpy():
 
 
 def test_the_device_is_not_measured_on_a_cpu_and_that_is_said(tmp_path):
-    results = make_results(variance.make(SETTING), SETTING, score)
+    results = make_results(variance.make(OPTIONS), OPTIONS, score)
     row = variance.tabulate(results)[0].rows[-1]
     assert row[:3] == ("device operations", "0", "not measured: a CPU repeats")
     figure = save_figure(variance.draw(results), tmp_path / "a.png")
@@ -69,30 +69,30 @@ def test_a_failed_run_leaves_the_rest_and_an_unbalanced_design_undecomposed():
     def fail_one(point):
         return None if point.replicate == "start 0, order 0" else score(point)
 
-    found, crossed = variance.tabulate(make_results(variance.make(SETTING), SETTING, fail_one))
+    found, crossed = variance.tabulate(make_results(variance.make(OPTIONS), OPTIONS, fail_one))
     assert len(found.values) == 3
     assert crossed.rows == ()
     assert "needs all 9 combinations" in crossed.notes[0]
 
 
 def test_one_seed_is_too_few():
-    setting = Setting(seeds=1, device="cpu")
-    found, crossed = variance.tabulate(make_results(variance.make(setting), setting, score))
+    options = StudyOptions(seeds=1, device="cpu")
+    found, crossed = variance.tabulate(make_results(variance.make(options), options, score))
     assert [row[2] for row in found.rows[:2]] == ["too few runs"] * 2
     assert "Not decomposed" in crossed.notes[0]
 
 
 def tiny(**changes):
     train = {"epochs": 1, "warmup_steps": 0}
-    return Setting(device="cpu").ecg(
-        init=start_from("mixed"), order={"name": "content"}, train=train, **changes
+    return StudyOptions(device="cpu").ecg(
+        init=choose_init("mixed"), order={"name": "content"}, train=train, **changes
     )
 
 
 def test_plain_repeats_are_equal_on_a_cpu_and_differ_from_another_start():
     with flags_restored():
-        one, again = repeats.repeat_plain(tiny(), 2)
-        (other,) = repeats.repeat_plain(tiny().change(init={"basis": "dct"}), 1)
+        one, again = plain_repeats.repeat_plain(tiny(), 2)
+        (other,) = plain_repeats.repeat_plain(tiny().change(init={"basis": "dct"}), 1)
     assert one == again
     assert one != other
 
@@ -100,6 +100,6 @@ def test_plain_repeats_are_equal_on_a_cpu_and_differ_from_another_start():
 @pytest.mark.gpu
 def test_the_device_is_measured_where_there_is_a_gpu():
     with flags_restored():
-        scores = variance.measure_device(Setting(device="cuda"))
+        scores = variance.measure_device(StudyOptions(device="cuda"))
     assert scores is not None
     assert len(scores) == variance.REPEATS

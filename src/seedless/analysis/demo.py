@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.analysis.examples import draw_examples
 from seedless.core.config import override
-from seedless.core.errors import RunError
 from seedless.core.presets import open_config
+from seedless.core.processes import Workers
 from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, write_page
 from seedless.report.runview import read_run
 from seedless.runs.folder import read_config
 from seedless.train.arithmetic import check_arithmetic
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 NAMES = ("first", "second", "control")
 FLIP = "stem.0.weight:0:0"  # the last bit of the first weight
 PAGE = "report.html"
+PAUSE = 0.2  # seconds between two looks at the runs
 
 Show = Callable[[str, int, int], None]
 
@@ -124,27 +122,12 @@ def _run_together(
     title: str, commands: Sequence[Sequence[str]], watched: Sequence[Path], show: Show
 ) -> list[str]:
     """Run commands of this program side by side, show how far they are, return what they print."""
-    with TemporaryDirectory() as folder:
-        outputs = [Path(folder) / str(number) for number in range(len(commands))]
-        running = []
-        for command, output in zip(commands, outputs, strict=True):
-            with output.open("wb") as file, output.with_suffix(".err").open("wb") as errors:
-                line = [sys.executable, "-m", "seedless", *command]
-                running.append(subprocess.Popen(line, stdout=file, stderr=errors))
-        try:
-            while any(process.poll() is None for process in running):
-                show(title, *_count_epochs(watched))
-                time.sleep(0.2)
-        finally:
-            for process in running:
-                process.terminate()
-        show(title, *_count_epochs(watched))
-        for process, output, command in zip(running, outputs, commands, strict=True):
-            if process.returncode not in (0, 1, 3):
-                error = output.with_suffix(".err").read_text().strip().splitlines()
-                said = (error or ["nothing"])[-1].removeprefix("error: ")
-                raise RunError(f"`seedless {' '.join(command)}` failed: {said}")
-        return [output.read_text() for output in outputs]
+    with Workers() as workers:
+        for command in commands:
+            workers.start("seedless", command, capture=True)
+        results = workers.wait(lambda: show(title, *_count_epochs(watched)), PAUSE)
+    # 1 and 3 are verdicts of `seedless verify`, which the page shows.
+    return [result.check(allowed=(0, 1, 3)).stdout for result in results]
 
 
 def _count_epochs(runs: Sequence[Path]) -> tuple[int, int]:

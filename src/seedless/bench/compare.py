@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from seedless.bench.flags import run_with_flags
 from seedless.bench.measure import Measured, Say, measure
 from seedless.bench.rivals import (
     OURS,
@@ -18,12 +19,12 @@ from seedless.bench.rivals import (
     choose_rivals,
     list_rivals,
 )
-from seedless.bench.settings import run_under
 from seedless.core.config import Config, override
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 from seedless.models import MODELS
-from seedless.numerics.environment import capture, make_deterministic
+from seedless.numerics.determinism import make_deterministic
+from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
 
 
@@ -103,10 +104,10 @@ def compare(
     """Measure one training step of every rival, side by side in this process.
 
     Flags and threads are what they were when it returns. Compiled code keeps the compiler's own
-    settings (`seedless.train.forms.settle_compiler`), which concern nothing else.
+    settings (`seedless.train.step_modes.configure_compiler`), which concern nothing else.
     """
     check_comparable(config)
-    with run_under(lambda: None):
+    with run_with_flags(lambda: None):
         problem = prepare(config).problem
         size = config.order.batch_size
         batches = [
@@ -121,8 +122,8 @@ def compare(
             )
         rivals = choose_rivals(list_rivals(problem), only)
         found = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
-        with run_under(partial(make_deterministic, threads=problem.config.execution.threads)):
-            environment = capture()
+        with run_with_flags(partial(make_deterministic, threads=problem.config.execution.threads)):
+            environment = capture_environment()
     rows = make_rows(found, size)
     return Comparison(
         model=config.model.name,

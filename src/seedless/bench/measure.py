@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from seedless.bench.flags import run_with_flags
 from seedless.bench.rivals import Rival, Runner
-from seedless.bench.settings import run_under
 from seedless.core.digest import digest
 
 REPEATED = 3  # steps of each of the two runs whose digests are compared
@@ -65,7 +65,7 @@ def measure(
     for one in found:
         say(f"starting {one.rival.name}")
         try:
-            with run_under(one.rival.set_flags):
+            with run_with_flags(one.rival.set_flags):
                 runners[one] = start(one, batches, device)
                 digests = [repeat(one.rival, batches) for _ in range(2)]
         except RuntimeError as error:  # such as memory, a missing compiler, a refused operation
@@ -77,7 +77,7 @@ def measure(
         say(f"round {turn + 1} of {rounds}")
         for one in found if turn % 2 == 0 else reversed(found):
             if one in runners:
-                with run_under(one.rival.set_flags):
+                with run_with_flags(one.rival.set_flags):
                     one.seconds.append(time_steps(runners[one], batches, steps, device))
     return found
 

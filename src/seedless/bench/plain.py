@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from seedless.core.errors import ModelError
 from seedless.models import baseline, conformer, layers, resnet18, xresnet1d
 from seedless.numerics.dropout import Dropout
-from seedless.numerics.ops import adaptive_avg_pool1d
+from seedless.numerics.pooling import adaptive_avg_pool1d
 
 
 def make_plain(model: nn.Module, *, deterministic: bool = False) -> nn.Module:
@@ -43,7 +43,7 @@ def _convert(module: nn.Module) -> nn.Module:
     """Replace a module, and before it all below, by what most people would write."""
     for name, child in module.named_children():
         setattr(module, name, _convert(child))
-    make = TWINS.get(type(module))
+    make = PLAIN_LAYERS.get(type(module))
     if make is None:
         return module
     twin = make(module)
@@ -226,7 +226,7 @@ MODELS: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     xresnet1d.XResNet1d: lambda _: PlainConvNet(),
     resnet18.ResNet18: lambda _: PlainResNet18(),
 }
-TWINS: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+PLAIN_LAYERS: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
     **MODELS,
     layers.Conv1d: _convolution,
     layers.DepthwiseConv1d: _convolution,

@@ -15,14 +15,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seedless.bench.flags import (
+    SetFlags,
+    use_nondeterministic_flags,
+    use_plain_flags,
+    use_published_flags,
+)
 from seedless.bench.plain import make_plain
-from seedless.bench.settings import SetFlags, settle_loosely, settle_plain, settle_published
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
-from seedless.numerics.environment import make_deterministic
-from seedless.train.forms import GraphStep, make_step
-from seedless.train.optim import OPTIMIZERS, make_optimizer
-from seedless.train.problem import Problem
+from seedless.numerics.determinism import make_deterministic
+from seedless.train.optimizer import OPTIMIZERS, make_optimizer
+from seedless.train.step_modes import GraphStep, make_step
+from seedless.train.training_problem import TrainingProblem
 
 OURS, PLAIN, PUBLISHED, LOOSE = "ours", "plain", "plain deterministic", "mode off"
 
@@ -58,7 +63,7 @@ class Rival:
     make: Callable[[], Runner]
 
 
-def list_rivals(problem: Problem) -> list[Rival]:
+def list_rivals(problem: TrainingProblem) -> list[Rival]:
     """Return all rivals this device has, ours first; the problem's model stays untouched."""
     threads = problem.config.execution.threads or 1
     cuda = problem.device.type == "cuda"
@@ -70,7 +75,7 @@ def list_rivals(problem: Problem) -> list[Rival]:
             kind=OURS,
             precision=precision,
             set_flags=partial(make_deterministic, threads=threads, tf32=precision == "tf32"),
-            make=partial(make_ours, problem, mode, precision),
+            make=partial(make_our_runner, problem, mode, precision),
         )
         for precision in precisions
         for mode in modes
@@ -80,20 +85,20 @@ def list_rivals(problem: Problem) -> list[Rival]:
             name=f"ours {mode} fp32, deterministic mode off",
             kind=LOOSE,
             precision="fp32",
-            set_flags=partial(settle_loosely, threads=threads),
-            make=partial(make_ours, problem, mode, "fp32"),
+            set_flags=partial(use_nondeterministic_flags, threads=threads),
+            make=partial(make_our_runner, problem, mode, "fp32"),
         )
         for mode in (modes[1:] if cuda else modes)
     ]
     # As torch lays samples out by itself: ours keeps images with the channels last on a GPU.
     samples = problem.train.samples.contiguous()
-    plain = partial(make_usual, problem, samples)
-    rivals.append(Rival("plain", PLAIN, "fp32", partial(settle_plain, threads=threads), plain))
+    plain = partial(make_plain_runner, problem, samples)
+    rivals.append(Rival("plain", PLAIN, "fp32", partial(use_plain_flags, threads=threads), plain))
     if cuda:
-        off = partial(settle_plain, threads=threads, tf32=False)
+        off = partial(use_plain_flags, threads=threads, tf32=False)
         rivals.append(Rival("plain, TF32 off", PLAIN, "fp32", off, plain))
-    published = partial(make_usual, problem, samples, deterministic=True)
-    flags = partial(settle_published, threads=threads)
+    published = partial(make_plain_runner, problem, samples, deterministic=True)
+    flags = partial(use_published_flags, threads=threads)
     rivals.append(Rival(PUBLISHED, PUBLISHED, "fp32", flags, published))
     return rivals
 
@@ -129,7 +134,7 @@ def check_comparable(config: Config) -> None:
             )
 
 
-def make_ours(problem: Problem, mode: str, precision: str) -> Runner:
+def make_our_runner(problem: TrainingProblem, mode: str, precision: str) -> Runner:
     """Return a fresh copy of the problem's model with our step in one form."""
     config = problem.config.change(execution={"mode": mode, "precision": precision})
     model = copy.deepcopy(problem.model).train()
@@ -138,7 +143,9 @@ def make_ours(problem: Problem, mode: str, precision: str) -> Runner:
     return Runner(model, partial(step, epoch=0), isinstance(step, GraphStep))
 
 
-def make_usual(problem: Problem, samples: Tensor, *, deterministic: bool = False) -> Runner:
+def make_plain_runner(
+    problem: TrainingProblem, samples: Tensor, *, deterministic: bool = False
+) -> Runner:
     """Return the model's plain twin with the step most people write, seeded as they seed it."""
     torch.manual_seed(0)
     train, labels = problem.config.train, problem.train.labels

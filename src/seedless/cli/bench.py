@@ -15,7 +15,7 @@ from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.bench.compare import Comparison, Row
-    from seedless.bench.together import Together
+    from seedless.bench.concurrent_runs import ConcurrentRuns
 
 # What a comparison takes by default: (batch, steps, rounds).
 ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
@@ -62,13 +62,13 @@ def bench(
     _check_place(out)
     if concurrent is not None:
         _refuse({"--batch": batch, "--steps": steps, "--rounds": rounds, "--only": only})
-        from seedless.bench.together import make_job_config, run_together
+        from seedless.bench.concurrent_runs import make_job_config, run_concurrently
 
         config = make_job_config(model, [f"execution.device={device}", *(settings or [])])
-        together = run_together(config, concurrent, say=say)
+        together = run_concurrently(config, concurrent, say=say)
         _deliver(together.as_values(), None, as_json, out)
         if not as_json:
-            _print_together(together)
+            _print_concurrent(together)
         raise typer.Exit(0 if together.same else 1)
 
     import torch
@@ -124,14 +124,14 @@ def _deliver(
 ) -> None:
     """Print or write results with the command that made them and the environment they are of."""
     from seedless.core.files import write_atomic
-    from seedless.numerics.environment import capture
+    from seedless.numerics.environment import capture_environment
 
     content = {
         # Where it was written concerns no one else.
         "command": shlex.join(
             ["seedless", *(Path(a).name if a == str(out) else a for a in sys.argv[1:])]
         ),
-        "environment": environment or capture(),
+        "environment": environment or capture_environment(),
         "results": results,
     }
     if as_json:
@@ -187,7 +187,7 @@ def _number(value: float | None, width: int, places: int) -> str:
     return f"{'-':>{width}}" if value is None else f"{value:>{width}.{places}f}"
 
 
-def _print_together(found: Together) -> None:
+def _print_concurrent(found: ConcurrentRuns) -> None:
     typer.echo(f"{'job':<18} {'alone':<16}   {'at once':<16} seconds alone, at once")
     for pair in found.pairs:
         if pair.error is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seedless.cli.options import AsJson, Settings, print_json
+from seedless.core.progress import Progress
 
 if TYPE_CHECKING:
     from seedless.studies.engine.grid import Point
+    from seedless.studies.engine.options import StudyOptions
     from seedless.studies.engine.runner import Written
-    from seedless.studies.engine.sizes import Setting
     from seedless.studies.engine.store import State
 
 app = typer.Typer(help="Run a published experiment, on one machine or many.", no_args_is_help=True)
@@ -41,7 +41,7 @@ Folds = Annotated[
         help="Hold out this many folds in turn and pool what is said of them.",
     ),
 ]
-Other = Annotated[
+ExternalDataset = Annotated[
     list[str] | None,
     typer.Option("--other", help="NAME=PATH of a set to try models on; may be repeated."),
 ]
@@ -78,7 +78,7 @@ def plan(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     arms: Arms = None,
     as_json: AsJson = False,
@@ -108,7 +108,7 @@ def run(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     engine: Annotated[str, typer.Option("--engine", help="local or ray.")] = "local",
     runs_per_device: Annotated[
         int, typer.Option("--runs-per-device", min=1, help="Runs at once on a device.")
@@ -132,7 +132,7 @@ def run(
     """
     from seedless.studies.engine.runner import run_study
 
-    progress = Progress(shown=not as_json)
+    progress = Progress(name, unit="runs", shown=not as_json)
     try:
         written = run_study(
             name,
@@ -144,7 +144,7 @@ def run(
             runs_per_device=runs_per_device,
             again=again,
             limit=limit,
-            watch=progress.show,
+            watch=lambda states: _show_states(progress, states),
         )
     except KeyboardInterrupt:
         typer.echo("\nstopped; the same command goes on where it was", err=True)
@@ -174,7 +174,7 @@ def table(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     arms: Arms = None,
     noise_path: Noise = None,
@@ -184,10 +184,10 @@ def table(
     """Print the table of a study whose runs are there, and write it with its figure."""
     from seedless.studies.engine.runner import write_study
 
-    setting = read_setting(
+    options = read_setting(
         scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
     )
-    _print(write_study(name, setting, store), as_json)
+    _print(write_study(name, options, store), as_json)
 
 
 @app.command("report")
@@ -199,7 +199,7 @@ def report(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     arms: Arms = None,
     noise_path: Noise = None,
@@ -212,10 +212,10 @@ def report(
     """Write one page of a study whose runs are there: tables, figure, every run's digest."""
     from seedless.studies.engine.page import report_study
 
-    setting = read_setting(
+    options = read_setting(
         scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
     )
-    page = report_study(name, setting, store, out)
+    page = report_study(name, options, store, out)
     if as_json:
         print_json({"page": str(page)})
     else:
@@ -233,11 +233,11 @@ def read_setting(
     noise: Path | None = None,
     prove: bool = False,
     arms: str | None = None,
-) -> Setting:
+) -> StudyOptions:
     """Return what a study is asked to run on, from the options that several verbs share."""
-    from seedless.studies.engine.sizes import Setting
+    from seedless.studies.engine.options import StudyOptions
 
-    return Setting(
+    return StudyOptions(
         scale=scale,
         data=data,
         seeds=seeds,
@@ -271,35 +271,13 @@ def _print(written: Written, as_json: bool) -> None:
         typer.echo(f"figure  {written.figure}")
 
 
-class Progress:
-    """Runs by state: a line that renews itself on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self.shown = shown
-        self._began = time.monotonic()
-        self._last = ""
-        self._told = 0.0
-        self._live = sys.stderr.isatty()
-
-    def show(self, states: Sequence[tuple[Point, State]]) -> None:
-        """Say how far the runs are."""
-        if not self.shown:
-            return
-        counts = Counter(state for _, state in states)
-        now = [point.label for point, state in states if state == "begun"]
-        text = (
-            f"{counts['done']} of {len(states)} done, {counts['failed']} failed, "
-            f"{counts['begun']} at work{': ' + ', '.join(now[:2]) if now else ''}"
-        )
-        seconds = time.monotonic() - self._began
-        if self._live:
-            typer.echo(f"\r\x1b[K{seconds:5.0f} s  {text}"[:160], nl=False, err=True)
-        elif text != self._last and seconds - self._told >= 5:
-            self._told = seconds
-            typer.echo(f"{seconds:.0f} s  {text}", err=True)
-        self._last = text
-
-    def close(self) -> None:
-        """End the line."""
-        if self.shown and self._live and self._last:
-            typer.echo("", err=True)
+def _show_states(progress: Progress, states: Sequence[tuple[Point, State]]) -> None:
+    """Show how many runs are in which state, and which are executed now."""
+    counts = Counter(state for _, state in states)
+    running = [point.label for point, state in states if state == "begun"]
+    progress.total = len(states)
+    progress.update(
+        counts["done"],
+        f"{counts['failed']} failed, {counts['begun']} running"
+        + (f": {', '.join(running[:2])}" if running else ""),
+    )

@@ -14,8 +14,8 @@ from seedless.cli.study import (
     STORE,
     Data,
     Device,
+    ExternalDataset,
     Folds,
-    Other,
     Place,
     Scale,
     Seeds,
@@ -24,7 +24,7 @@ from seedless.cli.study import (
 
 if TYPE_CHECKING:
     from seedless.studies.engine.grid import Point
-    from seedless.studies.engine.sizes import Setting
+    from seedless.studies.engine.options import StudyOptions
 
 
 def bundle(
@@ -38,7 +38,7 @@ def bundle(
     seeds: Seeds = None,
     device: Device = "auto",
     folds: Folds = None,
-    other: Other = None,
+    other: ExternalDataset = None,
     settings: Settings = None,
     weights: Annotated[bool, typer.Option("--weights", help="Take the weights along.")] = False,
     part_size: Annotated[
@@ -52,12 +52,14 @@ def bundle(
 
     Receipts, configurations, scores and predictions go along; trails and checkpoints do not.
     """
-    from seedless.studies.engine.run_archive import write_parcels
+    from seedless.studies.engine.run_archive import write_run_archives
     from seedless.studies.engine.store import Store
 
     points = _gather(names, read_setting(scale, data, seeds, device, folds, other, settings))
     place = Store(store)
-    parcels = write_parcels(place, points, out, weights=weights, part_size=part_size, force=force)
+    parcels = write_run_archives(
+        place, points, out, weights=weights, part_size=part_size, force=force
+    )
     if as_json:
         print_json([{**asdict(parcel), "file": str(parcel.file)} for parcel in parcels])
         return
@@ -71,10 +73,10 @@ def unpack(
     as_json: AsJson = False,
 ) -> None:
     """Put the runs of a bundle into a store, each checked against its receipt."""
-    from seedless.studies.engine.run_archive import unpack_parcel
+    from seedless.studies.engine.run_archive import unpack_run_archive
     from seedless.studies.engine.store import Store
 
-    found = {str(file): unpack_parcel(file, Store(store)) for file in files}
+    found = {str(file): unpack_run_archive(file, Store(store)) for file in files}
     if as_json:
         print_json({file: asdict(one) for file, one in found.items()})
         return
@@ -82,14 +84,14 @@ def unpack(
         typer.echo(f"{file}  runs: {one.new} new, {one.known} known, {one.failed} failed")
 
 
-def _gather(names: Sequence[str], setting: Setting) -> list[Point]:
+def _gather(names: Sequence[str], options: StudyOptions) -> list[Point]:
     """Return the points of several studies; an option counts where a study has a use for it."""
     from seedless.studies.catalog import open_study
 
     points: list[Point] = []
     for name in names:
         study = open_study(name)
-        folds = setting.folds if "folds" in study.takes else None
-        other = setting.other if "other" in study.takes else ()
-        points += study.plan(replace(setting, folds=folds, other=other)).points
+        folds = options.folds if "folds" in study.takes else None
+        other = options.other if "other" in study.takes else ()
+        points += study.plan(replace(options, folds=folds, other=other)).points
     return points

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -20,7 +23,22 @@ def write_atomic(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def hash_file(path: Path) -> str:
-    """Return "sha256:..." of a file's bytes."""
+@contextmanager
+def replace_when_written(path: Path) -> Iterator[Path]:
+    """Give a temporary file name, and rename that file to ``path`` if the block raises no error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".seedless.", dir=path.parent) as folder:
+        temporary = Path(folder) / "part"
+        yield temporary
+        os.replace(temporary, path)
+
+
+def hash_file(path: Path, algorithm: str = "sha256") -> str:
+    """Return "sha256:..." of a file's bytes, or the hash of another algorithm of hashlib's."""
     with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        return f"{algorithm}:{hashlib.file_digest(file, algorithm).hexdigest()}"
+
+
+def has_hash(path: Path, expected: str | None) -> bool:
+    """Whether a file has this "sha256:..." or "md5:..."; any file has the hash None."""
+    return expected is None or hash_file(path, expected.partition(":")[0]) == expected.lower()

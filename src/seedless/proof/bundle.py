@@ -13,15 +13,13 @@ import os
 import re
 import shutil
 import stat
-import struct
-import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
-from typing import IO
+from pathlib import Path
 
+from seedless.core.archive import Rules, check_names, unpack
 from seedless.core.errors import RunError
-from seedless.core.files import hash_file
+from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import PAGE as REPORT
@@ -29,19 +27,9 @@ from seedless.proof.receipt import SIGNATURE as ENVELOPE
 from seedless.proof.receipt import explain_missing
 
 EXTRA = ("source/", "data/")  # what may come along without the receipt naming it
-_DATE = (1980, 1, 1, 0, 0, 0)  # the first a zip file can hold
-_UTF8 = 0x800  # the only flag a bundle needs: a name beyond ASCII
-_CHUNK = 2**20
-# What zipfile raises on a damaged file.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    struct.error,
-    EOFError,
-    LookupError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
+FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
+# Nothing is compressed, so an honest bundle unpacks to less than its own size.
+RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
 
 
 def write_bundle(
@@ -68,19 +56,16 @@ def write_bundle(
         if name in files:
             raise RunError(f"{name!r} is a file of the run {run}; it cannot come along twice")
         files[name] = Path(file)
-    _check_names(files, run)
+    check_names(files, run, RULES)
     for name, file in files.items():
         if not file.is_file():
             raise RunError(f"{file} is not there, and the bundle needs it as {name!r}")
         if out.exists() and file.samefile(out):
             raise RunError(f"{out} is itself a file of the bundle; give another name")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".seedless.", dir=out.parent) as folder:
-            temporary = Path(folder) / "bundle"
-            _pack(files, digests, temporary)
+        with replace_when_written(out) as temporary:
+            _check_digests(_write_zip(temporary, files), digests, run)
             digest = hash_file(temporary)
-            os.replace(temporary, out)
     except OSError as error:
         raise RunError(f"cannot bundle {run} as {out}: {error.strerror or error}") from error
     return digest
@@ -95,29 +80,18 @@ def open_bundle(path: Path, into: Path) -> Path:
     path, into = Path(path), Path(into)
     if os.path.lexists(into) and not (into.is_dir() and not any(into.iterdir())):
         raise RunError(f"expected a new or empty folder to unpack into, got {into}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = _check_entries(archive.infolist(), path)
-            digests = _read_covered(archive.read(entries[RECEIPT]), f"{RECEIPT} of {path}")
-            _check_contents(entries, digests, path)
-            into.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".seedless.", dir=into.parent) as folder:
-                inside = Path(folder) / "run"
-                inside.mkdir()
-                _unpack(archive, entries, digests, inside)
-                if into.is_dir():
-                    shutil.copymode(into, inside)  # a private folder stays private
-                os.rename(inside, into)
-    except RunError:
-        raise
-    except _DAMAGE as error:
-        raise RunError(
-            f"{path} is no zip file, or is damaged or cut short ({error}); get the bundle again"
-        ) from error
-    except OSError as error:
-        raise RunError(
-            f"cannot open {path} as a bundle in {into}: {error.strerror or error}"
-        ) from error
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with unpack(path, "zip", into.parent, RULES) as folder:
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        found = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+        if RECEIPT not in found:
+            raise RunError(f"{path} is a zip file and no bundle: it holds no {RECEIPT}")
+        digests = _read_covered((folder / RECEIPT).read_bytes(), f"{RECEIPT} of {path}")
+        _check_contents(found, digests, path)
+        _check_digests(found, digests, path)
+        if into.is_dir():
+            shutil.copymode(into, folder)  # a private folder stays private
+        os.rename(folder, into)
     return into
 
 
@@ -171,103 +145,42 @@ def _read_covered(receipt: bytes, where: str) -> dict[str, str]:
     return {**covered, RECEIPT: f"sha256:{hashlib.sha256(receipt).hexdigest()}"}
 
 
-def _check_names(names: Iterable[str], where: Path) -> None:
-    """Refuse names that could lead out of the folder, or need a file and a folder in one place."""
-    known = set(names)
-    for name in sorted(known):
-        if (
-            not {"", ".", ".."}.isdisjoint(name.split("/"))
-            or "\\" in name
-            or re.match("[A-Za-z]:", name)
-            or not name.isprintable()
-        ):
-            raise RunError(f"{where}: the name {name!r} could lead out of its folder; refused")
-        for parent in PurePosixPath(name).parents:
-            if str(parent) in known:
-                raise RunError(f"{where}: {str(parent)!r} is both a file and a folder; refused")
+def _write_zip(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
+    """Write a zip file that holds ``files`` by name; return the digest of each, as it was copied.
+
+    Names are sorted and carry no time, owner or mode: the same files give the same bytes.
+    """
+    digests = {}
+    with zipfile.ZipFile(path, "x") as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, FIRST_DATE)
+            info.create_system = 3  # Unix, wherever it is written
+            info.external_attr = (stat.S_IFREG | 0o644) << 16
+            hasher = hashlib.sha256()
+            with open(files[name], "rb") as source:
+                # Known before the first byte, it tells zipfile whether the header needs 64 bits.
+                info.file_size = os.fstat(source.fileno()).st_size
+                with archive.open(info, "w") as target:
+                    while chunk := source.read(2**20):
+                        hasher.update(chunk)
+                        target.write(chunk)
+            digests[name] = f"sha256:{hasher.hexdigest()}"
+    return digests
 
 
-def _check_entries(infos: list[zipfile.ZipInfo], path: Path) -> dict[str, zipfile.ZipInfo]:
-    """Return a zip file's entries by name, if each is a plain stored file that fits in it."""
-    entries: dict[str, zipfile.ZipInfo] = {}
-    for info in infos:
-        name = info.orig_filename  # before zipfile cuts it at a NUL
-        if name in entries:
-            raise RunError(f"{path} holds {name!r} twice; refused")
-        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG) or info.is_dir():
-            raise RunError(f"{path} holds {name!r}, which is no plain file; refused")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & ~_UTF8:
-            raise RunError(
-                f"{path}: {name!r} is compressed, encrypted or streamed, and a bundle's files are "
-                "none of these; make it with `seedless bundle`"
-            )
-        if info.file_size != info.compress_size:
-            raise RunError(
-                f"{path}: {name!r} declares {info.file_size} bytes and holds {info.compress_size}; "
-                "refused"
-            )
-        entries[name] = info
-    _check_names(entries, path)
-    total, size = sum(info.file_size for info in infos), path.stat().st_size
-    if total > size:
-        raise RunError(f"{path} declares {total} bytes of files and has {size}; refused")
-    if RECEIPT not in entries:
-        raise RunError(f"{path} is a zip file and no bundle: it holds no {RECEIPT}")
-    return entries
-
-
-def _check_contents(
-    names: Mapping[str, zipfile.ZipInfo], digests: Mapping[str, str], path: Path
-) -> None:
-    """Refuse a bundle that lacks a file its receipt covers, or holds one nobody asked for."""
-    for name in digests:
-        if name not in names:
-            raise RunError(f"{path} lacks {name!r}, which its receipt covers; bundle it again")
+def _check_contents(names: Iterable[str], digests: Mapping[str, str], path: Path) -> None:
+    """Refuse a bundle that lacks a file its receipt covers, or holds a file of no use."""
+    if missing := set(digests) - set(names):
+        raise RunError(f"{path} lacks {min(missing)!r}, which its receipt covers; bundle it again")
     for name in names:
         if name not in digests and name not in (ENVELOPE, REPORT) and not name.startswith(EXTRA):
             raise RunError(f"{path} holds {name!r}, which its receipt does not cover; refused")
 
 
-def _pack(files: Mapping[str, Path], digests: Mapping[str, str], out: Path) -> None:
-    with zipfile.ZipFile(out, "x") as archive:
-        for name in sorted(files):
-            info = zipfile.ZipInfo(name, _DATE)
-            info.create_system = 3  # Unix, wherever it is written
-            info.external_attr = (stat.S_IFREG | 0o644) << 16
-            with open(files[name], "rb") as given:
-                # Known before the first byte, it tells zipfile whether the header needs 64 bits.
-                info.file_size = os.fstat(given.fileno()).st_size
-                with archive.open(info, "w") as target:
-                    found = _copy(given, target)
-            _check_digest(str(files[name]), found, digests.get(name))
-
-
-def _unpack(
-    archive: zipfile.ZipFile,
-    entries: Mapping[str, zipfile.ZipInfo],
-    digests: Mapping[str, str],
-    folder: Path,
-) -> None:
-    for name, info in entries.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(info) as given, open(place, "xb") as target:
-            found = _copy(given, target)
-        _check_digest(f"{name} of {archive.filename}", found, digests.get(name))
-
-
-def _copy(given: IO[bytes], target: IO[bytes]) -> str:
-    """Copy a stream; return the digest of what was copied, which is then what was checked."""
-    hasher = hashlib.sha256()
-    while chunk := given.read(_CHUNK):
-        hasher.update(chunk)
-        target.write(chunk)
-    return f"sha256:{hasher.hexdigest()}"
-
-
-def _check_digest(what: str, found: str, expected: str | None) -> None:
-    if expected not in (None, found):
-        raise RunError(
-            f"{what} is not the file its receipt covers: expected {expected}, got {found}; "
-            "it was changed after the run was sealed"
-        )
+def _check_digests(found: Mapping[str, str], digests: Mapping[str, str], where: Path) -> None:
+    for name, expected in digests.items():
+        if found[name] != expected:
+            raise RunError(
+                f"{name} of {where} is not the file its receipt covers: expected {expected}, got "
+                f"{found[name]}; it was changed after the run was sealed"
+            )

@@ -6,29 +6,27 @@ have alone.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 import torch
 
 from seedless.core.config import override
 from seedless.core.errors import RunError, SeedlessError
 from seedless.core.presets import open_config
+from seedless.core.processes import (
+    POLL_SECONDS,
+    Slot,
+    Worker,
+    WorkerResult,
+    Workers,
+    list_device_slots,
+)
 from seedless.proof.receipt import read_receipt
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 TAIL = 20  # lines of standard error that are kept
-
-# What a run is given of a device: the value of CUDA_VISIBLE_DEVICES, or None to leave it alone.
-Slot = str | None
 
 
 @dataclass(frozen=True)
@@ -72,43 +70,29 @@ def train_many(
     for place in places:
         if places.count(place) > 1:
             raise RunError(f"two jobs would write {place}; give each a folder of its own")
-    slots: dict[str, list[Slot]] = {"cuda": list_slots(devices), "cpu": [None]}
-    free: dict[str, SimpleQueue[Slot]] = {kind: SimpleQueue() for kind in slots}
-    for kind, names in slots.items():
-        for name in names * runs_per_device:
-            free[kind].put(name)
-    stopped = threading.Event()
-
-    def take_turn(job: Job) -> Result:
-        queue = free[find_device(job)]
-        slot = queue.get()
-        try:
-            return Result(job, 1, None, 0.0, "stopped") if stopped.is_set() else run_job(job, slot)
-        finally:
-            queue.put(slot)
-
-    with ThreadPoolExecutor(max(1, len(jobs))) as pool:
-        try:
-            return list(pool.map(take_turn, jobs))
-        except BaseException:  # Ctrl-C reaches the processes too; those that wait never start
-            stopped.set()
-            raise
-
-
-def list_slots(devices: Sequence[int] | None) -> list[Slot]:
-    """Return what each CUDA device is called in a process that shall see it alone."""
-    there = torch.cuda.device_count()
-    if devices is None:
-        if there <= 1:
-            return [None]
-        devices = range(there)
-    if not devices or len(set(devices)) != len(devices):
-        raise RunError(f"expected CUDA devices, each once, got {list(devices)}")
-    for device in devices:
-        if device not in range(there):
-            raise RunError(f"there is no CUDA device {device}: torch finds {there} here")
-    names = [name.strip() for name in os.environ.get(VISIBLE, "").split(",") if name.strip()]
-    return [names[device] if names else str(device) for device in devices]
+    free: dict[str, list[Slot]] = {
+        "cuda": list_device_slots(devices) * runs_per_device,
+        "cpu": [None] * runs_per_device,
+    }
+    waiting = {number: find_device(job) for number, job in enumerate(jobs)}
+    running: dict[int, tuple[str, Slot, Worker]] = {}
+    results: dict[int, Result] = {}
+    with Workers() as workers:
+        while waiting or running:
+            # [Step 1] Take the results of the jobs that ended, and free their places.
+            for number, (kind, slot, worker) in list(running.items()):
+                if (ended := worker.poll()) is not None:
+                    results[number] = read_result(jobs[number], ended)
+                    free[kind].append(slot)
+                    del running[number]
+            # [Step 2] Give every free place to the first job that waits for one of its kind.
+            for number, kind in list(waiting.items()):
+                if free[kind]:
+                    slot = free[kind].pop(0)
+                    running[number] = (kind, slot, start_job(workers, jobs[number], slot))
+                    del waiting[number]
+            time.sleep(POLL_SECONDS)
+    return [results[number] for number in range(len(jobs))]
 
 
 def find_device(job: Job) -> str:
@@ -121,27 +105,20 @@ def find_device(job: Job) -> str:
     return "cuda" if asked == "cuda" or (asked == "auto" and there) else "cpu"
 
 
-def run_job(job: Job, slot: Slot = None) -> Result:
-    """Run one job to its end in a fresh process."""
-    environment = dict(os.environ) if slot is None else {**os.environ, VISIBLE: slot}
+def start_job(workers: Workers, job: Job, slot: Slot) -> Worker:
+    """Start one job in a fresh process."""
     settings = [part for setting in job.settings for part in ("--set", setting)]
     command = ["train", job.config, "--out", str(job.out), "--json", *settings]
-    began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "seedless", *command],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
-    seconds = time.perf_counter() - began
+    return workers.start("seedless", command, slot=slot, capture=True)
+
+
+def read_result(job: Job, ended: WorkerResult) -> Result:
+    """Return how a job ended, with the digest of its receipt."""
     digest = None
-    tail = "\n".join(done.stderr.splitlines()[-TAIL:])
-    if done.returncode == 0:
+    tail = "\n".join(ended.stderr.splitlines()[-TAIL:])
+    if ended.exit_code == 0:
         try:
             digest = str(read_receipt(job.out)["predicate"]["weights"]["digest"])
         except (RunError, KeyError, TypeError) as error:
             tail = f"{tail}\n{error}".strip()
-    return Result(job, done.returncode, digest, seconds, tail)
+    return Result(job, ended.exit_code, digest, ended.seconds, tail)

@@ -4,7 +4,7 @@ If the two members of a pair are interchangeable, each paired difference is as l
 as negative. The p value is the share of sign patterns whose sum is at least as large, in absolute
 value, as the observed one (Fisher 1935).
 
-No random generator is used: sampled signs come from a counter (`numerics.counter`) and are applied
+No random generator is used: sampled signs come from a counter (`numerics.counter_random`) and are applied
 to sorted values, so that p depends on neither the order of the pairs nor which sample comes first.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import StatsError
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.stats.answer import Answer, format_number
 from seedless.stats.samples import Values, read_pairs
 
@@ -102,5 +102,5 @@ def _sum_samples(sizes: NDArray[np.float64], draws: int) -> Iterator[NDArray[np.
     rows = max(1, _CHUNK // n)
     for start in range(0, draws, rows):
         count = min(rows, draws - start)
-        uniform = draw(0, f"sign flips {n} from {start}", count * n).reshape(count, n)
+        uniform = draw_uniform(0, f"sign flips {n} from {start}", count * n).reshape(count, n)
         yield np.where(uniform < 0.5, sizes, -sizes).sum(axis=1)

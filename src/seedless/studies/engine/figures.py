@@ -31,7 +31,7 @@ def draw_arms(
     from matplotlib.figure import Figure
 
     grid, signs = results.grid, set[str]()
-    published = published if results.setting.scale == "paper" else None
+    published = published if results.options.scale == "paper" else None
     arms = list(dict.fromkeys((point.block, point.arm) for point in grid.points))
     height = 1.3 + 0.34 * len(arms)
     figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")

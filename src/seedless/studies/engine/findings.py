@@ -20,15 +20,15 @@ from seedless.proof.receipt import read_receipt
 FOLDER = "findings"
 
 
-def name_finding(run: Path, name: str) -> Path:
+def find_path(run: Path, name: str) -> Path:
     """Return the file a finding about a run of a store lies in."""
     return run.parent.parent / FOLDER / f"{run.name}-{name}.json"
 
 
-def keep_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
+def write_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
     """Write a finding, in place of an earlier one of its name."""
     content = {"receipt": read_receipt(run)["predicate"]["digest"], "found": dict(values)}
-    path = name_finding(run, name)
+    path = find_path(run, name)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     try:
         path.parent.mkdir(exist_ok=True)
@@ -39,7 +39,7 @@ def keep_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
 
 def read_finding(run: Path, name: str) -> dict[str, Any] | None:
     """Return a finding about this very run, or None."""
-    path = name_finding(run, name)
+    path = find_path(run, name)
     try:
         content = json.loads(path.read_bytes())
         receipt, found = content["receipt"], dict(content["found"])

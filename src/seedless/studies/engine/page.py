@@ -14,14 +14,14 @@ from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.report.render import render
 from seedless.studies.catalog import open_study
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.runner import write_study
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.store import Outcome, Store
 from seedless.studies.engine.table import Table
 
 
-def report_study(name: str, setting: Setting, folder: Path, out: Path | None = None) -> Path:
+def report_study(name: str, options: StudyOptions, folder: Path, out: Path | None = None) -> Path:
     """Write a study's tables and figure and the page that holds both; return the page's place.
 
     Left out, ``out`` lies beside the tables in the store. A missing run is an error, and so is a
@@ -29,8 +29,8 @@ def report_study(name: str, setting: Setting, folder: Path, out: Path | None = N
     """
     if out is not None and out.exists():
         raise StudyError(f"{out} is there already; choose another file for the page")
-    written = write_study(name, setting, folder)
-    results = read_results(open_study(name).plan(setting), Store(folder), setting)
+    written = write_study(name, options, folder)
+    results = read_results(open_study(name).plan(options), Store(folder), options)
     place = out or written.markdown.with_suffix(".html")
     figure = written.markdown.with_suffix(".png").read_bytes()
     text = render_study(results, written.tables, figure)
@@ -43,15 +43,15 @@ def report_study(name: str, setting: Setting, folder: Path, out: Path | None = N
 
 def render_study(results: Results, tables: tuple[Table, ...], figure: bytes) -> str:
     """Return the page as text; ``figure`` is a PNG."""
-    grid, setting = results.grid, results.setting
+    grid, options = results.grid, results.options
     states = Counter(describe_state(one) for one in results.outcomes)
     return render(
         "study.html",
         title=f"Study {grid.study}",
         name=grid.study,
         question=open_study(grid.study).question,
-        scale=setting.scale,
-        data=Path(setting.data).stem,
+        scale=options.scale,
+        data=Path(options.data).stem,
         points=len(grid.points),
         runs=len({point.key for point in grid.points}),
         states=sorted(states.items()),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from seedless.studies.engine.fold_pooling import pool_outcomes
 from seedless.studies.engine.grid import Grid, Point
-from seedless.studies.engine.pooled import pool_outcomes
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.store import Outcome, Store
 
 MEASURES = {"macro_auc": "macro AUC", "accuracy": "accuracy"}
@@ -24,7 +24,7 @@ class Results:
 
     grid: Grid
     outcomes: tuple[Outcome, ...]
-    setting: Setting
+    options: StudyOptions
     measure: str = "macro_auc"
 
     def of(self, arm: str, block: str | None = None) -> tuple[Outcome, ...]:
@@ -96,12 +96,12 @@ def read_score(
     return None if score is None else float(score)
 
 
-def read_results(grid: Grid, store: Store, setting: Setting) -> Results:
+def read_results(grid: Grid, store: Store, options: StudyOptions) -> Results:
     """Return the outcomes of a grid; a run that was never made is an error."""
-    return Results(grid, tuple(store.read(point) for point in grid.points), setting)
+    return Results(grid, tuple(store.read(point) for point in grid.points), options)
 
 
-def vary_in(points: tuple[Point, ...]) -> str:
+def describe_varying_seeds(points: tuple[Point, ...]) -> str:
     """Say in what the replicates of an arm vary."""
     seeds: dict[str, set[Any]] = {
         "initialization": {point.config.init.seed for point in points},

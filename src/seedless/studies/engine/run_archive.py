@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import io
 import lzma
+import math
 import os
 import re
 import shutil
 import tarfile
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from seedless.audit.validate import validate
+from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
-from seedless.core.files import hash_file, write_atomic
+from seedless.core.files import hash_file, replace_when_written, write_atomic
 from seedless.proof.light import describe_light, is_heavy, read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import LIGHT, WEIGHTS, read_receipt
@@ -32,16 +33,15 @@ from seedless.studies.engine.store import Store
 
 MIB = 1 << 20
 SLACK = 3 * MIB  # what the compressor may hold back, and one run more
-LARGEST = 1 << 33  # bytes a parcel may unpack to
+RULES = Rules(StudyError, "get it again", max_bytes=1 << 33)
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 25}]
 _NAME = re.compile(
     r"runs/[0-9a-f]{16}/[a-z]+\.[a-z]+|failed/[0-9a-f]{16}\.json|findings/[0-9a-f]{16}-[\w.-]+\.json"
 )
-_DAMAGE = (OSError, EOFError, ValueError, lzma.LZMAError, tarfile.TarError)
 
 
 @dataclass(frozen=True)
-class Parcel:
+class RunArchive:
     """A file that was written: how many runs it holds, its size and its digest."""
 
     file: Path
@@ -59,7 +59,7 @@ class Unpacked:
     failed: int
 
 
-def write_parcels(
+def write_run_archives(
     store: Store,
     points: Sequence[Point],
     out: Path,
@@ -67,7 +67,7 @@ def write_parcels(
     weights: bool = False,
     part_size: int | None = None,
     force: bool = False,
-) -> list[Parcel]:
+) -> list[RunArchive]:
     """Write what is finished of some points; return the files.
 
     ``part_size``, in MiB, has several files written, FILE-1, FILE-2 and so on, none of them larger:
@@ -78,18 +78,23 @@ def write_parcels(
     done = {p.key: p for p in points if store.state(p) in ("done", "failed")}
     if not done:
         raise StudyError(f"{store.folder} holds no finished run of this study: nothing to bundle")
-    written: list[Parcel] = []
+    written: list[RunArchive] = []
     waiting = [list_files(store, done[key], weights=weights) for key in sorted(done)]
     while waiting:
         name = out if part_size is None else _number(out, len(written) + 1)
         if os.path.lexists(name) and not force:
             raise StudyError(f"{name} is there already; choose another name, or --force")
-        count = _fill(waiting, name, None if part_size is None else part_size * MIB)
+        limit = math.inf if part_size is None else part_size * MIB - SLACK
+        try:
+            with replace_when_written(name) as temporary:
+                count = _write_tar_xz(temporary, waiting, limit)
+        except OSError as error:
+            raise StudyError(f"cannot write {name}: {error.strerror or error}") from None
         waiting = waiting[count:]
         size = name.stat().st_size
         if part_size is not None and size > part_size * MIB:
             raise StudyError(f"{name} has {size:,} bytes, more than {part_size} MiB: ask for more")
-        written.append(Parcel(name, count, size, hash_file(name)))
+        written.append(RunArchive(name, count, size, hash_file(name)))
     return written
 
 
@@ -120,16 +125,18 @@ def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path |
     return found
 
 
-def unpack_parcel(file: Path, store: Store) -> Unpacked:
+def unpack_run_archive(file: Path, store: Store) -> Unpacked:
     """Put the runs of a parcel into a store.
 
     A run that is there already stays, and must have the same weights. Nothing is written of a run
     that is not consistent with its receipt.
     """
     new = known = failed = 0
-    with tempfile.TemporaryDirectory(prefix=".parcel.", dir=store.folder) as folder:
-        inside = Path(folder)
-        _extract(file, inside)
+    with unpack(file, "tar.xz", store.folder, RULES) as inside:
+        for path in sorted(inside.rglob("*")):
+            name = path.relative_to(inside).as_posix()
+            if path.is_file() and not _NAME.fullmatch(name):
+                raise StudyError(f"{file} holds {name!r}, which no archive of runs holds; refused")
         for run in sorted((inside / "runs").glob("*")):
             try:
                 problems = validate(run).problems
@@ -176,61 +183,30 @@ def _number(out: Path, number: int) -> Path:
     return out.with_name(f"{first}-{number}{dot}{rest}")
 
 
-def _fill(waiting: Sequence[dict[str, Path | bytes]], out: Path, limit: int | None) -> int:
-    """Write as many runs as fit, at least one; return how many."""
+def _write_tar_xz(
+    path: Path, groups: Iterable[Mapping[str, Path | bytes]], max_bytes: float = math.inf
+) -> int:
+    """Write groups of files (paths, or contents) as one .tar.xz file; return how many it holds.
+
+    At least one group is written, and then as many as are sure to fit into ``max_bytes`` before
+    the compressor's buffer is added. Bytes repeat where the version of liblzma is the same.
+    """
     count = 0
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".parcel.", dir=out.parent) as folder:
-            temporary = Path(folder) / "parcel"
-            with (
-                temporary.open("wb") as raw,
-                lzma.open(raw, "wb", check=lzma.CHECK_SHA256, filters=_FILTERS) as packed,
-                tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
-            ):
-                for files in waiting:
-                    contents = dict(_read(files))
-                    more = sum(map(len, contents.values()))
-                    if count and limit is not None and raw.tell() + more + SLACK > limit:
-                        break
-                    for name in sorted(contents):
-                        info = tarfile.TarInfo(name)
-                        info.size = len(contents[name])
-                        archive.addfile(info, io.BytesIO(contents[name]))
-                    count += 1
-            os.replace(temporary, out)
-    except OSError as error:
-        raise StudyError(f"cannot write {out}: {error.strerror or error}") from None
+    with (
+        path.open("wb") as raw,
+        lzma.open(raw, "wb", check=lzma.CHECK_SHA256, filters=_FILTERS) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for files in groups:
+            contents = {
+                name: source if isinstance(source, bytes) else source.read_bytes()
+                for name, source in files.items()
+            }
+            if count and raw.tell() + sum(map(len, contents.values())) > max_bytes:
+                break
+            for name in sorted(contents):
+                info = tarfile.TarInfo(name)
+                info.size = len(contents[name])
+                archive.addfile(info, io.BytesIO(contents[name]))
+            count += 1
     return count
-
-
-def _read(files: dict[str, Path | bytes]) -> Iterator[tuple[str, bytes]]:
-    for name, source in files.items():
-        yield name, source if isinstance(source, bytes) else source.read_bytes()
-
-
-def _extract(file: Path, folder: Path) -> None:
-    """Write the files of a parcel into a folder: plain ones alone, by the names a parcel has."""
-    left = LARGEST
-    try:
-        with tarfile.open(file, "r:xz") as archive:
-            for info in archive:
-                if not info.isreg() or not _NAME.fullmatch(info.name):
-                    raise StudyError(f"{file} holds {info.name!r}, which no parcel holds; refused")
-                left -= info.size
-                if left < 0:
-                    raise StudyError(f"{file} unpacks to more than {LARGEST:,} bytes; refused")
-                source = archive.extractfile(info)
-                assert source is not None
-                place = folder / info.name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with place.open("xb") as target:
-                    shutil.copyfileobj(source, target)
-    except StudyError:
-        raise
-    except FileNotFoundError:
-        raise StudyError(f"there is no file {file}") from None
-    except _DAMAGE as error:
-        raise StudyError(
-            f"{file} cannot be read as a study's bundle ({error}); get it again"
-        ) from None

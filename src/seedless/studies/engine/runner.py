@@ -17,12 +17,12 @@ from seedless.core.registry import choose
 from seedless.data.load import refuse_absent
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.figures import save_figure
+from seedless.studies.engine.fold_pooling import explain_pooling
 from seedless.studies.engine.grid import Grid, Point
-from seedless.studies.engine.local import arrange, list_left, run_local
-from seedless.studies.engine.pooled import explain_pooling
+from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.results import Results, read_results
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.store import State, Store
 from seedless.studies.engine.study import tabulate_progress
 from seedless.studies.engine.table import Table
@@ -48,14 +48,14 @@ class Written:
     failures: tuple[str, ...] = ()
 
 
-def plan_study(name: str, setting: Setting) -> Grid:
+def plan_study(name: str, options: StudyOptions) -> Grid:
     """Return the grid of a study: nothing is executed."""
-    return open_study(name).plan(setting)
+    return open_study(name).plan(options)
 
 
 def run_study(
     name: str,
-    setting: Setting,
+    options: StudyOptions,
     folder: Path,
     *,
     engine: str = "local",
@@ -68,7 +68,7 @@ def run_study(
 
     Where a ``limit`` in seconds leaves runs to be made, the table is one of how far it is.
     """
-    grid, store = plan_study(name, setting), Store(folder)
+    grid, store = plan_study(name, options), Store(folder)
     points = list({point.key: point for point in grid.points}.values())
     # A dataset that is not there is the user's to mend: said once, not a failure of every run.
     wanted = [p.config.data for p in points if again or store.state(p) in ("begun", "waiting")]
@@ -77,32 +77,32 @@ def run_study(
     if points:
         choose("engine", engine, ENGINES)(
             store,
-            arrange(points),
+            order_by_replicate(points),
             runs_per_device=runs_per_device,
             again=again,
             limit=limit,
             watch=lambda: watch([(point, store.state(point)) for point in points]),
         )
-    left = list_left(store, points)
-    return write_progress(name, setting, folder) if left else write_study(name, setting, folder)
+    left = list_unfinished(store, points)
+    return write_progress(name, options, folder) if left else write_study(name, options, folder)
 
 
-def write_study(name: str, setting: Setting, folder: Path) -> Written:
+def write_study(name: str, options: StudyOptions, folder: Path) -> Written:
     """Write the tables and the figure from the runs that are there; a missing one is an error."""
     study = open_study(name)
-    grid, store = study.plan(setting), Store(folder)
-    results = read_results(grid, store, setting)
+    grid, store = study.plan(options), Store(folder)
+    results = read_results(grid, store, options)
     first, *rest = study.tabulate(results)
-    if setting.folds:
-        first = replace(first, notes=(*first.notes, explain_pooling(grid, setting.folds)))
+    if options.folds:
+        first = replace(first, notes=(*first.notes, explain_pooling(grid, options.folds)))
     tables = (first, *rest)
-    place = name_tables(name, setting, folder)
+    place = name_tables(name, options, folder)
     counts = Counter(
         "failed" if not one.ok else "converged" if one.converged else "at chance"
         for one in results.outcomes
     )
     failures = explain_failures(results)
-    head = describe_grid(name, setting, grid) + describe_counts(counts, failures)
+    head = describe_grid(name, options, grid) + describe_counts(counts, failures)
     text = head + "\n".join(table.to_markdown() for table in tables)
     try:
         place.parent.mkdir(exist_ok=True)
@@ -138,13 +138,13 @@ def describe_counts(counts: Mapping[str, int], failures: Sequence[str]) -> str:
     return f"Ended: {ended}.\n\n" + (f"{reasons}\n" if reasons else "")
 
 
-def write_progress(name: str, setting: Setting, folder: Path) -> Written:
+def write_progress(name: str, options: StudyOptions, folder: Path) -> Written:
     """Write how far a study is, arm by arm: for one that is not finished."""
-    grid, store = open_study(name).plan(setting), Store(folder)
+    grid, store = open_study(name).plan(options), Store(folder)
     table = tabulate_progress(grid, store)
-    place = name_tables(name, setting, folder)
+    place = name_tables(name, options, folder)
     place = place.with_name(f"{place.name}-unfinished.md")
-    text = describe_grid(name, setting, grid) + table.to_markdown()
+    text = describe_grid(name, options, grid) + table.to_markdown()
     try:
         place.parent.mkdir(exist_ok=True)
         write_atomic(place, text.encode())
@@ -156,27 +156,27 @@ def write_progress(name: str, setting: Setting, folder: Path) -> Written:
     return Written((table,), place, None, dict(states), left)
 
 
-def describe_grid(name: str, setting: Setting, grid: Grid) -> str:
+def describe_grid(name: str, options: StudyOptions, grid: Grid) -> str:
     """Return the head of a study's page."""
-    changed = f", with {', '.join(setting.changes)}" if setting.changes else ""
-    changed += f", arms {', '.join(setting.arms)} alone" if setting.arms else ""
+    changed = f", with {', '.join(options.changes)}" if options.changes else ""
+    changed += f", arms {', '.join(options.arms)} alone" if options.arms else ""
     return (
-        f"# {name}\n\n{open_study(name).question}\n\nScale {setting.scale}{changed}, data "
-        f"{Path(setting.data).stem}, {len({p.key for p in grid.points})} runs, grid "
+        f"# {name}\n\n{open_study(name).question}\n\nScale {options.scale}{changed}, data "
+        f"{Path(options.data).stem}, {len({p.key for p in grid.points})} runs, grid "
         f"`{grid.digest}`.\n\n"
     )
 
 
-def name_tables(name: str, setting: Setting, folder: Path) -> Path:
+def name_tables(name: str, options: StudyOptions, folder: Path) -> Path:
     """Return where a study's tables lie, without a suffix.
 
     Whatever changes a table is in its name, or one would replace another.
     """
-    more = [f"{setting.seeds}-seeds"] if setting.seeds else []
-    more += [f"{setting.folds}-folds"] if setting.folds else []
-    more += ["recorded-noise"] if setting.noise else []
-    more += ["proved"] if setting.prove else []
-    more += [other.partition("=")[0] for other in setting.other]
-    more += [f"{len(setting.arms)}-arms-{digest_value(setting.arms)[7:13]}"] if setting.arms else []
-    more += [re.sub(r"[^\w-]+", "-", change) for change in setting.changes]
-    return folder / "tables" / "-".join([name, setting.scale, Path(setting.data).stem, *more])
+    more = [f"{options.seeds}-seeds"] if options.seeds else []
+    more += [f"{options.folds}-folds"] if options.folds else []
+    more += ["recorded-noise"] if options.noise else []
+    more += ["proved"] if options.prove else []
+    more += [other.partition("=")[0] for other in options.other]
+    more += [f"{len(options.arms)}-arms-{digest_value(options.arms)[7:13]}"] if options.arms else []
+    more += [re.sub(r"[^\w-]+", "-", change) for change in options.changes]
+    return folder / "tables" / "-".join([name, options.scale, Path(options.data).stem, *more])

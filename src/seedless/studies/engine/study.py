@@ -12,16 +12,16 @@ from seedless.stats.compare import Row, compare_samples
 from seedless.stats.equivalence import Equivalence
 from seedless.stats.multiple import holm
 from seedless.studies.engine.grid import Grid, Point
-from seedless.studies.engine.results import MEASURES, Results, read_score, vary_in
-from seedless.studies.engine.sizes import Setting
+from seedless.studies.engine.options import StudyOptions
+from seedless.studies.engine.results import MEASURES, Results, describe_varying_seeds, read_score
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.table import (
-    BESIDE,
+    PUBLISHED_COLUMNS,
     Published,
     Table,
     format_mean,
-    list_beside,
-    set_beside,
+    format_published,
+    list_published_values,
 )
 
 if TYPE_CHECKING:
@@ -48,24 +48,24 @@ class Study:
 
     name: str
     question: str
-    make: Callable[[Setting], Grid]
+    make: Callable[[StudyOptions], Grid]
     tabulate: Callable[[Results], Sequence[Table]]
     draw: Callable[[Results], Figure]
     takes: tuple[str, ...] = ()
 
-    def plan(self, setting: Setting) -> Grid:
+    def plan(self, options: StudyOptions) -> Grid:
         """Return its runs, or refuse a setting that would change nothing."""
         for name, option in SPECIAL.items():
-            if getattr(setting, name) and name not in self.takes:
+            if getattr(options, name) and name not in self.takes:
                 raise StudyError(f"{option} has no meaning for the study {self.name}: leave it out")
-        for change in setting.changes:
+        for change in options.changes:
             key = change.partition("=")[0].strip()
             if any(key == name or key.startswith(f"{name}.") for name in DECIDED):
                 raise StudyError(
                     f"--set {change}: a study decides {key} itself; what can be set is how its "
                     "runs are trained, such as train.epochs or execution.precision"
                 )
-        return choose_arms(self.make(setting), setting.arms)
+        return choose_arms(self.make(options), options.arms)
 
 
 def choose_arms(grid: Grid, arms: Sequence[str]) -> Grid:
@@ -112,9 +112,9 @@ def tabulate_arms(
                     str(runs),
                     str(failed),
                     str(chance),
-                    vary_in(results.grid.of(arm, block)),
+                    describe_varying_seeds(results.grid.of(arm, block)),
                     format_mean(scores),
-                    *set_beside(known, mean),
+                    *format_published(known, mean),
                 )
             )
             values.append(
@@ -126,12 +126,12 @@ def tabulate_arms(
                     "at_chance": chance,
                     "scores": results.scores(arm, block),
                     "mean": mean,
-                    **list_beside(known, mean),
+                    **list_published_values(known, mean),
                 }
             )
     score = f"{MEASURES[results.measure]}, test"
     columns = ("", "runs", "failed", "at chance", "seeds vary in", score)
-    return Table(title, (*columns, *BESIDE), tuple(rows), tuple(notes), tuple(values))
+    return Table(title, (*columns, *PUBLISHED_COLUMNS), tuple(rows), tuple(notes), tuple(values))
 
 
 def tabulate_progress(grid: Grid, store: Store) -> Table:

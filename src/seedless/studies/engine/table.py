@@ -34,14 +34,14 @@ class Published:
 
 
 # Columns that every table with a published value ends in, and what stands for no interval.
-BESIDE = ("published", "difference", "in its 95 % interval")
+PUBLISHED_COLUMNS = ("published", "difference", "in its 95 % interval")
 NO_INTERVAL = "none given"
 
 
-def set_beside(
+def format_published(
     known: Published | None, ours: float | None, digits: int = 4
 ) -> tuple[str, str, str]:
-    """Return the cells of `BESIDE`, empty where nothing is published."""
+    """Return the cells of `PUBLISHED_COLUMNS`, empty where nothing is published."""
     if known is None:
         return "", "", ""
     if ours is None:
@@ -51,7 +51,7 @@ def set_beside(
     return str(known), f"{ours - known.mean:+.{digits}f}", said
 
 
-def list_beside(known: Published | None, ours: float | None) -> dict[str, Any]:
+def list_published_values(known: Published | None, ours: float | None) -> dict[str, Any]:
     """Return the numbers behind those cells, None where there are none."""
     return {
         "published": None if known is None else known.mean,

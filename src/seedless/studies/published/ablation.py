@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
 from seedless.studies.engine.table import Published, Table
 
@@ -32,16 +32,16 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Cross three initializations with class weights; then vary the scale of residual exits."""
     points: list[Point] = []
-    count = min(setting.count, SEEDS)
+    count = min(options.count, SEEDS)
     for basis in ("dct", "mixed", "kaiming"):
         for suffix, weights in (("", "none"), (" + weights", "sqrt")):
 
             def build(seed: int, basis: str = basis, weights: str = weights) -> Config:
-                return setting.ecg(
-                    init=start_from(basis, seed),
+                return options.ecg(
+                    init=choose_init(basis, seed),
                     order={"name": "seeded", "seed": seed},
                     loss={"class_weights": weights},
                 )
@@ -50,8 +50,8 @@ def make(setting: Setting) -> Grid:
     for scale in SCALES:
 
         def scaled(seed: int, scale: float = scale) -> Config:
-            start = {**start_from("mixed"), "residual_scale": scale}
-            return setting.ecg(init=start, order={"name": "seeded", "seed": seed})
+            start = {**choose_init("mixed"), "residual_scale": scale}
+            return options.ecg(init=start, order={"name": "seeded", "seed": seed})
 
         points += seed_points(f"{scale:g}", count, scaled, ALPHA)
     also = {ALPHA: ("init.residual_scale",)}

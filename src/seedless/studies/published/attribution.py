@@ -7,9 +7,6 @@ with one bit of one weight flipped before its first step shows that digests can 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from seedless.analysis.attribute import METHODS, Explained, attribute_run
 from seedless.analysis.demo import FLIP
 from seedless.core.errors import StudyError
+from seedless.core.processes import Workers
 from seedless.report.paper import draw_ecg
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.store import Outcome
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
@@ -33,13 +31,13 @@ FREE = "seed-free"
 RECORDS = 256  # at most
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """The seed-free run, and its twin with a flipped bit: neither says anything alone."""
-    if setting.arms:
+    if options.arms:
         raise StudyError("--arms: attribution holds its two runs against each other: leave it out")
     order = {"name": "content"}
-    whole = setting.ecg(init=start_from("mixed"), order=order)
-    broken = setting.ecg(init=start_from("mixed"), order=order, control={"flip_bit": FLIP})
+    whole = options.ecg(init=choose_init("mixed"), order=order)
+    broken = options.ecg(init=choose_init("mixed"), order=order, control={"flip_bit": FLIP})
     points = [Point(WHOLE, FREE, whole), Point(BROKEN, FREE, broken)]
     return make_grid("attribution", ("control",), points)
 
@@ -54,16 +52,10 @@ def explain_here(run: Path, weights: str, method: str) -> Explained:
 def explain_elsewhere(run: Path, weights: str, method: str) -> dict[str, str]:
     """Return the digest of each layer's maps, computed in a process of its own."""
     asked = ["--method", method, "--records", str(RECORDS), "--json"]
-    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    done = subprocess.run(
-        [sys.executable, "-m", "seedless", "attribute", str(run), *asked],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise StudyError(f"`seedless attribute {run}` failed: {done.stderr.strip()}")
-    said: dict[str, Any] = json.loads(done.stdout)
+    with Workers() as workers:
+        workers.start("seedless", ["attribute", str(run), *asked], capture=True)
+        (result,) = workers.wait()
+    said: dict[str, Any] = json.loads(result.check().stdout)
     return dict(said["layers"])
 
 

@@ -8,10 +8,10 @@ from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.stats.ranks import friedman, levene
 from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.pooled import split_folds
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
 from seedless.studies.engine.table import Published, Table
 from seedless.studies.published.perclass import tabulate_ranges
@@ -31,17 +31,17 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Every basis with class weights, and the same order seeds in each."""
     points: list[Point] = []
     for basis in (*STRUCTURED, RANDOM):
 
         def build(seed: int, basis: str = basis) -> Config:
             order = {"name": "seeded", "seed": seed}
-            return setting.ecg(init=start_from(basis, seed), order=order)
+            return options.ecg(init=choose_init(basis, seed), order=order)
 
-        points += seed_points(basis, setting.count, build)
-    return split_folds(make_grid("basis", ("init",), points), setting.folds)
+        points += seed_points(basis, options.count, build)
+    return split_folds(make_grid("basis", ("init",), points), options.folds)
 
 
 def tabulate(results: Results) -> list[Table]:

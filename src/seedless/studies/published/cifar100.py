@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
 from seedless.studies.engine.table import Published, Table
 
@@ -24,19 +24,19 @@ PUBLISHED = {("", "dct"): Published(0.784, 0.003, 20), ("", "kaiming"): Publishe
 _CLASSES = {"smoke": 5, "small": 10, "paper": 100}
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Both starts with the same order seeds."""
     points: list[Point] = []
     data: dict[str, Any] = {}
-    if setting.simulated:
-        data = {"size": 32, "channels": 3, "classes": _CLASSES[setting.size.name]}
+    if options.simulated:
+        data = {"size": 32, "channels": 3, "classes": _CLASSES[options.size.name]}
     for basis in ARMS:
 
         def build(seed: int, basis: str = basis) -> Config:
-            start = {**start_from(basis, seed), "residual_scale": None}
-            return setting.cifar(init=start, order={"name": "seeded", "seed": seed}, data=data)
+            start = {**choose_init(basis, seed), "residual_scale": None}
+            return options.cifar(init=start, order={"name": "seeded", "seed": seed}, data=data)
 
-        points += seed_points(basis, setting.count, build)
+        points += seed_points(basis, options.count, build)
     return make_grid("cifar100", ("init",), points)
 
 

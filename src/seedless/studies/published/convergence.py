@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_lines
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ ARMS = ("mixed", "kaiming")
 Curve = tuple[list[float], list[float], list[float]]  # epochs, means, SDs
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Structured and random starts with class weights, paired by seed."""
     points: list[Point] = []
     for basis in ARMS:
 
         def build(seed: int, basis: str = basis) -> Config:
             order = {"name": "seeded", "seed": seed}
-            return setting.ecg(init=start_from(basis, seed), order=order)
+            return options.ecg(init=choose_init(basis, seed), order=order)
 
-        points += seed_points(basis, setting.count, build)
+        points += seed_points(basis, options.count, build)
     return make_grid("convergence", ("init",), points)
 
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
-from seedless.studies.engine.external_datasets import (
-    CLASS,
-    Other,
-    Verdict,
-    describe_other,
-    judge_runs,
-    list_others,
-    read_verdict,
-)
 from seedless.studies.engine.figures import DOT, INK, MARK, finish
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
-from seedless.studies.engine.standardize import NOTE, is_standardized
 from seedless.studies.engine.study import Study, seed_points, tabulate_arms
 from seedless.studies.engine.table import Table, format_mean
+from seedless.studies.protocols.external_datasets import (
+    CLASS,
+    ExternalDataset,
+    ExternalScore,
+    describe_dataset,
+    evaluate_runs,
+    list_external_datasets,
+    read_score_of_class,
+)
+from seedless.studies.protocols.standardize import NOTE, is_standardized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,24 +47,24 @@ PUBLISHED: dict[tuple[str, str], tuple[float, float | None]] = {
     ("chapman", "baseline"): (0.991, None),
     ("chapman", "conformer"): (0.984, None),
 }
-Rows = dict[tuple[str, str], tuple[Verdict, ...]]
+Rows = dict[tuple[str, str], tuple[ExternalScore, ...]]
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Both models on the limb leads, paired by seed."""
-    list_others(setting)  # a set that is not there is said before any model is trained
+    list_external_datasets(options)  # a set that is not there is said before any model is trained
     points: list[Point] = []
     for model in MODELS:
 
         def build(seed: int, model: str = model) -> Config:
-            return setting.ecg(
+            return options.ecg(
                 model={"name": model},
                 data={"leads": "6"},
-                init=start_from("mixed"),
+                init=choose_init("mixed"),
                 order={"name": "seeded", "seed": seed},
             )
 
-        points += seed_points(model, setting.count, build)
+        points += seed_points(model, options.count, build)
     return make_grid("crossdataset", ("model.name",), points)
 
 
@@ -74,25 +74,27 @@ def judge(results: Results) -> Rows:
     for model in MODELS:
         done = [one for one in results.of(model) if one.metrics is not None]
         own = [(one.run, one.metrics.get("test")) for one in done if one.metrics is not None]
-        found[OWN, model] = tuple(read_verdict(test, f"{run}'s test set") for run, test in own)
+        found[OWN, model] = tuple(
+            read_score_of_class(test, f"{run}'s test set") for run, test in own
+        )
         runs = tuple((one.run, one.weights or "") for one in done)
         for other in choose_form(results):
-            found[other.name, model] = judge_runs(runs, other)
+            found[other.name, model] = evaluate_runs(runs, other)
     names = dict.fromkeys(name for name, _ in found)
     return {(name, model): found[name, model] for name in names for model in MODELS}
 
 
-def choose_form(results: Results) -> tuple[Other, ...]:
+def choose_form(results: Results) -> tuple[ExternalDataset, ...]:
     """Return the other sets, to be brought into the form the training records are in."""
-    others = list_others(results.setting)
-    if results.setting.simulated or not is_standardized(results.grid.points[0].config):
+    others = list_external_datasets(results.options)
+    if results.options.simulated or not is_standardized(results.grid.points[0].config):
         return others
     return tuple(replace(other, standard=True) for other in others)
 
 
 def tabulate(results: Results) -> list[Table]:
     """Return AUC and positive calls of each model on each set."""
-    remarks = {other.name: other.kind.remark for other in list_others(results.setting)}
+    remarks = {other.name: other.kind.remark for other in list_external_datasets(results.options)}
     rows, values = [], []
     for (name, model), verdicts in judge(results).items():
         areas, calls = _areas(verdicts), _calls(verdicts)
@@ -122,13 +124,13 @@ def tabulate(results: Results) -> list[Table]:
         "Nothing of a run changes: its weights, its scale and its thresholds, chosen by F1 on its "
         "own validation records. The published threshold is not known, and no interval was given.",
     ]
-    there = [other for other in list_others(results.setting) if other.path is not None]
+    there = [other for other in list_external_datasets(results.options) if other.path is not None]
     if there:
-        told = " ".join(describe_other(other) for other in there)
+        told = " ".join(describe_dataset(other) for other in there)
         notes.append(f"{told} ± is over seeds; few people say little about others.")
-    if results.setting.simulated:
+    if results.options.simulated:
         notes.append("The models were trained on simulated ECGs: approximate on real ones.")
-    elif results.setting.data.endswith(".npz"):
+    elif results.options.data.endswith(".npz"):
         standard = all(other.standard for other in choose_form(results))
         plain = "Arrays of one's own have a scale of their own: others are in millivolts."
         notes.append(NOTE if standard else plain)
@@ -156,7 +158,7 @@ def _tell_published(name: str) -> str:
     return " and ".join(f"{PUBLISHED[name, model][0]:.3f} ({model})" for model in MODELS)
 
 
-def _find_part(name: str, verdict: Verdict | None) -> str:
+def _find_part(name: str, verdict: ExternalScore | None) -> str:
     """Say where a published set is there in part alone."""
     entry = CATALOG.get(name.removesuffix("-original"))
     whole = None if entry is None else (entry.sizes or {}).get("test")
@@ -165,11 +167,11 @@ def _find_part(name: str, verdict: Verdict | None) -> str:
     return f"approximate: {verdict.n:,} of {whole:,} records"
 
 
-def _areas(verdicts: Sequence[Verdict]) -> list[float]:
+def _areas(verdicts: Sequence[ExternalScore]) -> list[float]:
     return [one.auc for one in verdicts if one.auc is not None]
 
 
-def _calls(verdicts: Sequence[Verdict]) -> list[float]:
+def _calls(verdicts: Sequence[ExternalScore]) -> list[float]:
     return [one.calls for one in verdicts if one.calls is not None]
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, tabulate_arms
 from seedless.studies.engine.table import (
-    BESIDE,
+    PUBLISHED_COLUMNS,
     Published,
     Table,
     format_mean,
-    list_beside,
-    set_beside,
+    format_published,
+    list_published_values,
 )
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Four arms in each fold."""
     points = [
-        Point(arm, "seed 0", build(setting, arm, test, val), name_block(arm, test))
+        Point(arm, "seed 0", build(options, arm, test, val), name_block(arm, test))
         for test, val in FOLDS
         for arm in ARMS
     ]
@@ -53,13 +53,13 @@ def name_block(arm: str, test: int) -> str:
     return f"{arm.split()[0]}, test fold {test}"
 
 
-def build(setting: Setting, arm: str, test: int, val: int) -> Config:
+def build(options: StudyOptions, arm: str, test: int, val: int) -> Config:
     """Return the run of an arm with these folds held out."""
     model, choice = arm.split()
     order = {"name": "golden"} if choice == "golden" else {"name": "seeded", "seed": 0}
-    start = start_from("kaiming" if choice == "kaiming" else "mixed")
+    start = choose_init("kaiming" if choice == "kaiming" else "mixed")
     data = {"test_fold": test, "val_fold": val}
-    return setting.ecg(model={"name": model}, init=start, order=order, data=data)
+    return options.ecg(model={"name": model}, init=start, order=order, data=data)
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -70,9 +70,9 @@ def tabulate(results: Results) -> list[Table]:
         known = [found.mean for (_, name), found in PUBLISHED.items() if name == arm]
         over = Published(mean(known), stdev(known), len(known))
         ours = mean(scores) if scores else None
-        rows.append((arm, str(len(scores)), format_mean(scores), *set_beside(over, ours)))
-        values.append({"arm": arm, "mean": ours, **list_beside(over, ours)})
-    columns = ("arm", "folds", "mean over folds", *BESIDE)
+        rows.append((arm, str(len(scores)), format_mean(scores), *format_published(over, ours)))
+        values.append({"arm": arm, "mean": ours, **list_published_values(over, ours)})
+    columns = ("arm", "folds", "mean over folds", *PUBLISHED_COLUMNS)
     note = "Conformers differ in their order alone, baselines in their initialization alone."
     return [
         tabulate_arms("Test macro AUC by fold", results, PUBLISHED, (note,)),

@@ -14,8 +14,8 @@ from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
 from seedless.studies.engine.figures import DOT, MARK, finish
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
 
@@ -28,15 +28,15 @@ PUBLISHED = (0.85, 9)  # p over so many classes, 20 seeds
 PAIR = ("F", "M")
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """One seed-free run, and the mixed runs of the study `basis`."""
 
     def build(seed: int) -> Config:
         order = {"name": "seeded", "seed": seed}
-        return setting.ecg(init=start_from(ARM), order=order)
+        return options.ecg(init=choose_init(ARM), order=order)
 
-    free = setting.ecg(init=start_from(ARM), order={"name": "content"})
-    points = [Point(ARM, FREE, free, FREE), *seed_points(ARM, setting.count, build)]
+    free = options.ecg(init=choose_init(ARM), order={"name": "content"})
+    points = [Point(ARM, FREE, free, FREE), *seed_points(ARM, options.count, build)]
     return make_grid("demographics", ("init",), points)
 
 

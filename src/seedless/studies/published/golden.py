@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.pooled import split_folds
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, seed_points, tabulate_arms
 from seedless.studies.engine.table import (
-    BESIDE,
+    PUBLISHED_COLUMNS,
     Published,
     Table,
     format_mean,
-    list_beside,
-    set_beside,
+    format_published,
+    list_published_values,
 )
 
 if TYPE_CHECKING:
@@ -39,20 +39,20 @@ PUBLISHED_RARE = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """One seed-free run a model, and Kaiming with several seeds in the same order."""
     points: list[Point] = []
     for model in MODELS:
         order = {"name": "golden"}
-        free = setting.ecg(model={"name": model}, init=start_from("mixed"), order=order)
+        free = options.ecg(model={"name": model}, init=choose_init("mixed"), order=order)
         points.append(Point("mixed", "seed-free", free, model))
 
         def build(seed: int, model: str = model) -> Config:
-            start = start_from("kaiming", seed)
-            return setting.ecg(model={"name": model}, init=start, order={"name": "golden"})
+            start = choose_init("kaiming", seed)
+            return options.ecg(model={"name": model}, init=start, order={"name": "golden"})
 
-        points += seed_points("kaiming", setting.count, build, model)
-    return split_folds(make_grid("golden", ("init",), points), setting.folds)
+        points += seed_points("kaiming", options.count, build, model)
+    return split_folds(make_grid("golden", ("init",), points), options.folds)
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -65,13 +65,13 @@ def tabulate(results: Results) -> list[Table]:
         for name, value in zip(RARE, known, strict=True):
             scores = list(results.scores(arm, block, of=name).values())
             mean = sum(scores) / len(scores) if scores else None
-            beside = set_beside(Published(value), mean)
+            beside = format_published(Published(value), mean)
             positives = classes.get(name, 0)
             row = (f"{block} / {arm} / {name}", str(positives), format_mean(scores), *beside)
             rows.append(row)
             place = {"block": block, "arm": arm, "class": name, "positives": positives}
-            values.append({**place, "mean": mean, **list_beside(Published(value), mean)})
-    columns = ("", "positives", "AUC, test", *BESIDE)
+            values.append({**place, "mean": mean, **list_published_values(Published(value), mean)})
+    columns = ("", "positives", "AUC, test", *PUBLISHED_COLUMNS)
     return [arms, Table("Rare classes", columns, tuple(rows), (), tuple(values))]
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
 from seedless.studies.engine.table import Published, Table
 
@@ -33,27 +33,27 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Cross initialization with class weights for each model, and add the seed-free runs."""
     points: list[Point] = []
     for model, structured, most in MODELS:
-        count = min(setting.count, most)
+        count = min(options.count, most)
         for basis in (structured, "kaiming"):
             for suffix, weights in WEIGHTS.items():
 
                 def build(
                     seed: int, model: str = model, basis: str = basis, weights: str = weights
                 ) -> Config:
-                    return setting.ecg(
+                    return options.ecg(
                         model={"name": model},
-                        init=start_from(basis, seed),
+                        init=choose_init(basis, seed),
                         order={"name": "seeded", "seed": seed},
                         loss={"class_weights": weights},
                     )
 
                 points += seed_points(f"{basis}{suffix}", count, build, model)
     for order in ("content", "golden"):
-        config = setting.ecg(order={"name": order}, init=start_from("mixed"))
+        config = options.ecg(order={"name": order}, init=choose_init("mixed"))
         points.append(Point(order, "seed-free", config, "conformer, seed-free"))
     also = {"conformer, seed-free": ("order.name",)}
     return make_grid("main", ("init", "loss.class_weights"), points, also)

@@ -12,12 +12,12 @@ from seedless.evaluate.churn import Churn, compare_calls
 from seedless.evaluate.predictions import read_predictions
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.imaging import build_run, describe_stand_ins, find_sets
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.proofs import prove_run
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
 from seedless.studies.engine.table import Published, Table, format_mean
+from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
 from seedless.studies.published.perclass import tabulate_ranges
 
 if TYPE_CHECKING:
@@ -43,20 +43,20 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """For each set both starts with the same order seeds, and both once in golden order."""
     points: list[Point] = []
-    for name, file in find_sets(setting).items():
+    for name, file in find_sets(options).items():
         for basis in ARMS:
 
             def build(
                 seed: int, name: str = name, file: str | None = file, basis: str = basis
             ) -> Config:
-                return build_run(setting, name, file, basis, seed)
+                return build_run(options, name, file, basis, seed)
 
-            points += seed_points(basis, setting.count, build, name)
+            points += seed_points(basis, options.count, build, name)
         for basis in ARMS:
-            golden = build_run(setting, name, file, basis, None)
+            golden = build_run(options, name, file, basis, None)
             points.append(Point(basis, "golden", golden, f"{name}{FREE}"))
     return make_grid("medmnist", ("init",), points)
 
@@ -67,7 +67,7 @@ def tabulate(results: Results) -> list[Table]:
     notes = (
         "Published epochs were chosen on the test split, ours on the validation split.",
         "In golden order dct needs no seed; kaiming begins from seed 0.",
-        *describe_stand_ins(results.setting),
+        *describe_stand_ins(results.options),
     )
     tables = [
         tabulate_arms("Test macro AUC by set", results, PUBLISHED, notes),
@@ -77,7 +77,7 @@ def tabulate(results: Results) -> list[Table]:
         tabulate_patients(results, sets),
         *(tabulate_ranges(results, ((ARMS[1], ARMS[0]),), name) for name in sets),
     ]
-    return [*tables, prove_arms(results)] if results.setting.prove else tables
+    return [*tables, prove_arms(results)] if results.options.prove else tables
 
 
 def tabulate_selection(results: Results) -> Table:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.imaging import build_run, describe_stand_ins, find_sets
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.study import Study, tabulate_arms
 from seedless.studies.engine.table import Published, Table
+from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,11 +27,11 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """One run a basis in golden order, on the two published sets, or on others that are given."""
-    sets = find_sets(setting)
+    sets = find_sets(options)
     points = [
-        Point(basis, "golden", build_run(setting, name, file, basis, None), name)
+        Point(basis, "golden", build_run(options, name, file, basis, None), name)
         for name, file in ({n: f for n, f in sets.items() if n in _VALUES} or sets).items()
         for basis in BASES
     ]
@@ -42,7 +42,7 @@ def tabulate(results: Results) -> list[Table]:
     """Return a row a basis, and how far apart the bases of a set are."""
     notes = (
         "One run each, as published: this does not say how large a difference seeds make.",
-        *describe_stand_ins(results.setting),
+        *describe_stand_ins(results.options),
     )
     rows = []
     for block in results.grid.blocks:

@@ -17,10 +17,16 @@ from seedless.evaluate.robustness import Row
 from seedless.stats.ranks import friedman
 from seedless.studies.engine.figures import draw_lines
 from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, seed_points
-from seedless.studies.engine.table import BESIDE, Published, Table, format_mean, set_beside
+from seedless.studies.engine.table import (
+    PUBLISHED_COLUMNS,
+    Published,
+    Table,
+    format_mean,
+    format_published,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,17 +48,17 @@ DROPS = {
 P_VALUES = {"bw": 0.18, "ma": 0.18, "em": 0.069}
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Every basis with the same order seeds, and once without a seed."""
     points: list[Point] = []
     for basis in BASES:
 
         def build(seed: int, basis: str = basis) -> Config:
             order = {"name": "seeded", "seed": seed}
-            return setting.ecg(init=start_from(basis), order=order)
+            return options.ecg(init=choose_init(basis), order=order)
 
-        points += seed_points(basis, min(setting.count, SEEDS), build)
-        free = setting.ecg(init=start_from(basis), order={"name": "content"})
+        points += seed_points(basis, min(options.count, SEEDS), build)
+        free = options.ecg(init=choose_init(basis), order={"name": "content"})
         points.append(Point(basis, FREE, free, FREE))
     return make_grid("noise", ("init",), points)
 
@@ -68,7 +74,7 @@ def find_drops(results: Results, basis: str, block: str, kind: str, snr: float) 
     """Return by replicate how much a kind of noise at a ratio takes from the macro AUC."""
     found = {}
     for one in results.of(basis, block):
-        for row in measure(one.run, one.weights, results.setting.noise) if one.weights else ():
+        for row in measure(one.run, one.weights, results.options.noise) if one.weights else ():
             if (row.kind, row.snr_db) == (kind, snr) and row.drop is not None:
                 found[one.point.replicate] = row.drop
     return found
@@ -76,7 +82,7 @@ def find_drops(results: Results, basis: str, block: str, kind: str, snr: float) 
 
 def tabulate(results: Results) -> list[Table]:
     """Return what each kind costs at 0 dB and at each ratio, and whether bases differ in it."""
-    recorded = results.setting.noise is not None
+    recorded = results.options.noise is not None
     source = "Noise of the MIT-BIH Noise Stress Test Database." if recorded else "Simulated noise."
     note = f"{source} Drops: macro AUC without noise less with it. Published: {SEEDS} seeds."
     return [tabulate_drops(results, note), tabulate_ratios(results), compare_bases(results)]
@@ -96,7 +102,7 @@ def tabulate_drops(results: Results, note: str) -> Table:
             published = DROPS.get(basis, {}).get(kind)
             rows.append((f"{basis}, {WORDS[kind]}", *_show(drops, published, alone)))
             values.append({"basis": basis, "kind": kind, "drops": drops, "published": published})
-    columns = ("", "seeds", "AUC, or drop at 0 dB", *BESIDE, "seed-free run")
+    columns = ("", "seeds", "AUC, or drop at 0 dB", *PUBLISHED_COLUMNS, "seed-free run")
     title = "What noise as strong as the signal takes from the macro AUC"
     return Table(title, columns, tuple(rows), (note,), tuple(values))
 
@@ -104,7 +110,7 @@ def tabulate_drops(results: Results, note: str) -> Table:
 def _show(ours: list[float], published: float | None, alone: list[float]) -> tuple[str, ...]:
     known = None if published is None else Published(published)
     mean = sum(ours) / len(ours) if ours else None
-    return str(len(ours)), format_mean(ours), *set_beside(known, mean), format_mean(alone)
+    return str(len(ours)), format_mean(ours), *format_published(known, mean), format_mean(alone)
 
 
 def tabulate_ratios(results: Results) -> Table:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
-from seedless.ordering import STRATEGIES
+from seedless.ordering import ORDERS
 from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.pooled import split_folds
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
 from seedless.studies.engine.table import Published, Table
 
@@ -45,17 +45,17 @@ PUBLISHED = {
 }
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Every order with the same Kaiming seeds; the seeded one shuffles by that seed too."""
     points: list[Point] = []
-    for name in (REFERENCE, *(other for other in STRATEGIES if other != REFERENCE)):
+    for name in (REFERENCE, *(other for other in ORDERS if other != REFERENCE)):
 
         def build(seed: int, name: str = name) -> Config:
             order = {"name": name, "seed": seed if name == REFERENCE else None}
-            return setting.ecg(init=start_from("kaiming", seed), order=order)
+            return options.ecg(init=choose_init("kaiming", seed), order=order)
 
-        points += seed_points(name, setting.count, build)
-    return split_folds(make_grid("order", ("order.name",), points), setting.folds)
+        points += seed_points(name, options.count, build)
+    return split_folds(make_grid("order", ("order.name",), points), options.folds)
 
 
 def tabulate(results: Results) -> list[Table]:

@@ -14,15 +14,15 @@ from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.stats.spread import Range, find_range
-from seedless.studies.engine import imaging
 from seedless.studies.engine.figures import draw_classes
+from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.imaging import find_sets
-from seedless.studies.engine.pooled import split_folds
-from seedless.studies.engine.results import Results, vary_in
-from seedless.studies.engine.sizes import Setting, start_from
+from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.results import Results, describe_varying_seeds
 from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
+from seedless.studies.protocols import medmnist_sets
+from seedless.studies.protocols.medmnist_sets import find_sets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,27 +36,27 @@ ECG, MULTI_LABEL = "ecg", "chestmnist"
 PAIR, IMAGE_PAIR = ("kaiming", "mixed"), ("kaiming", "dct")
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Random and structured arms on ECGs and on a multi-label image set, and seed-free runs.
 
     On data of one's own only the kind they are of is run. Images are those of the study
     `medmnist`, whose runs are taken; their sets have no folds to pool over.
     """
     points: list[Point] = []
-    for block, file in choose_blocks(setting).items():
+    for block, file in choose_blocks(options).items():
         for basis in pair_of(block):
 
             def build(
                 seed: int, basis: str = basis, block: str = block, file: str | None = file
             ) -> Config:
-                return build_run(setting, block, file, basis, seed)
+                return build_run(options, block, file, basis, seed)
 
-            points += seed_points(basis, setting.count, build, block)
+            points += seed_points(basis, options.count, build, block)
         structured = pair_of(block)[1]
-        free = build_run(setting, block, file, structured, None)
+        free = build_run(options, block, file, structured, None)
         points.append(Point(structured, "seed-free", free, f"{block}{FREE}"))
     return split_folds(
-        make_grid("perclass", ("init",), points), setting.folds, (ECG, f"{ECG}{FREE}")
+        make_grid("perclass", ("init",), points), options.folds, (ECG, f"{ECG}{FREE}")
     )
 
 
@@ -65,29 +65,29 @@ def pair_of(block: str) -> tuple[str, str]:
     return PAIR if block == ECG else IMAGE_PAIR
 
 
-def choose_blocks(setting: Setting) -> dict[str, str | None]:
+def choose_blocks(options: StudyOptions) -> dict[str, str | None]:
     """Return ECGs, an image set, or both where they are simulated, with the set's file.
 
     Of several sets the one with several labels an image is taken.
     """
-    if setting.simulated:
+    if options.simulated:
         return {ECG: None, MULTI_LABEL: None}
-    place = Path(setting.data)
+    place = Path(options.data)
     if "mnist" not in place.name and not any(place.glob("*mnist.npz")):
         return {ECG: None}
-    sets = find_sets(setting)
+    sets = find_sets(options)
     name = MULTI_LABEL if MULTI_LABEL in sets else next(iter(sets))
     return {name: sets[name]}
 
 
 def build_run(
-    setting: Setting, block: str, file: str | None, basis: str, seed: int | None
+    options: StudyOptions, block: str, file: str | None, basis: str, seed: int | None
 ) -> Config:
     """Return a run: seeded order and, where the basis is random, a seeded start; or no seed."""
     if block != ECG:
-        return imaging.build_run(setting, block, file, basis, seed)
+        return medmnist_sets.build_run(options, block, file, basis, seed)
     order = {"name": "content"} if seed is None else {"name": "seeded", "seed": seed}
-    return setting.ecg(init=start_from(basis, seed or 0), order=order)
+    return options.ecg(init=choose_init(basis, seed or 0), order=order)
 
 
 def list_blocks(results: Results) -> list[str]:
@@ -100,7 +100,7 @@ def tabulate(results: Results) -> list[Table]:
     tables = []
     for block in list_blocks(results):
         table = tabulate_ranges(results, (pair_of(block),), block)
-        more = () if block == ECG else imaging.describe_stand_ins(results.setting)
+        more = () if block == ECG else medmnist_sets.describe_stand_ins(results.options)
         tables.append(replace(table, notes=(*table.notes, *more)))
     return tables
 
@@ -149,7 +149,7 @@ def tabulate_ranges(
     random, structured = pairs[0]
     told = PUBLISHED_TIGHTER.get(block or "")
     beside = "" if told is None else f" Published: {told[0]} of {told[1]}."
-    free = [vary_in(results.grid.of(arm, block)) for arm in (random, structured)]
+    free = [describe_varying_seeds(results.grid.of(arm, block)) for arm in (random, structured)]
     share = f"{tighter} of {judged} class{'es' * (judged != 1)}"
     notes = (
         f"{structured} is tighter in {share}.{twin}{beside}",

@@ -12,8 +12,8 @@ from seedless.stats.effect import Effect, cohens_d
 from seedless.stats.power import find_power, find_runs_needed
 from seedless.studies.engine.figures import DOT, INK, MARK, STAR, finish
 from seedless.studies.engine.grid import Grid, make_grid
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
 from seedless.studies.published import main
@@ -31,9 +31,9 @@ PAIRS = (AS_PUBLISHED, ("mixed", "kaiming"), ("mixed + weights", "kaiming + weig
 PUBLISHED = (0.71, 25)  # power with 20 seeds, and runs an arm for 80 %
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """Return the conformer's arms of `main`."""
-    whole = main.make(setting)
+    whole = main.make(options)
     return make_grid("power", whole.factor, [p for p in whole.points if p.block == MODEL])
 
 

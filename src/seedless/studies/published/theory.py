@@ -14,13 +14,13 @@ from seedless.core.errors import StudyError
 from seedless.data.load import load
 from seedless.init.bases import BASES, basis
 from seedless.models import baseline, build, conformer, resnet18, xresnet1d
-from seedless.studies.engine import spectra
 from seedless.studies.engine.grid import Grid, make_grid
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting
-from seedless.studies.engine.spectra import Float64
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
+from seedless.studies.protocols import basis_theory
+from seedless.studies.protocols.basis_theory import Float64
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +44,7 @@ BRANCHES: dict[str, tuple[type[nn.Module], int]] = {
 Measure = Callable[[Float64, Float64], float]
 
 
-def make(_: Setting) -> Grid:
+def make(_: StudyOptions) -> Grid:
     """Return a grid without runs."""
     return make_grid("theory", (), ())
 
@@ -56,21 +56,21 @@ def list_matrices(rho: float, *, orthonormal: bool = True) -> dict[str, list[Flo
         for name, matrices in _list_fixed().items()
         if not (orthonormal and name == GAUSSIAN)
     }
-    return {**found, KLT: [spectra.find_klt(spectra.covariance(SIZE, rho))]}
+    return {**found, KLT: [basis_theory.find_klt(basis_theory.covariance(SIZE, rho))]}
 
 
 @lru_cache(maxsize=1)
 def _list_fixed() -> dict[str, tuple[Float64, ...]]:
     return {
         **{name: (basis(name, SIZE),) for name in BASES},
-        ORTHONORMAL: tuple(spectra.draw_orthonormal(SIZE, seed) for seed in range(DRAWS)),
-        GAUSSIAN: tuple(spectra.draw_gaussian(SIZE, SIZE, seed) for seed in range(DRAWS)),
+        ORTHONORMAL: tuple(basis_theory.draw_orthonormal(SIZE, seed) for seed in range(DRAWS)),
+        GAUSSIAN: tuple(basis_theory.draw_gaussian(SIZE, SIZE, seed) for seed in range(DRAWS)),
     }
 
 
 def measure(rho: float, how: Measure, *, orthonormal: bool = True) -> dict[str, float]:
     """Return what a measure of (matrix, S) says of each matrix; the median over draws."""
-    signal = spectra.covariance(SIZE, rho)
+    signal = basis_theory.covariance(SIZE, rho)
     return {
         name: float(np.median([how(matrix, signal) for matrix in matrices]))
         for name, matrices in list_matrices(rho, orthonormal=orthonormal).items()
@@ -79,19 +79,22 @@ def measure(rho: float, how: Measure, *, orthonormal: bool = True) -> dict[str, 
 
 def find_energy(matrix: Float64, signal: Float64) -> float:
     """Return the share of energy in the first M rows."""
-    return float(spectra.keep_energy(matrix, signal)[FILTERS - 1])
+    return float(basis_theory.keep_energy(matrix, signal)[FILTERS - 1])
 
 
 def find_information(matrix: Float64, signal: Float64) -> float:
     """Return the information in the first M rows."""
-    return spectra.information(matrix[:FILTERS], signal, NOISE)
+    return basis_theory.information(matrix[:FILTERS], signal, NOISE)
 
 
 @lru_cache(maxsize=64)
 def find_conditions(size: int) -> dict[str, float | None]:
     """Return the condition number of each basis of a size, and the median of Gaussian ones."""
-    found = {name: spectra.condition(basis(name, size)) for name in BASES}
-    drawn = [spectra.condition(spectra.draw_gaussian(size, size, seed)) for seed in range(DRAWS)]
+    found = {name: basis_theory.condition(basis(name, size)) for name in BASES}
+    drawn = [
+        basis_theory.condition(basis_theory.draw_gaussian(size, size, seed))
+        for seed in range(DRAWS)
+    ]
     known = [value for value in drawn if value is not None]
     return {**found, GAUSSIAN: float(np.median(known)) if known else None}
 
@@ -106,8 +109,8 @@ def _read_energy(text: str) -> tuple[str, int, dict[str, Float64]]:
     data = load(DataConfig.model_validate_json(text))
     if data.X.ndim != 3:
         raise StudyError(f"theory looks at recordings (leads, time); {data.name} holds images")
-    size, moment = data.X.shape[-1], spectra.find_moment(data.X)
-    curves = {name: spectra.keep_energy(basis(name, size), moment) for name in BASES}
+    size, moment = data.X.shape[-1], basis_theory.find_moment(data.X)
+    curves = {name: basis_theory.keep_energy(basis(name, size), moment) for name in BASES}
     return data.name, len(data), curves
 
 
@@ -127,7 +130,7 @@ def tabulate(results: Results) -> list[Table]:
             f"A random orthonormal basis keeps M/N = {FILTERS / SIZE:g} whatever the signal. "
             "Rows are taken as layers take them: Hadamard's and Hartley's not by frequency.",
         ),
-        _tabulate_samples(results.setting),
+        _tabulate_samples(results.options),
         _tabulate_conditions(),
         _tabulate_rhos(
             f"Mutual information in nats, M = {FILTERS}, N = {SIZE}, 10 dB",
@@ -139,7 +142,7 @@ def tabulate(results: Results) -> list[Table]:
         ),
         _tabulate_rhos(
             "Energy of C S C^T beside its diagonal",
-            spectra.spread_off_diagonal,
+            basis_theory.spread_off_diagonal,
             "{:.4f}",
             "0: the basis decorrelates the signal.",
         ),
@@ -160,8 +163,8 @@ def _tabulate_rhos(
     return Table(title, columns, tuple(rows), (note,), tuple(values))
 
 
-def _tabulate_samples(setting: Setting) -> Table:
-    name, records, curves = find_sample_energy(setting.ecg().data)
+def _tabulate_samples(options: StudyOptions) -> Table:
+    name, records, curves = find_sample_energy(options.ecg().data)
     rows, values = [], []
     for key, curve in curves.items():
         kept = float(curve[int(np.ceil(BAND * len(curve))) - 1])
@@ -169,7 +172,7 @@ def _tabulate_samples(setting: Setting) -> Table:
         values.append({"basis": key, "share": kept, "records": records})
     notes = (
         f"{records} records of {name}, each lead's mean taken off.",
-        *(("These records are simulated: --data takes real ones.",) if setting.simulated else ()),
+        *(("These records are simulated: --data takes real ones.",) if options.simulated else ()),
     )
     title = f"Energy of ECGs in the first {BAND:g} N coefficients"
     return Table(title, ("", "kept", "published"), tuple(rows), notes, tuple(values))
@@ -198,7 +201,7 @@ def _tabulate_scales() -> Table:
     published = {"conformer": "0.03, 0.42 (L = 33)"}
     for model, (_, layers) in BRANCHES.items():
         count = count_branches(model)
-        flat, fixup = spectra.bound_scales(count, layers)
+        flat, fixup = basis_theory.bound_scales(count, layers)
         shown = "undefined" if fixup is None else f"{fixup:.3f}"
         told = published.get(model, "")
         rows.append((model, str(count), str(layers), f"{flat:.4f}", shown, told))
@@ -218,9 +221,9 @@ def _tabulate_scales() -> Table:
 
 def draw(results: Results) -> Figure:
     """Return a panel for each claim."""
-    from seedless.studies.published.theory_figure import draw_theory
+    from seedless.studies.protocols.basis_theory_figure import draw_theory
 
-    return draw_theory(results.setting)
+    return draw_theory(results.options)
 
 
 STUDY = Study(

@@ -18,13 +18,13 @@ from seedless.core.config import Config, parse_config
 from seedless.core.errors import StatsError
 from seedless.stats.variance import Source, decompose_crossed, separate_sources
 from seedless.studies.engine.figures import DOT, MARK, finish
+from seedless.studies.engine.fold_pooling import list_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.pooled import list_folds
-from seedless.studies.engine.repeats import repeat_plain
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.sizes import Setting, start_from
 from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
+from seedless.studies.protocols.plain_repeats import repeat_plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,17 +42,17 @@ HELD = {
 ON_A_CPU = "not measured: a CPU repeats"
 
 
-def make(setting: Setting) -> Grid:
+def make(options: StudyOptions) -> Grid:
     """One source a block, and initialization crossed with order."""
 
     def build(start: int | None, order: int | None, **data: int) -> Config:
-        return setting.ecg(
-            init=start_from("mixed") if start is None else start_from("kaiming", start),
+        return options.ecg(
+            init=choose_init("mixed") if start is None else choose_init("kaiming", start),
             order={"name": "content"} if order is None else {"name": "seeded", "seed": order},
             data=data,
         )
 
-    count = setting.count
+    count = options.count
     points = seed_points("kaiming", count, lambda seed: build(seed, None), INITIALIZATION)
     points += seed_points("mixed", count, lambda seed: build(None, seed), ORDER)
     for test, val in list_folds(3):
@@ -70,13 +70,13 @@ def find_scores(results: Results) -> dict[str, list[float]]:
     """Return the scores of each source that could be measured here."""
     arms = {INITIALIZATION: "kaiming", ORDER: "mixed", FOLD: "mixed"}
     found = {name: list(results.scores(arm, name).values()) for name, arm in arms.items()}
-    repeats = measure_device(results.setting)
-    return found if repeats is None else {**found, DEVICE: list(repeats)}
+    plain_repeats = measure_device(results.options)
+    return found if plain_repeats is None else {**found, DEVICE: list(plain_repeats)}
 
 
-def measure_device(setting: Setting) -> tuple[float, ...] | None:
+def measure_device(options: StudyOptions) -> tuple[float, ...] | None:
     """Return the scores of plain repeats, or None where there is no GPU to run them on."""
-    config = setting.ecg(init=start_from("mixed"), order={"name": "content"})
+    config = options.ecg(init=choose_init("mixed"), order={"name": "content"})
     if config.execution.device == "cpu" or not torch.cuda.is_available():
         return None
     return _repeat(config.model_dump_json())

@@ -1,0 +1,278 @@
+"""Worker processes: one way to build their command and environment, to watch them, and to end them.
+
+A worker is a module of this package in a Python process of its own:
+
+    with Workers() as workers:
+        workers.start("seedless", ["train", "demo", "--out", "runs/a"], capture=True)
+        workers.start("seedless", ["train", "demo", "--out", "runs/b"], capture=True)
+        results = workers.wait()
+
+Leaving the block, also by Ctrl-C or an error, terminates every worker that still runs. `ask_worker`
+sends one request to a worker and returns its answer; `answer_request` is the worker's side of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+from seedless.core.errors import RunError, SeedlessError
+
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+POLL_SECONDS = 0.05
+
+# The value of CUDA_VISIBLE_DEVICES with which a worker sees one device; None leaves it unchanged.
+Slot = str | None
+Variables = Mapping[str, str | None]
+_File = IO[bytes]
+
+
+def build_command(module: str, arguments: Sequence[str] = ()) -> list[str]:
+    """Return the command line that runs a module of this package."""
+    # Without -P, Python puts the current directory first on the import path: a file there with the
+    # name of one of our imports would be executed in place of it.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def build_environment(variables: Variables | None = None, slot: Slot = None) -> dict[str, str]:
+    """Return a worker's environment: this process's, with some variables changed.
+
+    Args:
+        variables: new values by name; None removes a variable.
+        slot: the CUDA device the worker sees, or None for those that this process sees.
+    """
+    changes = dict(variables or {})
+    if slot is not None:
+        changes[VISIBLE_DEVICES] = slot
+    kept = {name: value for name, value in os.environ.items() if name not in changes}
+    new = {name: value for name, value in changes.items() if value is not None}
+    return {**kept, **new, "PYTHONPATH": os.pathsep.join(list_import_path())}
+
+
+def list_import_path() -> list[str]:
+    """Return the import path of a worker: this process's, without the current directory.
+
+    The current directory stays only where it is the place this package itself was imported from.
+    """
+    package = Path(__file__).resolve().parents[2]
+    here = Path.cwd().resolve()
+    return [
+        path
+        for path in dict.fromkeys(entry or os.getcwd() for entry in sys.path)
+        if (place := Path(path).resolve()) != here or place == package
+    ]
+
+
+def list_device_slots(devices: Sequence[int] | None = None) -> list[Slot]:
+    """Return for each CUDA device the slot of a worker that shall see it alone.
+
+    Args:
+        devices: their numbers in this process; by default all there are. With at most one device
+            there is nothing to divide, and the one slot is None.
+    """
+    import torch
+
+    count = torch.cuda.device_count()
+    if devices is None:
+        if count <= 1:
+            return [None]
+        devices = range(count)
+    if not devices or len(set(devices)) != len(devices):
+        raise RunError(f"expected CUDA devices, each once, got {list(devices)}")
+    for device in devices:
+        if device not in range(count):
+            raise RunError(f"there is no CUDA device {device}: torch finds {count} here")
+    visible = os.environ.get(VISIBLE_DEVICES, "").split(",")
+    names = [name.strip() for name in visible if name.strip()]
+    return [names[device] if names else str(device) for device in devices]
+
+
+@dataclass(frozen=True)
+class WorkerResult:
+    """How a worker ended.
+
+    Attributes:
+        command: module and arguments.
+        exit_code: negative for a worker that a signal ended.
+        stdout, stderr: what it printed, where that was captured.
+        seconds: from its start to its end.
+    """
+
+    command: str
+    exit_code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    def check(self, allowed: Sequence[int] = (0,)) -> Self:
+        """Return this result, or raise an error with the worker's last line if it failed."""
+        if self.exit_code in allowed:
+            return self
+        lines = self.stderr.strip().splitlines()
+        said = lines[-1].removeprefix("error: ") if lines else describe_exit(self.exit_code)
+        raise RunError(f"`{self.command}` failed: {said}")
+
+
+def describe_exit(code: int) -> str:
+    """Return an exit code in words."""
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}; was it killed, or out of memory?"
+    return f"it ended with exit code {code}"
+
+
+class Worker:
+    """A process that was started by `Workers.start`."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], files: Sequence[_File]) -> None:
+        self.name, self.process = name, process
+        self._files = files
+        self._began = time.perf_counter()
+        self._result: WorkerResult | None = None
+
+    def poll(self) -> WorkerResult | None:
+        """Return how the worker ended, or None while it runs."""
+        if self._result is None and (code := self.process.poll()) is not None:
+            seconds = time.perf_counter() - self._began
+            stdout, stderr = map(_read_back, self._files) if self._files else ("", "")
+            self._result = WorkerResult(self.name, code, stdout, stderr, seconds)
+        return self._result
+
+
+class Workers:
+    """Starts worker processes, and terminates those that still run when its block is left."""
+
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        processes = [worker.process for worker in self.workers]
+        for process in processes:
+            process.terminate()  # does nothing to one that has ended
+        try:
+            for process in processes:
+                process.wait()
+            for worker in self.workers:
+                worker.poll()  # closes its files
+        except BaseException:  # a second Ctrl-C: the user will not wait for them
+            for process in processes:
+                process.kill()
+            raise
+
+    def start(
+        self,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        variables: Variables | None = None,
+        slot: Slot = None,
+        capture: bool = False,
+    ) -> Worker:
+        """Start a module of this package in a process of its own.
+
+        Args:
+            module: what ``python -m`` runs; "seedless" is the command line.
+            arguments: its command line.
+            variables: environment variables to change, as in `build_environment`.
+            slot: the CUDA device it sees.
+            capture: keep what it prints for its result, instead of passing it on.
+        """
+        # Files, not pipes: a pipe that nobody reads while we watch would fill and stop the worker.
+        count = 2 if capture else 0
+        files = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115  # `poll` closes it
+        process = subprocess.Popen(
+            build_command(module, arguments),
+            env=build_environment(variables, slot),
+            stdin=subprocess.DEVNULL,
+            stdout=files[0] if capture else None,
+            stderr=files[1] if capture else None,
+        )
+        worker = Worker(" ".join([module, *arguments]), process, files)
+        self.workers.append(worker)
+        return worker
+
+    def wait(
+        self, watch: Callable[[], None] = lambda: None, seconds: float = POLL_SECONDS
+    ) -> list[WorkerResult]:
+        """Wait for every worker, calling ``watch`` between two looks; return how each ended."""
+        while any(worker.poll() is None for worker in self.workers):
+            watch()
+            time.sleep(seconds)
+        watch()
+        return [result for worker in self.workers if (result := worker.poll()) is not None]
+
+
+def ask_worker(module: str, request: Any, variables: Variables | None = None) -> Any:
+    """Send a request to a module that calls `answer_request`; return its answer.
+
+    Both are plain JSON values, and travel through pipes that no other process can write to. What
+    the worker prints appears on standard error. An error that it answers with is raised here.
+    """
+    process = subprocess.Popen(
+        build_command(module),
+        env=build_environment(variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with suppress(BrokenPipeError):  # it ended before it read everything: no answer will come
+            process.stdin.write(json.dumps(request).encode())
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        # One line, not up to the end of the stream: a process that the worker forked may hold the
+        # other end of the pipe open.
+        line = process.stdout.readline()
+        process.wait()
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+    if not line.endswith(b"\n"):
+        raise RunError(
+            f"the process that executes the run gave no answer: {describe_exit(process.returncode)}"
+        )
+    kind, value = json.loads(line)
+    if kind == "error":
+        raise RunError(value)
+    return value
+
+
+def answer_request(answer: Callable[[Any], Any]) -> None:
+    """Read one request from `ask_worker` and send back what ``answer`` returns for it."""
+    # [Step 1] Ctrl-C reaches this process too. The one that asked reports it; this one just ends.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # [Step 2] Keep the pipe to ourselves: from here on, what any code prints goes to standard
+    # error, so that a user's `print` cannot be taken for the answer.
+    pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    # [Step 3] Answer on one line. Only refusals are sent as errors; anything else is a defect, and
+    # its traceback on standard error says more than a message.
+    request = json.loads(sys.stdin.buffer.read())
+    try:
+        reply = ("value", answer(request))
+    except SeedlessError as error:
+        reply = ("error", str(error))
+    with pipe:
+        pipe.write(json.dumps(reply) + "\n")
+
+
+def _read_back(file: _File) -> str:
+    """Return all that was written to a file of captured output, and close it."""
+    with file:
+        file.seek(0)
+        return file.read().decode(errors="replace")

@@ -1,0 +1,1 @@
+"""What published studies share: their arms, image sets, external datasets and measurements."""

@@ -1,0 +1,148 @@
+"""Worker processes: what they import, how they answer, and that none outlives its group."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from seedless.core.errors import RunError
+from seedless.core.processes import (
+    Workers,
+    ask_worker,
+    build_command,
+    build_environment,
+    list_import_path,
+)
+
+SLEEP = ["-n1", "-r1", "import time; time.sleep(100)"]
+
+
+@pytest.fixture
+def add_module(tmp_path, monkeypatch):
+    """Write a module that workers can import."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+
+    def add(name, text):
+        (folder / f"{name}.py").write_text(text)
+
+    return add
+
+
+def run(module, *arguments, **options):
+    with Workers() as workers:
+        workers.start(module, arguments, capture=True, **options)
+        (result,) = workers.wait()
+    return result
+
+
+def test_a_file_in_the_current_directory_is_not_imported(tmp_path, monkeypatch, add_module):
+    add_module("importing", "import tomllib")
+    (tmp_path / "tomllib.py").write_text("raise SystemExit('hijacked')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    run("importing").check()
+
+    # Without -P and with the whole path it is: the protection is what these two do.
+    monkeypatch.setattr("seedless.core.processes.list_import_path", lambda: list(sys.path))
+    monkeypatch.setattr(
+        "seedless.core.processes.build_command",
+        lambda module, arguments: [sys.executable, "-m", module, *arguments],
+    )
+    with pytest.raises(RunError, match="hijacked"):
+        run("importing").check()
+
+
+def test_the_package_stays_importable_from_where_it_lies(monkeypatch):
+    import seedless
+
+    place = os.path.dirname(os.path.dirname(seedless.__file__))
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.chdir(place)
+    assert place in list_import_path()
+    assert "" not in list_import_path()
+    assert build_command("seedless", ["env"])[1:] == ["-P", "-m", "seedless", "env"]
+
+
+def test_variables_are_changed_and_removed(monkeypatch):
+    monkeypatch.setenv("GOES", "1")
+    monkeypatch.setenv("STAYS", "2")
+    made = build_environment({"GOES": None, "COMES": "3"}, slot="5")
+    assert "GOES" not in made
+    assert (made["STAYS"], made["COMES"], made["CUDA_VISIBLE_DEVICES"]) == ("2", "3", "5")
+
+
+def test_an_error_or_ctrl_c_ends_every_worker():
+    def interrupt():
+        raise KeyboardInterrupt
+
+    workers = Workers()
+    for _ in range(2):
+        workers.start("timeit", SLEEP, capture=True)
+    with pytest.raises(KeyboardInterrupt), workers:
+        workers.wait(interrupt)
+    assert [worker.poll().exit_code for worker in workers.workers] == [-signal.SIGTERM] * 2
+
+
+def test_a_failure_is_said_with_the_last_line_or_the_exit_code(add_module):
+    add_module("refusing", "import sys\nprint('error: no such data', file=sys.stderr)\nsys.exit(2)")
+    with pytest.raises(RunError, match="`refusing a` failed: no such data"):
+        run("refusing", "a").check()
+    assert run("refusing").check(allowed=(0, 2)).exit_code == 2
+    add_module("silent", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(RunError, match="ended by SIGKILL; was it killed, or out of memory"):
+        run("silent").check()
+
+
+def test_what_a_worker_prints_is_captured_however_much_it_is(add_module):
+    add_module("talking", "import sys\nprint('x' * 10**6)\nprint('y' * 10**6, file=sys.stderr)")
+    result = run("talking").check()
+    assert (len(result.stdout), len(result.stderr)) == (10**6 + 1, 10**6 + 1)
+
+
+ANSWERING = """
+import os, sys, time
+from seedless.core.errors import DataError
+from seedless.core.processes import answer_request
+
+def answer(request):
+    print("value", [1])  # what user code prints is no answer
+    if request == "refuse":
+        raise DataError("no such data")
+    if request == "die":
+        os._exit(7)
+    if request == "fork" and os.fork() == 0:
+        time.sleep(100)  # holds our end of the pipe
+    return {"request": request, "pid": os.getpid()}
+
+answer_request(answer)
+"""
+
+
+def test_a_request_is_answered_in_another_process(add_module, capfd):
+    add_module("answering", ANSWERING)
+    answer = ask_worker("answering", {"n": [1, None, "é"]})
+    assert answer["request"] == {"n": [1, None, "é"]}
+    assert answer["pid"] != os.getpid()
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", "value [1]\n")
+
+
+def test_a_refusal_and_a_death_are_errors_here(add_module):
+    add_module("answering", ANSWERING)
+    with pytest.raises(RunError, match=r"^no such data$"):
+        ask_worker("answering", "refuse")
+    with pytest.raises(RunError, match="gave no answer: it ended with exit code 7"):
+        ask_worker("answering", "die")
+    with pytest.raises(RunError, match="gave no answer"):
+        ask_worker("no_such_module", "x" * 10**6)  # more than a pipe holds, and nobody reads it
+
+
+def test_a_process_that_a_worker_forked_keeps_nobody_waiting(add_module):
+    add_module("answering", ANSWERING.replace("time.sleep(100)", "time.sleep(20); os._exit(0)"))
+    began = time.monotonic()
+    assert ask_worker("answering", "fork")["request"] == "fork"
+    assert time.monotonic() - began < 20
