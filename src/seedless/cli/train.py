@@ -26,7 +26,7 @@ def train(
 ) -> None:
     """Train what CONFIG says and write a run folder with weights, trail and receipt."""
     from seedless.core.config import override
-    from seedless.core.presets import open_config
+    from seedless.core.config_files import open_config
     from seedless.runs.execute import train_run
     from seedless.runs.progress import TrainingProgress
 
