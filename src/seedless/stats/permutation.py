@@ -4,8 +4,8 @@ If the two members of a pair are interchangeable, each paired difference is as l
 as negative. The p value is the share of sign patterns whose sum is at least as large, in absolute
 value, as the observed one (Fisher 1935).
 
-No random generator is used: sampled signs come from a counter (`numerics.counter_random`) and are applied
-to sorted values, so that p depends on neither the order of the pairs nor which sample comes first.
+No random generator is used: sampled signs come from `numerics.counter_random` and are applied to
+sorted values, so that p depends on neither the order of the pairs nor which sample comes first.
 """
 
 from __future__ import annotations
