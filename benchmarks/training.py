@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.measure import RESULTS, describe_environment, update_readme, write_results
 from seedless.core.config import Config
-from seedless.core.presets import open_config
+from seedless.core.config_files import open_config
 from seedless.proof.trail import TrailWriter
 from seedless.runs.execute import CheckpointWriter, gather_facts
 from seedless.runs.prepare import Prepared, prepare

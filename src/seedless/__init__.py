@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seedless.analysis.compare import compare
     from seedless.audit.diff import diff
     from seedless.audit.verify import verify
-    from seedless.core.digest import digest, md5, sample_keys
+    from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
     from seedless.init import basis, initialize

@@ -81,7 +81,7 @@ def refuse(seedless):
 @pytest.fixture(scope="module")
 def finished(config, tmp_path_factory):
     """A finished run; copy it before changing it."""
-    from seedless.core.config import load_config
+    from seedless.core.config_files import load_config
     from seedless.runs.execute import train_run
 
     folder = tmp_path_factory.mktemp("finished") / "run"

@@ -13,9 +13,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seedless.core.canonical import canonical_json
 from seedless.core.dataset import THREE_SPLITS
-from seedless.core.digest import digest_samples, digest_value
+from seedless.core.digests import canonical_json, digest_samples, digest_value
 from seedless.core.errors import DataError
 from seedless.data import cache_entry
 from seedless.data.cache import entry_folder, open_cached

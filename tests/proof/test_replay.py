@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.core.canonical import canonical_json
 from seedless.core.config import ExecutionConfig
+from seedless.core.digests import canonical_json
 from seedless.numerics.environment import VARIABLES, capture_environment
 from seedless.proof.replay import (
     DivergenceError,

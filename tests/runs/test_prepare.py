@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seedless.core.config import Config, DataConfig, override, parse_config
-from seedless.core.digest import digest, sample_keys
+from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
 from seedless.data.load import load
 from seedless.data.normalize import fit_scale

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from seedless.core.config import DataConfig
-from seedless.core.digest import digest_samples
+from seedless.core.digests import digest_samples
 from seedless.core.errors import SeedlessError
 from seedless.data.load import load
 

@@ -16,9 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from seedless.core.canonical import canonical_json
 from seedless.core.config import Config
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError, SeedlessError
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import parse_predictions

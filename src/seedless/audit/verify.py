@@ -117,10 +117,10 @@ def unpack(bundle: Path, folder: Path) -> Path:
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the request of `verify`, in a process of its own."""
-    from seedless.runs.progress import Progress
+    from seedless.runs.progress import TrainingProgress
 
     opened = validate(Path(request["run"]))
-    observers = (Progress("executing again"),) if request["progress"] else ()
+    observers = (TrainingProgress("executing again"),) if request["progress"] else ()
     make = choose_maker(opened.config, request["entry"], request["data"])
     try:
         found = replay(opened, make, request["segment"], observers, request["device"])

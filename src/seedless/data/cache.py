@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.cache_location import find_cache_folder
-from seedless.core.canonical import canonical_json
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import DataError
 from seedless.data.cache_entry import (
     UnfitError,

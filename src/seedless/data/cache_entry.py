@@ -21,9 +21,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.canonical import canonical_json
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest_samples, digest_value
+from seedless.core.digests import canonical_json, digest_samples, digest_value
 from seedless.core.errors import DataError
 
 SCHEMA = 1

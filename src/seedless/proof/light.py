@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE, LIGHT, WEIGHTS, read_receipt
 from seedless.proof.replay import DivergenceError

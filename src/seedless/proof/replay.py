@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seedless.core.canonical import canonical_json
 from seedless.core.config import ExecutionConfig
+from seedless.core.digests import canonical_json
 from seedless.proof.trail import Entry, digest_tensors, first_difference, make_entry
 from seedless.train.progress_state import Observer, ProgressState
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import RunError, SeedlessError, TrainError
 from seedless.numerics.environment import capture_environment
 from seedless.proof.receipt import FILE as RECEIPT

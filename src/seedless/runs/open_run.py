@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from seedless.core.config import Config
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.normalize import Scale
 from seedless.runs.execute import Run

@@ -13,7 +13,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest, keys_of
+from seedless.core.digests import digest, keys_of
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
 from seedless.data.load import load

@@ -23,8 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.train.progress_state import BestWeights, Position, ProgressState, Start

@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.files import write_atomic
 from seedless.train.progress_state import Observer, ProgressState
 

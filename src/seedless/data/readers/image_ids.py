@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digest import digest_samples
+from seedless.core.digests import digest_samples
 
 _BLOCK = 4096  # samples widened to 64 bits at a time
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digest import digest_samples, sample_keys
+from seedless.core.digests import digest_samples, sample_keys
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.leads import SIX, TWELVE, derive_limb_leads, select_leads

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.blocks import work_blocks
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.core.errors import DataError
+from seedless.core.threads import run_in_blocks
 from seedless.data.leads import lead_set
 from seedless.data.simulators.counter_draws import Int64
 from seedless.data.simulators.heart import SAMPLES, project_heart
@@ -57,7 +57,7 @@ def simulate_records(records: Int64, *, leads: str = "12") -> Dataset:
     def simulate(block: slice) -> None:
         samples[block] = simulate_microvolts(records[block])[:, : len(names)] / 1000.0
 
-    work_blocks(simulate, len(records), _BLOCK)
+    run_in_blocks(simulate, len(records), _BLOCK)
     return Dataset(
         name="simulated",
         X=samples,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from seedless.core.config import DataConfig
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose

@@ -16,7 +16,7 @@ import numpy as np
 from seedless.analysis.evaluate import WHOLE, evaluate
 from seedless.core.config import Config, override
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import hash_file
 from seedless.core.registry import choose

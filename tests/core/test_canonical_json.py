@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import SeedlessError
 
 VALUES = st.recursive(

@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 from seedless.core.config import Config, override
+from seedless.core.config_files import list_presets, open_config
 from seedless.core.errors import ConfigError, UnknownNameError
-from seedless.core.presets import list_presets, open_config
 from seedless.data.catalog import CATALOG
 from seedless.data.load import READERS
 from seedless.init.initialization import INITIALIZATIONS

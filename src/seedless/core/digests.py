@@ -1,4 +1,4 @@
-"""Digests of models, tensors, values and samples.
+"""Digests of models, tensors, values and samples, and the canonical JSON that they are made from.
 
 `digest` covers names, dtypes, shapes and bytes of every parameter and buffer. `md5` is the
 published form, over the parameters' bytes alone: it cannot see BatchNorm statistics, names, shapes
@@ -8,6 +8,8 @@ or dtypes, and is kept so that published hashes can be compared.
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -15,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seedless.core.blocks import count_threads, work_blocks
-from seedless.core.canonical import canonical_json
 from seedless.core.errors import DataError, SeedlessError
+from seedless.core.threads import count_threads, run_in_blocks
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,39 @@ if TYPE_CHECKING:
 # Bytes from which on a tensor is hashed in a thread of its own: hashing lets go of the interpreter.
 LARGE = 1 << 20
 _BLOCK = 64  # samples a thread hashes before it takes others
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the one sequence of bytes that stands for ``value``, on every machine.
+
+    ``value`` holds dicts with string keys, lists, tuples, str, int, float, bool and None. Keys are
+    sorted by code point, there is no white space, text is UTF-8, floats are written in the shortest
+    form that reads back to the same float64, and NaN and infinities are refused.
+    """
+    _check_plain(value, "$")
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Refuse what JSON would change silently: other key types, other objects, NaN, infinities."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise SeedlessError(f"canonical JSON needs string keys; {where} has {key!r}")
+            _check_plain(item, f"{where}.{key}")
+    elif isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            _check_plain(item, f"{where}[{position}]")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise SeedlessError(f"canonical JSON holds finite numbers only; {where} is {value}")
+    elif value is not None and not isinstance(value, str | int | bool):
+        raise SeedlessError(
+            f"canonical JSON holds plain values only; {where} is a {type(value).__name__}"
+        )
 
 
 def digest(source: nn.Module | Mapping[str, Any]) -> str:
@@ -102,7 +136,7 @@ def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np
             hasher.update(content)
             place[:] = np.frombuffer(hasher.digest(), dtype=np.uint8)
 
-    work_blocks(hash_rows, len(rows), _BLOCK)
+    run_in_blocks(hash_rows, len(rows), _BLOCK)
     return out
 
 
@@ -130,7 +164,7 @@ def as_rows(samples: ArrayLike) -> NDArray[Any]:
     def look(block: slice) -> None:
         finite[block] = [np.isfinite(row).all() for row in rows[block]]
 
-    work_blocks(look, len(rows), _BLOCK)
+    run_in_blocks(look, len(rows), _BLOCK)
     if not finite.all():
         bad = np.flatnonzero(~finite)
         raise DataError(

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.core.digest import as_rows, digest_samples
+from seedless.core.digests import as_rows, digest_samples
 from seedless.core.errors import DataError
 
 

@@ -19,7 +19,7 @@ def count_threads() -> int:
     return min(THREADS, cores)
 
 
-def work_blocks(work: Callable[[slice], None], count: int, size: int) -> None:
+def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:
     """Call ``work`` with a slice of ``size`` for every block of ``count`` rows.
 
     An error ends the work; of several, that of the first block is raised.

@@ -1,16 +1,28 @@
-"""Presets: configurations that come with the package, by name."""
+"""Configurations in TOML files, and the presets that come with the package."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
-from seedless.core.config import Config, load_config
+from seedless.core.config import Config, parse_config
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 
 # Installed, they lie inside the package; in a working copy, at the top of the tree.
 _PACKAGE = Path(__file__).resolve().parent.parent
 _PLACES = (_PACKAGE / "configs", _PACKAGE.parent.parent / "configs")
+
+
+def load_config(path: str | Path) -> Config:
+    """Read a TOML file."""
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    return parse_config(values, source=str(path))
 
 
 def list_presets() -> dict[str, Path]:
