@@ -17,7 +17,7 @@ from seedless.analysis.fairness import (
 )
 from seedless.core.errors import StatsError
 from seedless.stats.compare import compare_samples
-from seedless.stats.convergence import split_converged
+from seedless.stats.samples import split_converged
 
 NAMES = ("A", "B")
 Arm = str | Path | Iterable[str | Path] | Iterable[float]
