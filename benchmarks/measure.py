@@ -15,7 +15,6 @@ from benchmarks.pages import RESULTS
 from seedless.numerics.environment import capture_environment
 
 
-
 def take_turns(rivals: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Return each rival's median seconds; every round runs all, in alternating order."""
     times: dict[str, list[float]] = {name: [] for name in rivals}

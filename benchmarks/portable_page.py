@@ -1,8 +1,8 @@
 """Write docs/reference/portable-ops.md: ``python -m benchmarks.portable_page``.
 
-The ops are those of the registry. The costs are those of `benchmarks/results/portable-*.json`, which
-hold under ``models`` and ``ops`` the seconds of each in both arithmetics, or their ratios alone, and
-the ``batch``.
+The ops are those of the registry. The costs are those of `results/portable-*.json`: under
+``models`` and ``ops`` the seconds of each in both arithmetics, or their ratios alone, and the
+``batch``.
 """
 
 from __future__ import annotations

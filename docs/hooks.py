@@ -11,12 +11,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.structure.files import File, Files
 from pygments.formatters import HtmlFormatter
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LINK = re.compile(r"\]\(([^)\s#]+)")
+
+
+class ExampleSections(griffe.Extension):
+    """Shows `Example:` in a docstring as `Examples:`, the one word that griffe knows."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Change the docstring of each object that is read."""
+        if obj.docstring is not None:
+            obj.docstring.value = re.sub(r"(?m)^Example:", "Examples:", obj.docstring.value)
 
 
 def on_config(config: Any) -> Any:
@@ -41,7 +51,9 @@ def on_files(files: Files, config: Any) -> Files:
         "[data-bs-theme=dark] .highlight"
     )
     files.append(File.generated(config, "assets/code.css", content=css))
-    for path in sorted({target for page in files.documentation_pages() for target in _outside(page)}):
+    for path in sorted(
+        {target for page in files.documentation_pages() for target in _outside(page)}
+    ):
         uri = f"repository/{path}"
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
     return files
@@ -95,7 +107,10 @@ def find_public() -> dict[str, dict[str, str]]:
             for name in _read_all(tree)
             if not name.startswith("__")
         }
-    return {package: {n: _follow(t, found) for n, t in names.items()} for package, names in found.items()}
+    return {
+        package: {n: _follow(t, found) for n, t in names.items()}
+        for package, names in found.items()
+    }
 
 
 def _read_all(tree: ast.Module) -> list[str]:
