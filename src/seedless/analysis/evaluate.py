@@ -19,8 +19,8 @@ from seedless.analysis.overlap import count_trained
 from seedless.core.config import Config, DataConfig, override
 from seedless.core.dataset import Dataset
 from seedless.core.errors import ConfigError, DataError, RunError
-from seedless.data.leads import spell
-from seedless.data.load import load as load_data
+from seedless.data.leads import spell_lead
+from seedless.data.loading import load as load_data
 from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, Scored, read_predictions
@@ -232,14 +232,14 @@ def _match_samples(part: Dataset, facts: Mapping[str, Any], run: Path) -> NDArra
     """Return the samples as the run had them: its leads by name; refuse another rate or shape."""
     samples = part.X
     if facts["leads"] is not None and part.leads is not None:
-        names = [spell(name) for name in part.leads]
-        missing = [name for name in facts["leads"] if spell(name) not in names]
+        names = [spell_lead(name) for name in part.leads]
+        missing = [name for name in facts["leads"] if spell_lead(name) not in names]
         if missing:
             raise DataError(
                 f"{run} was trained on leads {', '.join(facts['leads'])}; {part.name} lacks "
                 f"{', '.join(missing)}"
             )
-        places = [names.index(spell(name)) for name in facts["leads"]]
+        places = [names.index(spell_lead(name)) for name in facts["leads"]]
         if places != list(range(len(names))):
             samples = samples[:, places]
     if facts["fs"] is not None and part.fs is not None and facts["fs"] != part.fs:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from seedless.core.config import DataConfig
 from seedless.core.digests import digest_samples
 from seedless.core.errors import SeedlessError
-from seedless.data.load import load
+from seedless.data.loading import load
 
 
 def count_trained(data: DataConfig, digest: str, samples: NDArray[Any]) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
-from seedless.data.load import find_download
+from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
 from seedless.evaluate.robustness import SNRS, Row, measure_robustness
 from seedless.runs.open_run import Finished, open_finished
