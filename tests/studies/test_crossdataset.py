@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from seedless.analysis.evaluate import evaluate
+from seedless.analysis.evaluation import evaluate
 from seedless.core.config import DataConfig
 from seedless.core.errors import DataError, SeedlessError, StudyError
 from seedless.data.leads import SIX

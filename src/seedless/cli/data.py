@@ -118,8 +118,7 @@ def show(
     settings: Settings = None,
 ) -> None:
     """Write a record as a PNG: an ECG on ECG paper, 25 mm/s and 10 mm/mV, or an image."""
-    from seedless.report.paper import draw_ecg, save_png
-    from seedless.report.picture import draw_image
+    from seedless.report.paper import draw_ecg, draw_image, save_png
 
     data = _load(name, path, config, settings)
     row = _pick(data, label, record)

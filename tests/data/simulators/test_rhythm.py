@@ -106,9 +106,9 @@ def test_early_wide_beats_come_every_second_or_third(name, every, base):
         wide = np.flatnonzero(kinds == WIDE)
         assert (np.diff(wide) == every).all()
         assert len(wide) >= len(kinds) // every
-        for simulate_beats in wide:
-            if 0 < simulate_beats < len(intervals):  # short before, long after
-                assert intervals[simulate_beats - 1] < 0.75 * intervals[simulate_beats]
+        for beat in wide:
+            if 0 < beat < len(intervals):  # short before, long after
+                assert intervals[beat - 1] < 0.75 * intervals[beat]
 
 
 def test_supraventricular_arrhythmia_has_early_narrow_beats():

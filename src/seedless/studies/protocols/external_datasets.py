@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from seedless.analysis.evaluate import WHOLE, evaluate
+from seedless.analysis.evaluation import evaluate
+from seedless.analysis.external_data import WHOLE
 from seedless.core.config import Config, override
 from seedless.core.dataset import Dataset
 from seedless.core.digests import digest_value

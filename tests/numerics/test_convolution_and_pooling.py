@@ -1,4 +1,4 @@
-"""Convolutions and pools equal their slow twins, torch's own ops and finite differences."""
+"""Convolutions and pools equal their reference loops, torch's own ops and finite differences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.numerics import reference
 
 @dataclass(frozen=True)
 class Case:
-    """One op with its settings, torch's op on the same layout, and the slow twin."""
+    """One op with its settings, torch's op on the same layout, and the reference loop."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
@@ -145,7 +145,7 @@ def assert_torchs(case: Case, dtype: torch.dtype = torch.float64) -> None:
 
 
 @every
-def test_equals_the_slow_twin(case: Case) -> None:
+def test_equals_the_reference_loop(case: Case) -> None:
     tensors = inputs(case)
     expected = case.slow(*[tensor.detach().numpy() for tensor in tensors])
     np.testing.assert_allclose(case.fast(*tensors).detach(), expected, rtol=1e-12, atol=1e-12)
@@ -235,7 +235,7 @@ NAN, INF = float("nan"), float("inf")
     [[1, 1, 1, 1, 1], [0, 2, 2, 2, 0], [1, NAN, 2, 3, 4], [NAN, NAN, NAN, 1, 1], [-INF] * 5],
 )
 @pytest.mark.parametrize("window", [(3, 2, 1), (3, 1, 1), (2, 1, 0), (5, 5, 0)])
-def test_max_pool_breaks_ties_and_meets_nan_as_torch_does(
+def test_max_pool_treats_ties_and_nan_as_torch_does(
     values: list[float], window: tuple[int, int, int]
 ) -> None:
     x = torch.tensor(values, dtype=torch.float32).view(1, 5, 1).requires_grad_()
@@ -250,14 +250,14 @@ def test_an_infinity_stays_in_its_bins() -> None:
 
 
 @pytest.mark.parametrize("stride", [1, 2])
-def test_a_layers_state_fits_its_torch_twin(stride: int) -> None:
+def test_a_layers_state_dict_fits_torchs_layer(stride: int) -> None:
     x = torch.linspace(-1, 1, 2 * 11 * 3).view(2, 11, 3)
-    ours, twin = Conv1d(3, 4, 5, stride), nn.Conv1d(3, 4, 5, stride, padding=2)
-    twin.load_state_dict(ours.state_dict())
-    torch.testing.assert_close(ours(x), twin(x.mT).mT)
-    depth, depth_twin = DepthwiseConv1d(3, 5), nn.Conv1d(3, 3, 5, padding=2, groups=3)
-    depth_twin.load_state_dict(depth.state_dict())
-    torch.testing.assert_close(depth(x), depth_twin(x.mT).mT)
+    ours, torchs = Conv1d(3, 4, 5, stride), nn.Conv1d(3, 4, 5, stride, padding=2)
+    torchs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(x), torchs(x.mT).mT)
+    depth, depthwise_torchs = DepthwiseConv1d(3, 5), nn.Conv1d(3, 3, 5, padding=2, groups=3)
+    depthwise_torchs.load_state_dict(depth.state_dict())
+    torch.testing.assert_close(depth(x), depthwise_torchs(x.mT).mT)
 
 
 def test_autocast_is_followed_in_both_directions() -> None:
