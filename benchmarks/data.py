@@ -23,7 +23,7 @@ from benchmarks.measure import take_turns, write_results
 from benchmarks.pages import RESULTS
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.data.cache import open_cached
-from seedless.data.readers.waveform import read_header, read_signal
+from seedless.data.readers.wfdb_records import read_header, read_signal
 
 DATA = Path(os.environ.get("SEEDLESS_TEST_DATA", RESULTS.parents[2] / "shared" / "data"))
 RECORDS = 20_000

@@ -9,7 +9,7 @@ import torch
 from seedless.core.config import Config, DataConfig, override, parse_config
 from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
 from seedless.models import MODELS, build
 from seedless.numerics.determinism import count_usable_cores

@@ -68,7 +68,7 @@ class Worker:
             train_run(point.config, run, make=self._prepare)
 
     def _prepare(self, config: Config) -> Any:
-        from seedless.data.load import load
+        from seedless.data.loading import load
         from seedless.runs.prepare import prepare
         from seedless.runs.records import Sorted
 

@@ -17,11 +17,11 @@ import pytest
 
 from seedless.core import progress as progress_module
 from seedless.core.errors import DataError, UnknownNameError
-from seedless.data.catalog import File, find
+from seedless.data.catalog import File, find_entry
 from seedless.data.download import transfer as download_module
 from seedless.data.download.fetch import fetch, read_sums
 from seedless.data.download.transfer import Patience
-from tests.data.server import serve
+from tests.data.download.server import serve
 
 BODY = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(32_000))  # 1,024,000 bytes
 QUICK = Patience(tries=3, pause=0.01, connect=2, read=2)
@@ -55,7 +55,7 @@ def one_file(site, data=BODY, path="breastmnist.npz", md5=None):
     """An entry of one file, served by the site."""
     site.files[f"/{path}"] = data
     known = f"md5:{md5 or hashlib.md5(data).hexdigest()}"
-    entry = find("breastmnist")
+    entry = find_entry("breastmnist")
     return replace(entry, files=(replace(entry.files[0], path=path, hash=known),), root=path)
 
 
@@ -84,7 +84,7 @@ def cifar(site, **changes):
             tar.addfile(info, io.BytesIO(data))
     data = packed.getvalue()
     site.files["/cifar-100-python.tar.gz"] = data
-    entry = find("cifar-100")
+    entry = find_entry("cifar-100")
     file = replace(
         entry.files[0],
         hash=f"md5:{hashlib.md5(data).hexdigest()}",
@@ -378,7 +378,7 @@ def test_folders_below_and_extras(site, tmp_path):
         "records500/00000/00001_hr.dat": b"high",
     }
     site.release(project)
-    entry = replace(find("ptb-xl"), holds=("*_lr.dat", 1))
+    entry = replace(find_entry("ptb-xl"), holds=("*_lr.dat", 1))
     get(entry, tmp_path, site)
     assert "records500/00000/00001_hr.dat" not in names(tmp_path)
     get(entry, tmp_path, site, extras=["500"])
@@ -395,7 +395,7 @@ def test_a_list_that_was_cut_short_is_no_success(site, tmp_path):
 
 def test_the_part_of_a_project_that_is_read_is_returned(site, tmp_path):
     site.release({"training/cpsc_2018/g1/A0001.mat": b"x", "training/ptb/g1/S0001.mat": b"y"})
-    entry = replace(find("cpsc2018"), holds=("A0001.mat", 1))
+    entry = replace(find_entry("cpsc2018"), holds=("A0001.mat", 1))
     assert get(entry, tmp_path, site) == tmp_path / "training/cpsc_2018"
     assert names(tmp_path / "training") == ["cpsc_2018/g1/A0001.mat"]
 
@@ -502,7 +502,7 @@ def test_files_without_a_hash_are_counted(site, tmp_path):
         for number in range(3):
             file.writestr(f"TrainingSet1/A000{number}.mat", "x")
     site.files.update({"/TrainingSet1.zip": packed.getvalue(), "/REFERENCE.csv": b"Recording"})
-    entry = find("cpsc2018-original")
+    entry = find_entry("cpsc2018-original")
     small = replace(entry, files=(entry.files[0], entry.files[3]), holds=(entry.holds[0], 3))
     assert get(small, tmp_path, site) == tmp_path
     assert "TrainingSet1/A0002.mat" in names(tmp_path)
@@ -557,9 +557,9 @@ def test_two_processes_fetch_once(site, tmp_path):
     script.write_text(
         "import sys\n"
         "from dataclasses import replace\n"
-        "from seedless.data.catalog import find\n"
+        "from seedless.data.catalog import find_entry\n"
         "from seedless.data.download.fetch import fetch\n"
-        "entry = find('breastmnist')\n"
+        "entry = find_entry('breastmnist')\n"
         "file = replace(entry.files[0], hash=sys.argv[3])\n"
         "print(fetch(replace(entry, files=(file,)), sys.argv[1], base_url=sys.argv[2]))\n"
     )

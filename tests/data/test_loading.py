@@ -9,7 +9,7 @@ import pytest
 from seedless.core.config import DataConfig
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.catalog import CATALOG
-from seedless.data.load import READERS, load
+from seedless.data.loading import READERS, load
 
 
 @pytest.fixture(autouse=True)

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import TEST_ONLY, Dataset
 from seedless.core.errors import DataError
-from seedless.data.catalog import find
-from seedless.data.leads import TWELVE, lead_set
-from seedless.data.readers.strip import SECONDS, cut_strip, parse_age, parse_sex
+from seedless.data.catalog import find_entry
+from seedless.data.leads import TWELVE, get_lead_set
+from seedless.data.readers.ecg_strip import SECONDS, cut_strip, parse_age, parse_sex
 
 RATE = 500
 # Label 1 is the first. Names are PTB-XL's, so that a model trained there can be asked by name;
 # the challenge's own are Normal, AF, I-AVB, LBBB, RBBB, PAC, PVC, STD, STE.
-CLASSES = find("cpsc2018-original").classes
+CLASSES = find_entry("cpsc2018-original").classes
 _COLUMNS = ("Recording", "First_label", "Second_label", "Third_label")
 
 
-def read_cpsc2018(
+def read_cpsc2018_original(
     folder: str | Path,
     *,
     fs: int = 100,
@@ -46,7 +46,7 @@ def read_cpsc2018(
     folder = Path(folder)
     files, extra, skipped = _find(folder, skip)
     labels, missing = _labels(folder, list(files))
-    wanted = lead_set(leads)
+    wanted = get_lead_set(leads)
     strips = np.empty((len(files), len(wanted), SECONDS * fs), dtype=np.float32)
     sex, age = [], []
     for row, (record, path) in enumerate(files.items()):
@@ -77,7 +77,7 @@ def read_cpsc2018(
         provenance={
             "units": "mV",
             "source": "CPSC2018, MATLAB structs",
-            "licence": find("cpsc2018-original").licence,
+            "licence": find_entry("cpsc2018-original").licence,
             "source_rate": RATE,
             "source_rate_from": "the challenge's description; the files state none",
             "leads_from": "the challenge's documented order; the files name none",

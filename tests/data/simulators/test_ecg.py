@@ -13,9 +13,9 @@ from seedless.data.leads import SIX, TWELVE
 from seedless.data.simulators import ecg
 from seedless.data.simulators.ecg import simulate_ecg, simulate_microvolts, simulate_records
 from seedless.data.simulators.heart import project_heart
-from seedless.data.simulators.noise import disturb
-from seedless.data.simulators.population import CLASSES, describe
-from seedless.data.simulators.rhythm import PACED, WIDE, beat
+from seedless.data.simulators.noise import simulate_noise
+from seedless.data.simulators.population import CLASSES, describe_records
+from seedless.data.simulators.rhythm import PACED, WIDE, simulate_beats
 
 # A changed digest means other records under the same numbers: raise VERSION and say so.
 TINY = "sha256:0e45febd9fffe1cc02db05cbccf0705261e01a32b6f7f0a31d032e4cd1bb98d2"
@@ -32,7 +32,7 @@ def tiny():
 
 @pytest.fixture(scope="module")
 def population():
-    return describe(np.arange(21_799))
+    return describe_records(np.arange(21_799))
 
 
 def only(population, name):
@@ -43,8 +43,8 @@ def only(population, name):
 
 def heart(records):
     """Beats, and leads I, II, V1..V6 in mV without any disturbance."""
-    people = describe(records)
-    rhythm = beat(records, people)
+    people = describe_records(records)
+    rhythm = simulate_beats(records, people)
     return rhythm, project_heart(records, people, rhythm) / 1e6
 
 
@@ -196,7 +196,7 @@ def test_flutter_shows_as_a_regular_wave(population):
     """Between beats, lead II repeats itself after the flutter period and not after half of it."""
     records = only(population, "AFLT")[:30]
     rhythm, leads = heart(records)
-    people = describe(records)
+    people = describe_records(records)
     silent = project_heart(records, people, _without_flutter(rhythm)) / 1e6
     tooth = (leads - silent)[:, 1]
     for row in range(len(records)):
@@ -227,7 +227,7 @@ def test_patients_differ_and_their_records_resemble_each_other(population):
 
 def test_sex_and_age_have_a_mild_effect(population):
     plain = only(population, "SR")[:800]
-    people = describe(plain)
+    people = describe_records(plain)
     limb = [average_beats(plain, lead, 8, 8) for lead in (0, 1)]
     size = np.ptp(limb[1], axis=1)
     ratio = np.median(size[~people.female]) / np.median(size[people.female])
@@ -241,8 +241,8 @@ def test_disturbances_are_those_of_a_recording(population):
     """Mostly below the heart's signal; unlabelled records are the noisiest."""
 
     def roughness(records):
-        people = describe(records)
-        noise = disturb(records, people, beat(records, people)) / 1e6
+        people = describe_records(records)
+        noise = simulate_noise(records, people, simulate_beats(records, people)) / 1e6
         assert noise.shape == (len(records), 8, 1000)
         return np.diff(noise, axis=2).std(axis=(1, 2))
 

@@ -11,7 +11,7 @@ from scipy.signal import resample_poly
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.catalog import RHYTHMS
 from seedless.data.leads import SIX, TWELVE
-from seedless.data.readers.challenge import SNOMED, label_codes, read_challenge
+from seedless.data.readers.physionet_challenge import SNOMED, label_codes, read_challenge
 
 
 def copy_as(source, record, folder, name, change=lambda text: text):

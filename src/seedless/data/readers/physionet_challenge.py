@@ -25,9 +25,15 @@ from seedless.core.dataset import TEST_ONLY, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.class_names import RHYTHMS
-from seedless.data.leads import lead_set
-from seedless.data.readers.strip import SECONDS, check_millivolts, cut_strip, parse_age, parse_sex
-from seedless.data.readers.waveform import Header, read_header, read_signal
+from seedless.data.leads import get_lead_set
+from seedless.data.readers.ecg_strip import (
+    SECONDS,
+    check_millivolts,
+    cut_strip,
+    parse_age,
+    parse_sex,
+)
+from seedless.data.readers.wfdb_records import Header, read_header, read_signal
 
 RATE = 500
 CHAPMAN_LAST = 10_646
@@ -85,7 +91,7 @@ def read_challenge(
             warnings.append(f"{path.stem} is damaged as published, passed over: {error}")
     if not headers:
         raise DataError(f"{folder}: every record of source {source!r} is damaged")
-    wanted = lead_set(leads)
+    wanted = get_lead_set(leads)
     strips = np.empty((len(headers), len(wanted), SECONDS * fs), dtype=np.float32)
     for row, header in enumerate(headers):
         if source != "any" and header.fs != RATE:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import TEST_ONLY, Dataset
 from seedless.core.errors import DataError
-from seedless.data.leads import SIX, TWELVE, derive_limb_leads, lead_set, spell
+from seedless.data.leads import SIX, TWELVE, derive_limb_leads, get_lead_set, spell_lead
 from seedless.data.quality_checks import check_signal
-from seedless.data.readers.rhythm_spans import label_windows, read_spans
-from seedless.data.readers.strip import SECONDS, check_millivolts, parse_age, parse_sex
-from seedless.data.readers.waveform import Header, read_header, read_signal
+from seedless.data.readers.ecg_strip import SECONDS, check_millivolts, parse_age, parse_sex
+from seedless.data.readers.rhythm_annotations import label_windows, read_spans
+from seedless.data.readers.wfdb_records import Header, read_header, read_signal
 from seedless.data.resample import resample
 
 CLASSES = ("AFIB", "AFLT")
@@ -137,7 +137,7 @@ def iterate_windows(
     annotator: str = "atr",
 ) -> Iterator[Windows]:
     """Yield the windows of one record after another, so that never more than one is held."""
-    if lead_set(leads) != SIX:
+    if get_lead_set(leads) != SIX:
         raise DataError(f"two leads determine the six limb leads, not the {leads} asked for")
     strange = [lead for lead in (lead_map or {}).values() if lead not in TWELVE]
     if strange:
@@ -208,7 +208,7 @@ def count_windows(length: int, rate: float) -> int:
 
 def _pick(header: Header, lead_map: Mapping[str, str]) -> tuple[int, int]:
     """Return which channels are leads I and II."""
-    names = [lead_map.get(name, spell(name)) for name in header.leads]
+    names = [lead_map.get(name, spell_lead(name)) for name in header.leads]
     for lead in ("I", "II"):
         if names.count(lead) != 1:
             raise DataError(
@@ -222,9 +222,9 @@ def _pick(header: Header, lead_map: Mapping[str, str]) -> tuple[int, int]:
 def _judge(channels: tuple[str, str]) -> str:
     """Return how sure the leads are: "named", "assumed" for unnamed channels, "approximate"."""
     pairs = list(zip(channels, ("I", "II"), strict=True))
-    if all(spell(name) == lead for name, lead in pairs):
+    if all(spell_lead(name) == lead for name, lead in pairs):
         return "named"
-    plain = all(spell(name) == lead or _UNNAMED.fullmatch(name) for name, lead in pairs)
+    plain = all(spell_lead(name) == lead or _UNNAMED.fullmatch(name) for name, lead in pairs)
     return "assumed" if plain else "approximate"
 
 

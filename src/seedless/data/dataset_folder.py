@@ -1,4 +1,6 @@
-"""One cache entry: a dataset as a folder of arrays with a manifest, written whole or not at all.
+"""A dataset as a folder of arrays with a manifest, written whole or not at all.
+
+The cache keeps its entries in this form, and so travels a dataset that is packed with a run.
 
 The folder holds ``X.npy`` (the samples, memory-mapped on reading), the small arrays one file each,
 ``content.npy`` (a digest a sample) and ``manifest.json``: canonical JSON with the SHA-256 of every
@@ -34,7 +36,7 @@ _BLOCK = 256  # samples hashed or written at a time
 _SPOTS = 16  # samples whose digests are checked on every opening
 
 
-class UnfitError(Exception):
+class UnusableEntryError(Exception):
     """Why an entry cannot be used: it is stale, damaged or not there."""
 
 
@@ -44,17 +46,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         seal = manifest.pop("seal")
     except OSError as error:
-        raise UnfitError(f"{MANIFEST} cannot be read: {error.strerror}") from error
+        raise UnusableEntryError(f"{MANIFEST} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise UnfitError(f"{MANIFEST} is damaged") from error
+        raise UnusableEntryError(f"{MANIFEST} is damaged") from error
     if seal != digest_value(manifest):
-        raise UnfitError(f"{MANIFEST} is damaged")
+        raise UnusableEntryError(f"{MANIFEST} is damaged")
     if manifest["schema"] != SCHEMA:
-        raise UnfitError(f"it has schema {manifest['schema']}, this version reads {SCHEMA}")
+        raise UnusableEntryError(f"it has schema {manifest['schema']}, this version reads {SCHEMA}")
     return dict(manifest)
 
 
-def read_entry(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Dataset:
+def read_folder(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Dataset:
     """Return the dataset of an entry with its samples memory-mapped, or say why it is unfit.
 
     Small arrays are always hashed. Of the samples, 16 spread over the file are; all of them when
@@ -73,24 +75,26 @@ def read_entry(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Datas
         }
         state = (folder / SAMPLES).stat()
         if state.st_size != known["bytes"]:
-            raise UnfitError(f"{SAMPLES} has {state.st_size} bytes, not {known['bytes']}")
+            raise UnusableEntryError(f"{SAMPLES} has {state.st_size} bytes, not {known['bytes']}")
         samples = np.load(folder / SAMPLES, mmap_mode="r", allow_pickle=False)
         data = Dataset(X=samples, protocol=protocol, **arrays, **values)
     except OSError as error:
-        raise UnfitError(f"a file is missing or cannot be read: {error.strerror}") from error
+        raise UnusableEntryError(
+            f"a file is missing or cannot be read: {error.strerror}"
+        ) from error
     except (ValueError, EOFError) as error:
-        raise UnfitError(f"it is damaged: {error}") from error
+        raise UnusableEntryError(f"it is damaged: {error}") from error
     touched = state.st_mtime_ns != known["mtime_ns"]
     _check_samples(data, everything=verify or touched)
     if verify and data.digest != manifest["digest"]:
-        raise UnfitError("the digest of the whole has changed")
+        raise UnusableEntryError("the digest of the whole has changed")
     if touched:  # copied, and found whole: the next opening need not hash it all again
         with suppress(OSError):
             os.utime(folder / SAMPLES, ns=(state.st_atime_ns, known["mtime_ns"]))
     return data
 
 
-def write_entry(
+def write_folder(
     folder: Path, head: Mapping[str, Any], data: Dataset, mtime_ns: int | None = None
 ) -> None:
     """Write an entry beside its place and rename it; ``head`` goes into the manifest.
@@ -128,9 +132,27 @@ def write_entry(
         building.rename(folder)
         _flush_folder(folder.parent)
     except OSError as error:
-        raise cannot_write(folder, error, data.X.nbytes) from error
+        raise make_write_error(folder, error, data.X.nbytes) from error
     finally:
         clear_leftovers(folder)
+
+
+def write_packed(folder: Path, data: Dataset) -> None:
+    """Write a dataset as a folder; the same data, the same bytes."""
+    write_folder(folder, {"packed": data.name}, data, mtime_ns=0)
+
+
+def is_packed(folder: Path) -> bool:
+    """Whether a folder holds a packed dataset."""
+    return (folder / MANIFEST).is_file()
+
+
+def read_packed(folder: Path) -> Dataset:
+    """Read a packed dataset, every sample checked against its digest."""
+    try:
+        return read_folder(folder, read_manifest(folder), verify=True)
+    except UnusableEntryError as error:
+        raise DataError(f"the data in {folder} cannot be used: {error}") from None
 
 
 def clear_leftovers(folder: Path) -> None:
@@ -139,7 +161,7 @@ def clear_leftovers(folder: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def check_place(folder: Path) -> None:
+def check_entry_folder(folder: Path) -> None:
     """Refuse a folder that holds anything but an entry: rebuilding would remove it."""
     strange = []
     if folder.is_dir():
@@ -151,7 +173,7 @@ def check_place(folder: Path) -> None:
         )
 
 
-def cannot_write(folder: Path, error: OSError, needed: int = 0) -> DataError:
+def make_write_error(folder: Path, error: OSError, needed: int = 0) -> DataError:
     """Return the error for a cache that cannot be written, with what to do."""
     return DataError(
         f"{folder}: the cache cannot be written: {error.strerror or error}"
@@ -169,7 +191,7 @@ def _beside(folder: Path) -> tuple[Path, Path]:
 def _read_array(path: Path, digest: str) -> NDArray[Any]:
     content = path.read_bytes()
     if digest != _hash(content):
-        raise UnfitError(f"{path.name} is damaged")
+        raise UnusableEntryError(f"{path.name} is damaged")
     return np.asarray(np.load(BytesIO(content), allow_pickle=False))
 
 
@@ -209,7 +231,7 @@ def _check_samples(data: Dataset, everything: bool) -> None:
         good = np.isfinite(values).reshape(len(block), -1).all(axis=1)  # NaN is never written
         good[good] = (digest_samples(values[good]) == data.digests[block][good]).all(axis=1)
         if not good.all():
-            raise UnfitError(f"{SAMPLES} is damaged at record {data.ids[block[~good][0]]}")
+            raise UnusableEntryError(f"{SAMPLES} is damaged at record {data.ids[block[~good][0]]}")
 
 
 @contextmanager

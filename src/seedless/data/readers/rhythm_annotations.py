@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
-from seedless.data.readers.waveform import Header, read_header
+from seedless.data.readers.wfdb_records import Header
 
 
 class Span(NamedTuple):
@@ -24,15 +23,6 @@ class Span(NamedTuple):
     rhythm: str
     start: int
     stop: int
-
-
-def rhythm_seconds(folder: str | Path, record: str, *, annotator: str = "atr") -> dict[str, float]:
-    """Return the seconds each rhythm of a record holds, such as {"AFIB": 1804.2, "N": 12.5}."""
-    header = read_header(Path(folder) / record)
-    samples: dict[str, int] = {}
-    for span in read_spans(header, annotator):
-        samples[span.rhythm] = samples.get(span.rhythm, 0) + span.stop - span.start
-    return {rhythm: count / header.fs for rhythm, count in samples.items()}
 
 
 def read_spans(header: Header, annotator: str = "atr") -> tuple[Span, ...]:

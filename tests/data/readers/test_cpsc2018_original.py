@@ -10,7 +10,7 @@ from scipy.signal import resample_poly
 from seedless.core.dataset import TEST_ONLY
 from seedless.core.errors import DataError
 from seedless.data.leads import SIX, TWELVE
-from seedless.data.readers.cpsc2018 import CLASSES, read_cpsc2018
+from seedless.data.readers.cpsc2018_original import CLASSES, read_cpsc2018_original
 
 HEAD = "Recording,First_label,Second_label,Third_label\n"
 
@@ -26,7 +26,7 @@ def wave(seconds, rows=12):
 
 
 def test_real_structs_load_unlabelled_with_a_warning(real_data):
-    data = read_cpsc2018(real_data / "cpsc2018")
+    data = read_cpsc2018_original(real_data / "cpsc2018")
     assert data.ids.tolist() == [f"A198{n}" for n in range(5)]
     assert data.X.shape == (5, 12, 1000)
     assert (data.fs, data.leads, data.protocol) == (100.0, TWELVE, TEST_ONLY)
@@ -50,7 +50,7 @@ def test_labels_come_from_the_reference_table(real_data, tmp_path):
         shutil.copy(real_data / "cpsc2018" / f"{record}.mat", tmp_path)
     table = HEAD + "A1980,2,,\nA1981,1,5,9\nA0001,3,,\n"
     (tmp_path / "REFERENCE.csv").write_text("\ufeff" + table, encoding="utf-8")
-    data = read_cpsc2018(tmp_path, leads="6")
+    data = read_cpsc2018_original(tmp_path, leads="6")
     assert data.leads == SIX
     names = [[CLASSES[k] for k in np.flatnonzero(row)] for row in data.Y]
     assert names == [["AFIB"], ["NORM", "RBBB", "STE"]]
@@ -62,7 +62,7 @@ def test_sub_folders_are_walked_and_extra_records_counted(tmp_path):
     write_struct(tmp_path / "TrainingSet2" / "A0002.mat", wave(12), sex="?", age=-1)
     write_struct(tmp_path / "TrainingSet2" / "Q0001.mat", wave(12))
     write_struct(tmp_path / "TrainingSet2" / "A0003.mat", wave(1))
-    data = read_cpsc2018(tmp_path, skip=("A0003",))
+    data = read_cpsc2018_original(tmp_path, skip=("A0003",))
     assert data.ids.tolist() == ["A0001", "A0002"]
     assert data.sex.tolist() == ["F", ""]
     assert np.isnan(data.age).all()
@@ -71,14 +71,14 @@ def test_sub_folders_are_walked_and_extra_records_counted(tmp_path):
 
 def test_short_records_are_padded_or_refused(tmp_path):
     write_struct(tmp_path / "A0001.mat", wave(6))
-    data = read_cpsc2018(tmp_path)
+    data = read_cpsc2018_original(tmp_path)
     assert not data.X[0, :, 600:].any()
     assert data.X[0, 1:, :600].any()
     with pytest.raises(DataError, match=r"A0001\.mat \(record A0001\): 600 samples.*1000"):
-        read_cpsc2018(tmp_path, short="refuse")
+        read_cpsc2018_original(tmp_path, short="refuse")
     write_struct(tmp_path / "A0001.mat", wave(4.9))
     with pytest.raises(DataError, match=r"record A0001\): 490 samples of signal, at least 500"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)
 
 
 def nan_lead():
@@ -111,14 +111,14 @@ def nan_samples():
 def test_damaged_structs_are_named(tmp_path, write, message):
     write(tmp_path / "A0007.mat")
     with pytest.raises(DataError, match=rf"A0007\.mat \(record A0007\): .*{message}"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)
 
 
 def test_a_truncated_real_file_is_named(real_data, tmp_path):
     whole = (real_data / "cpsc2018" / "A1980.mat").read_bytes()
     (tmp_path / "A1980.mat").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match=r"\(record A1980\): not a readable MATLAB file"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -137,18 +137,18 @@ def test_damaged_tables_are_named(tmp_path, table, message):
     write_struct(tmp_path / "A0001.mat", wave(10))
     (tmp_path / "REFERENCE.csv").write_text(table)
     with pytest.raises(DataError, match=rf"REFERENCE\.csv: .*{message}"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)
 
 
 def test_folders_without_records(tmp_path):
     with pytest.raises(DataError, match="no such folder"):
-        read_cpsc2018(tmp_path / "absent")
+        read_cpsc2018_original(tmp_path / "absent")
     with pytest.raises(DataError, match="no CPSC2018 records"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)
     write_struct(tmp_path / "Q0001.mat", wave(10))
     with pytest.raises(DataError, match="found 1 Q records"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)
     write_struct(tmp_path / "a" / "A0001.mat", wave(10))
     write_struct(tmp_path / "b" / "A0001.mat", wave(10))
     with pytest.raises(DataError, match="record A0001 is there twice"):
-        read_cpsc2018(tmp_path)
+        read_cpsc2018_original(tmp_path)

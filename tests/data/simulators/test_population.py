@@ -10,7 +10,7 @@ from seedless.data.simulators.population import (
     LABEL_SETS,
     PATIENT_SIZES,
     PRESETS,
-    describe,
+    describe_records,
     preset_records,
 )
 
@@ -33,7 +33,7 @@ PTB_XL = {
 
 
 def count_by_split(records):
-    people = describe(records)
+    people = describe_records(records)
     return np.stack(
         [people.labels[np.isin(people.folds, folds)].sum(axis=0) for folds in TEN_FOLDS.values()]
     )
@@ -44,7 +44,7 @@ def test_classes_are_as_frequent_as_in_ptb_xl():
     published = np.array([PTB_XL[name] for name in CLASSES]).T
     np.testing.assert_array_equal(counts.sum(axis=0), published.sum(axis=0))
     assert np.abs(counts - published).max() <= 4
-    people = describe(FULL)
+    people = describe_records(FULL)
     assert (people.labels.sum(axis=1) == 0).sum() == 769
     assert np.ptp(np.bincount(people.folds)[1:]) <= 1
 
@@ -66,23 +66,23 @@ def test_label_sets_are_those_of_the_published_table(real_data):
 
 
 def test_patients_stay_in_one_fold_and_have_one_sex_and_age():
-    people = describe(np.arange(50_000))
+    people = describe_records(np.arange(50_000))
     for value in (people.folds, people.female, people.age):
         pairs = np.unique(np.stack([people.patients, value.astype(np.int64)]), axis=1)
         assert len(np.unique(people.patients)) == pairs.shape[1]
-    sizes = np.bincount(np.bincount(describe(FULL).patients))
+    sizes = np.bincount(np.bincount(describe_records(FULL).patients))
     assert {size: count for size, count in enumerate(sizes.tolist()) if count} == PATIENT_SIZES
 
 
 def test_later_rounds_repeat_the_labels_with_other_patients():
-    first, second = describe(FULL), describe(FULL + len(FULL))
+    first, second = describe_records(FULL), describe_records(FULL + len(FULL))
     np.testing.assert_array_equal(first.labels, second.labels)
     np.testing.assert_array_equal(first.folds, second.folds)
     assert first.patients.max() < second.patients.min()
 
 
 def test_sexes_and_ages_are_plausible():
-    people = describe(FULL)
+    people = describe_records(FULL)
     assert people.female.mean() == pytest.approx(0.48, abs=0.01)
     assert people.age.min() >= 18
     assert people.age.max() <= 95
@@ -93,7 +93,7 @@ def test_sexes_and_ages_are_plausible():
 def test_presets_hold_every_class_in_every_fold(preset):
     records = preset_records(preset)
     assert len(records) == PRESETS[preset] == len(np.unique(records))
-    people = describe(records)
+    people = describe_records(records)
     for fold in range(1, 11):
         assert people.labels[people.folds == fold].any(axis=0).all()
 
@@ -107,7 +107,7 @@ def test_the_small_preset_has_enough_of_the_rarest():
 
 
 def test_describing_depends_on_the_number_alone():
-    whole, one = describe(FULL), describe(np.array([12_345]))
+    whole, one = describe_records(FULL), describe_records(np.array([12_345]))
     for name in ("labels", "folds", "patients", "female", "age"):
         np.testing.assert_array_equal(getattr(one, name)[0], getattr(whole, name)[12_345])
 

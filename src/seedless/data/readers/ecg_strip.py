@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
-from seedless.data.leads import lead_set, select_leads
+from seedless.data.leads import get_lead_set, select_leads
 from seedless.data.quality_checks import check_signal
-from seedless.data.readers.waveform import Header
+from seedless.data.readers.wfdb_records import Header
 from seedless.data.resample import fit_length, resample
 
 SECONDS = 10
@@ -35,7 +35,7 @@ def cut_strip(
     it. A shorter record is padded with zeros or refused, as ``short`` says; one under 5 s is
     refused in any case.
     """
-    wanted = lead_set(leads)
+    wanted = get_lead_set(leads)
     picked = select_leads(signal, names, wanted, where)
     check_signal(picked, wanted, where)
     return fit_length(

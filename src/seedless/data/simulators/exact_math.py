@@ -50,7 +50,7 @@ def _words(keys: Int64, name: str, blocks: int) -> tuple[Int64, Int64, Int64, In
     return philox(counter, (key & WORD_MASK, key >> 32))
 
 
-def bell(uniforms: Float64) -> Float64:
+def near_normal(uniforms: Float64) -> Float64:
     """Return numbers of mean 0, deviation 1, within -3..3, from (..., 3) uniforms."""
     first, second, third = uniforms[..., 0], uniforms[..., 1], uniforms[..., 2]
     spread: Float64 = 2.0 * (first + second + third - 1.5)

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.data.simulators.counter_draws import (
+from seedless.data.simulators.exact_math import (
     TURN,
-    bell,
     bump,
     cosine,
     draw_noise,
     draw_rows,
+    near_normal,
     to_phase,
 )
 from seedless.numerics.counter_random import draw_uniform
@@ -36,7 +36,7 @@ def test_noise_is_centred_and_white():
 
 
 def test_bell_has_mean_0_and_deviation_1():
-    values = bell(draw_rows(np.arange(4000), "bell", 3))
+    values = near_normal(draw_rows(np.arange(4000), "bell", 3))
     assert values.mean() == pytest.approx(0, abs=0.05)
     assert values.std() == pytest.approx(1, abs=0.03)
 

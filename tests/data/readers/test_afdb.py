@@ -3,6 +3,7 @@
 import math
 import shutil
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from scipy.signal import resample_poly
 
 from seedless.core.dataset import TEST_ONLY
 from seedless.core.errors import DataError
-from seedless.data.catalog import find
+from seedless.data.catalog import find_entry
 from seedless.data.leads import SIX
-from seedless.data.readers.rhythm_spans import Span, label_windows, rhythm_seconds
-from seedless.data.readers.rhythms import count_windows, iterate_windows, list_records, read_rhythms
+from seedless.data.readers.afdb import count_windows, iterate_windows, list_records, read_rhythms
+from seedless.data.readers.rhythm_annotations import Span, label_windows, read_spans
+from seedless.data.readers.wfdb_records import read_header
 
 with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -37,6 +39,15 @@ RECORDS = {
     ),
 }
 ALL = [(folder, record) for folder, records in RECORDS.items() for record in records]
+
+
+def rhythm_seconds(folder, record):
+    """Return the seconds each rhythm of a record holds, such as {"AFIB": 1804.2, "N": 12.5}."""
+    header = read_header(folder / record)
+    samples = Counter()
+    for span in read_spans(header):
+        samples[span.rhythm] += span.stop - span.start
+    return {rhythm: count / header.fs for rhythm, count in samples.items()}
 
 
 def rhythm_of_every_sample(path):
@@ -145,7 +156,7 @@ def test_unnamed_channels_and_records_without_signals_as_in_afdb(real_data, tmp_
     assert list_records(tmp_path)[0] == ["203"]
     with pytest.raises(DataError, match="the record has ECG1, ECG2"):
         read_rhythms(tmp_path)
-    data = read_rhythms(tmp_path, lead_map=find("afdb").lead_map, name="afdb", rate=360)
+    data = read_rhythms(tmp_path, lead_map=find_entry("afdb").lead_map, name="afdb", rate=360)
     assert list(data.provenance["passed_over"]) == ["00735", "03665"]
     assert any("without signals: 00735, 03665" in text for text in data.warnings)
     assert any("does not name: ECG1 and ECG2 taken" in text for text in data.warnings)
@@ -161,7 +172,7 @@ def test_unnamed_channels_and_records_without_signals_as_in_afdb(real_data, tmp_
 def test_afdb_gives_the_published_number_of_windows():
     lengths = [9_205_760] * 22 + [8_325_000]  # 06453 ends after nine hours and a quarter
     assert sum(count_windows(length, 250) for length in lengths) == 84_334
-    assert find("afdb").sizes["test"] == 84_334
+    assert find_entry("afdb").sizes["test"] == 84_334
 
 
 def test_one_record_after_another_gives_the_same_windows(real_data):

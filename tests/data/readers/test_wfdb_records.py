@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedless.core.errors import DataError
-from seedless.data.readers.waveform import read_header, read_signal
+from seedless.data.readers.wfdb_records import read_header, read_signal
 
 with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
     warnings.simplefilter("ignore")

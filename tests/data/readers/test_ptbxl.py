@@ -9,10 +9,10 @@ import pytest
 from seedless.core.dataset import TEN_FOLDS
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.class_names import RHYTHMS
-from seedless.data.quality_checks import inspect_labels
+from seedless.data.quality_checks import check_label_quality
 from seedless.data.readers.ptbxl import list_sources, read_ptbxl
 from seedless.data.readers.ptbxl_labels import read_labels
-from tests.data.test_waveform import change, write
+from tests.data.readers.test_wfdb_records import change, write
 
 # Published for v1.0.3, one row a split, in the order of RHYTHMS.
 COUNTS = {
@@ -57,7 +57,7 @@ def rewrite(folder, old, new):
 def test_all_36_published_counts(real_data):
     labels = read_labels(real_data / "ptb-xl" / "ptbxl_database.rebuilt_rhythm_form.csv")
     assert len(labels.ids) == 21_799
-    found = inspect_labels(labels)
+    found = check_label_quality(labels)
     assert found.splits == {"train": 17_418, "val": 2_183, "test": 2_198}
     assert {split: tuple(row.values()) for split, row in found.counts.items()} == COUNTS
     assert labels.classes == RHYTHMS

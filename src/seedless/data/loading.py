@@ -16,16 +16,16 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.core.version import __version__
-from seedless.data.cache import entry_folder, open_cached
+from seedless.data.cache import find_entry_folder, open_cached
 from seedless.data.catalog import CATALOG
-from seedless.data.leads import lead_set
+from seedless.data.leads import get_lead_set
+from seedless.data.readers.afdb import read_rhythms
 from seedless.data.readers.arrays import read_arrays
-from seedless.data.readers.challenge import read_challenge
 from seedless.data.readers.cifar100 import read_cifar100
-from seedless.data.readers.cpsc2018 import read_cpsc2018
+from seedless.data.readers.cpsc2018_original import read_cpsc2018_original
 from seedless.data.readers.medmnist import read_medmnist
+from seedless.data.readers.physionet_challenge import read_challenge
 from seedless.data.readers.ptbxl import list_sources, read_ptbxl
-from seedless.data.readers.rhythms import read_rhythms
 from seedless.data.simulators.ecg import simulate_ecg
 from seedless.data.simulators.images import simulate_images
 
@@ -92,7 +92,7 @@ READERS: dict[str, Reader] = {
         sources=_whole_folder,
     ),
     "cpsc2018": Reader(read_challenge, _SKIPPING, (("source", "cpsc2018"),), sources=_whole_folder),
-    "cpsc2018-original": Reader(read_cpsc2018, _SKIPPING, sources=_whole_folder),
+    "cpsc2018-original": Reader(read_cpsc2018_original, _SKIPPING, sources=_whole_folder),
     "chapman": Reader(read_challenge, _SKIPPING, (("source", "chapman"),), sources=_whole_folder),
     "challenge": Reader(read_challenge, _SKIPPING, (("source", "any"),), sources=_whole_folder),
     "rhythms": Reader(read_rhythms, ("fs", "leads", "lead_map"), sources=_whole_folder),
@@ -142,7 +142,7 @@ def _read(config: DataConfig) -> Dataset:
             raise DataError(f"data.name is the file {name}; leave data.path out")
         given = _refuse_settings(config, name, ("leads",))
         data = read_arrays(Path(name))
-        return keep_leads(data, lead_set(given["leads"])) if given else data
+        return keep_leads(data, get_lead_set(given["leads"])) if given else data
     if name in CATALOG and CATALOG[name].kind == "noise":
         raise DataError(f"{name} is noise, without records or classes: seedless data check {name}")
     reader = choose("dataset", name, READERS)
@@ -159,7 +159,7 @@ def _read(config: DataConfig) -> Dataset:
     sources = reader.sources(place, **options)
     key = _cache_key(name, reader.read, options)
     return open_cached(
-        entry_folder(name, key, sources),
+        find_entry_folder(name, key, sources),
         key,
         sources,
         lambda: reader.read(place, **options),
@@ -181,7 +181,7 @@ def find_download(name: str) -> Path:
     return place
 
 
-def refuse_absent(config: DataConfig) -> None:
+def check_data_exists(config: DataConfig) -> None:
     """Refuse data that are not there: an unknown name, or a place with nothing in it.
 
     Nothing is read, so what is there may still be refused later.

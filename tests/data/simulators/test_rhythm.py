@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 
-from seedless.data.simulators.counter_draws import cosine
-from seedless.data.simulators.ecg import simulate_rhythm
-from seedless.data.simulators.population import CLASSES, describe
-from seedless.data.simulators.rhythm import EARLY, NODAL, NORMAL, PACED, WIDE
+from seedless.data.simulators.exact_math import cosine
+from seedless.data.simulators.population import CLASSES, describe_records
+from seedless.data.simulators.rhythm import EARLY, NODAL, NORMAL, PACED, WIDE, simulate_beats
 
 POOL = np.arange(5 * 21_799)  # five rounds, so that rare label sets have some records
-LABELS = describe(POOL).labels
+LABELS = describe_records(POOL).labels
 MOST = 200
+
+
+def simulate_rhythm(records):
+    return simulate_beats(records, describe_records(records))
 
 
 class Strips:
@@ -174,7 +177,7 @@ def test_unlabelled_records_are_of_several_kinds():
 
 def test_women_and_the_young_beat_a_little_faster():
     plain = POOL[(LABELS[:, 0] == 1) & (LABELS.sum(axis=1) == 1)][:4000]
-    people, rhythm = describe(plain), simulate_rhythm(plain)
+    people, rhythm = describe_records(plain), simulate_rhythm(plain)
     usual = np.array([np.median(part) for part in np.split(rhythm.before, _starts(rhythm.row))])
     rate = 60_000 / usual
     assert 0.5 < rate[people.female].mean() - rate[~people.female].mean() < 4

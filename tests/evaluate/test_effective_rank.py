@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import hadamard
 
 from seedless.core.errors import DataError
-from seedless.evaluate.representation import effective_rank
+from seedless.evaluate.scores import effective_rank
 from seedless.numerics.counter_random import draw_uniform
 
 
@@ -38,7 +38,7 @@ def test_scale_and_order_of_the_records_do_not_show():
 
 SCRIPT = """
 import numpy as np
-from seedless.evaluate.representation import effective_rank
+from seedless.evaluate.scores import effective_rank
 from seedless.numerics.counter_random import draw_uniform
 print(effective_rank(draw_uniform(1, "f", 600 * 96).reshape(600, 96).astype(np.float32)))
 """
