@@ -6,8 +6,12 @@ depends on where or when it is written, so that a run's card repeats to the byte
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.errors import SeedlessError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.report.facts import (
     as_mapping,
@@ -22,8 +26,12 @@ from seedless.report.facts import (
     name_task,
     takes_images,
 )
-from seedless.report.frontmatter import write_front_matter
 from seedless.report.runview import RunView, bare_hex
+
+# Characters that YAML must have escaped, or that a parser may take for the end of a line.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+# A string, left as it is, or the start of a number such as 1e-05, which YAML 1.1 reads as text.
+_BARE_EXPONENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.])(\d)e')
 
 
 def make_card(run: RunView, license_: str = "other") -> str:
@@ -40,6 +48,23 @@ def make_card(run: RunView, license_: str = "other") -> str:
     return f"{write_front_matter(describe(run, license_))}\n{body}\n"
 
 
+def write_front_matter(values: Mapping[str, Any]) -> str:
+    """Return values as YAML between lines of ---, a line for each key.
+
+    Each value is JSON, which is YAML too, changed where YAML parsers would not agree on it.
+    """
+    try:
+        lines = [
+            f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
+            for key, value in values.items()
+        ]
+    except (TypeError, ValueError) as error:
+        raise SeedlessError(f"front matter holds plain values only: {error}") from None
+    text = "\n".join(["---", *lines, "---", ""])
+    text = _BARE_EXPONENT.sub(lambda m: f"{m[1]}.0e" if m[1] else m[0], text)
+    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
 def describe(run: RunView, license_: str) -> dict[str, Any]:
     """Return the front matter as plain values."""
     images = takes_images(run)
@@ -54,7 +79,7 @@ def describe(run: RunView, license_: str) -> dict[str, Any]:
     }
     split, scores = find_scores(run)
     metrics = [
-        {"type": "roc_auc", "name": name, "value": value}
+        {"type": "roc_auc", "name": name, "value": round(value, 6)}
         for name, value in (
             ("macro AUC", as_number(scores.get("macro_auc"))),
             *((f"AUC {label}", area) for label, area, _ in list_classes(run, scores)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,9 +72,9 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number, or None for anything else."""
+    """Return a finite number, or None for anything else."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if plain else None
+    return float(value) if plain and math.isfinite(value) else None
 
 
 def escape(text: str) -> str:
