@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import RESULTS, write_results
 from seedless.analysis.report import write_report
 from seedless.core.presets import open_config
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 
 RUNS = 20
 

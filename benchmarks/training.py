@@ -25,8 +25,8 @@ from benchmarks.measure import RESULTS, describe_environment, update_readme, wri
 from seedless.core.config import Config
 from seedless.core.presets import open_config
 from seedless.proof.trail import TrailWriter
-from seedless.runs.execute import CheckpointWriter, gather_facts
 from seedless.runs.prepare import Prepared, prepare
+from seedless.runs.train import CheckpointWriter, gather_facts
 from seedless.train.background_observer import BackgroundObserver
 from seedless.train.log import LogWriter
 from seedless.train.loop import train

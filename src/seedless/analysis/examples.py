@@ -16,8 +16,8 @@ from seedless.evaluate.predictions import Predictions, read_predictions
 from seedless.report.paper import draw_ecg
 from seedless.report.picture import draw_image
 from seedless.runs.folder import read_config
-from seedless.runs.open_run import Finished, open_finished
-from seedless.runs.user_model import GIVEN
+from seedless.runs.opening import OpenRun, open_run
+from seedless.runs.prepare import USER_MODEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,11 +30,11 @@ def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
     whose data are not here as they were, has no examples.
     """
     predictions = read_predictions(run)
-    given = read_config(run).model.name == GIVEN
+    given = read_config(run).model.name == USER_MODEL
     if given or "test" not in predictions.splits or count < 1:
         return []
     try:
-        finished = open_finished(run)
+        finished = open_run(run)
     except (DataError, RunError):
         return []
     pictures = []
@@ -71,7 +71,7 @@ def describe(predictions: Predictions, place: int, k: int) -> str:
     )
 
 
-def _draw(sample: NDArray[np.float32], run: Finished, emphasis: NDArray[np.float32]) -> Figure:
+def _draw(sample: NDArray[np.float32], run: OpenRun, emphasis: NDArray[np.float32]) -> Figure:
     if run.leads is not None and run.fs is not None:
         return draw_ecg(sample, run.leads, run.fs, emphasis=emphasis)
     return draw_image(sample, emphasis=emphasis)

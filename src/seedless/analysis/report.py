@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seedless.analysis.examples import draw_examples
-from seedless.audit.validate import validate
-from seedless.audit.verify import verify
+from seedless.audit.validation import validate
+from seedless.audit.verification import verify
 from seedless.core.errors import RunError
 from seedless.report.page import Verdict, write_page
 from seedless.report.runview import RunView, read_run
 from seedless.report.scores import differ_in_settings
-from seedless.runs.open_run import check_out
+from seedless.runs.opening import check_output_file
 
 PAGE = "report.html"
 
@@ -42,7 +42,7 @@ def write_report(
         out = runs[0] / PAGE
     elif not (len(runs) == 1 and out.resolve() == (runs[0] / PAGE).resolve()):
         for run in runs:
-            check_out(run, out, force)
+            check_output_file(run, out, force)
     if again and len(runs) > 1:
         raise RunError("--verify is for the page of one run: `seedless verify` each of several")
     views = [read_run(run, label) for run, label in zip(runs, name_runs(runs), strict=True)]

@@ -12,7 +12,7 @@ import pytest
 import seedless
 from seedless.core.config import parse_config
 from seedless.core.errors import ConfigError, RunError
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 from tests.forgery import read_entries, rechain, remove
 from tests.tiny import (
     ENTRY,
@@ -42,7 +42,7 @@ def asked(monkeypatch):
         requests.append({**request, "variables": variables})
         return answer_here(action, request, variables)
 
-    monkeypatch.setattr("seedless.audit.diff.run_worker", answer)
+    monkeypatch.setattr("seedless.audit.difference.run_worker", answer)
     return requests
 
 
