@@ -21,7 +21,7 @@ HEAVY = (
     "pandas",
     "scipy.signal",
     "seedless.data.quality_checks",
-    "seedless.analysis.evaluate",
+    "seedless.analysis.evaluation",
     "seedless.runs.progress",
     "seedless.runs.resume",
     "seedless.runs.train",

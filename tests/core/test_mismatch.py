@@ -5,7 +5,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.mismatch import Mismatch, compare_values
 
 PLAIN = st.recursive(

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from seedless.core.config import Config, DataConfig, override, parse_config
-from seedless.core.digest import digest, sample_keys
+from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
 from seedless.models import MODELS, build
 from seedless.numerics.determinism import count_usable_cores
@@ -162,7 +162,7 @@ def test_unknown_names_are_refused_before_data_are_read(setting, message):
         (["model.channels=3"], "takes leads, not channels"),
         (["augment.flip=true"], "augment moves images; these samples are signals"),
         (["augment.padding=2"], "augment moves images"),
-        (["loss.name=cross_entropy"], "exactly one class a sample"),
+        (["loss.name=cross_entropy"], "exactly one class for each sample"),
         (["data.normalize=lots"], "unknown normalization 'lots'"),
         (["init.seed=3"], "has no seed"),
         (["order.seed=3"], "seed-free"),

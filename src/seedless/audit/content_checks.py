@@ -17,7 +17,7 @@ from torch import Tensor
 
 from seedless.audit.validated_run import DAMAGE, ValidatedRun
 from seedless.core.config import Config
-from seedless.core.digest import digest, digest_each
+from seedless.core.digests import digest, digest_each
 from seedless.core.errors import SeedlessError
 from seedless.core.mismatch import is_same_json
 from seedless.evaluate.predictions import FILE as PREDICTIONS

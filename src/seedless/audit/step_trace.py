@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seedless.audit.op_recorder import OpRecorder
 from seedless.core.config import Config
-from seedless.core.digest import digest_each
+from seedless.core.digests import digest_each
 from seedless.proof.trail import first_difference, make_entry, read_trail
 from seedless.runs.folder import read_config
 from seedless.runs.prepare import Prepared

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seedless.core.digest import digest_each
+from seedless.core.digests import digest_each
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import (
     GENESIS,

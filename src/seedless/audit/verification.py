@@ -134,10 +134,10 @@ def unpack(bundle: Path, folder: Path) -> Path:
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Execute the run of a request by `verify`, in the process started for it."""
-    from seedless.runs.progress import Progress
+    from seedless.runs.progress import TrainingProgress
 
     run = ValidatedRun.from_dict(request["run"])
-    observers = (Progress("executing again"),) if request["progress"] else ()
+    observers = (TrainingProgress("executing again"),) if request["progress"] else ()
     preparer = choose_preparer(run.config, request["entry"], request["data"])
     try:
         verdict = execute_again(

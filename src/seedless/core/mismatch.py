@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 
 
 @dataclass(frozen=True)

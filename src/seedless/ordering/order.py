@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seedless.core.digest import to_numpy
+from seedless.core.digests import to_numpy
 from seedless.core.errors import DataError, OrderError
 from seedless.core.registry import choose
 from seedless.ordering.loss_orders import canonical_losses

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seedless.core.digest import as_rows, digest_samples
+from seedless.core.digests import as_rows, digest_samples
 from seedless.ordering.labels import Values, label_bytes, read_labels
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.ordering.samples import Positions, Samples, sample_identities
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seedless.core.digest import digest_samples
+from seedless.core.digests import digest_samples
 from seedless.core.errors import OrderError
 from seedless.ordering.samples import Positions, Samples, sort_bytes
 from seedless.ordering.sort_keys import (

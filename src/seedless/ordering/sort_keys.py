@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seedless.core.digest import as_rows
+from seedless.core.digests import as_rows
 from seedless.numerics.counter_random import WORD_MASK, philox, split_uint64
 from seedless.numerics.exact_sums import exact_row_sums
 from seedless.ordering.samples import Samples

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE, STRIPPED_NOTE, WEIGHTS, read_receipt
 from seedless.proof.trail import FILE as TRAIL

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_each, digest_value
+from seedless.core.digests import canonical_json, digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment

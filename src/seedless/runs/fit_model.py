@@ -15,7 +15,7 @@ from seedless.proof.receipt import read_receipt
 from seedless.runs.folder import CONFIG, Run
 from seedless.runs.opening import load
 from seedless.runs.prepare import Prepared
-from seedless.runs.progress import Progress
+from seedless.runs.progress import TrainingProgress
 from seedless.runs.resume import resume_run
 from seedless.runs.train import train_run
 from seedless.runs.user_model import Model, Pair, UserModel, prepare_user_model, read_settings
@@ -63,7 +63,7 @@ def fit(
     user = UserModel(model, train, val, test, names)
     preparer = partial(prepare_user_model, user=user)
     run = Path(out) if out is not None else _next_free(Path("runs"))
-    display = Progress(run.name, shown=progress)
+    display = TrainingProgress(run.name, shown=progress)
     observers = (display,)
     try:
         if resume and (run / RECEIPT).exists():

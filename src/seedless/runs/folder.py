@@ -13,7 +13,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from torch import nn
 
-from seedless.core.config import Config, load_config
+from seedless.core.config import Config
+from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import STRIPPED_NOTE, explain_missing

@@ -18,7 +18,7 @@ from safetensors.torch import load as load_tensors
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.normalize import Scale
 from seedless.proof.receipt import WEIGHTS, read_receipt

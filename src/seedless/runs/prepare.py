@@ -16,10 +16,10 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest, keys_of
+from seedless.core.digests import digest, keys_from_digests
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.evaluate.ranking import macro_auc
 from seedless.models import MODELS
 from seedless.models.layers import set_weight_layout
@@ -136,7 +136,7 @@ def build_problem(
         known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled], rows)
     order = order_samples(known.X, known.Y, config.order)
     keys = np.empty(len(known.X), dtype=np.int64)
-    keys[order.samples.rows] = keys_of(order.samples.digests)
+    keys[order.samples.rows] = keys_from_digests(order.samples.digests)
     move_model(model, device, known.X.ndim == 4)
     storage = config.execution.storage
     problem = TrainingProblem(

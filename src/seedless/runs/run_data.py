@@ -7,8 +7,8 @@ from pathlib import Path
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
 from seedless.core.errors import RunError
-from seedless.data.load import load
-from seedless.data.packed import is_packed, read_packed, write_packed
+from seedless.data.dataset_folder import is_packed, read_packed, write_packed
+from seedless.data.loading import load
 from seedless.proof.receipt import read_receipt
 from seedless.runs.folder import read_config
 from seedless.runs.prepare import USER_MODEL

@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digest import digest, md5
+from seedless.core.digests import digest, md5
 from seedless.core.errors import TrainError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS

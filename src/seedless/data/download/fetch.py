@@ -13,9 +13,10 @@ from urllib.parse import quote, urlsplit
 
 from seedless.core.errors import DataError
 from seedless.core.files import has_hash
+from seedless.core.progress import Progress
 from seedless.core.registry import choose
-from seedless.data.catalog import SUMS, Entry, File, find
-from seedless.data.download.archive import extract
+from seedless.data.catalog import SUMS, Entry, File, find_entry
+from seedless.data.download.progress import DownloadProgress
 from seedless.data.download.transfer import (
     DownloadError,
     Job,
@@ -24,7 +25,7 @@ from seedless.data.download.transfer import (
     download,
     open_session,
 )
-from seedless.data.progress import Progress
+from seedless.data.download.unpack import extract
 
 CONNECTIONS = 4  # at once: PTB-XL is 43,600 small files
 _LINE = re.compile(r"([0-9a-fA-F]{64})[ \t]+\*?(.+)")  # one space or two, as tools differ
@@ -53,7 +54,7 @@ def fetch(
         progress: a bar on a terminal, a line every few seconds elsewhere; False: nothing.
         patience: retries and timeouts.
     """
-    entry = find(name) if isinstance(name, str) else name
+    entry = find_entry(name) if isinstance(name, str) else name
     if not entry.files:
         raise DataError(f"{entry.name} is computed, not downloaded: use it by its name")
     for extra in extras:
@@ -219,7 +220,7 @@ def _download_all(
     if not missing:
         return
     session, stop = open_session(CONNECTIONS), threading.Event()
-    with session, Progress(entry.name, len(missing), shown=shown) as progress:
+    with session, DownloadProgress(entry.name, len(missing), shown=shown) as progress:
 
         def bring(file: File) -> None:
             target = root / file.path
@@ -260,9 +261,9 @@ def _only_one(entry: Entry, root: Path, shown: bool) -> Iterator[None]:
     try:
         lock.acquire(timeout=1)
     except Timeout:
-        with Progress(entry.name, 0, shown=shown) as progress:
-            progress.say(f"{entry.name}: another process is fetching it; waiting")
-            lock.acquire()
+        if shown:
+            Progress(entry.name, shown=False).say("another process is fetching it; waiting")
+        lock.acquire()
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ from seedless.core.files import has_hash, hash_file
 if TYPE_CHECKING:
     import requests
 
-    from seedless.data.progress import Progress
+    from seedless.data.download.progress import DownloadProgress
 
 _CHUNK = 2**16
 _LONGEST_PAUSE = 60.0
@@ -48,7 +48,7 @@ class Job:
     target: Path
     hash: str | None
     session: requests.Session
-    progress: Progress
+    progress: DownloadProgress
     patience: Patience
     stop: threading.Event  # set by whoever waits for no more
 

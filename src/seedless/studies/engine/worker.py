@@ -69,7 +69,7 @@ class Worker:
             train_run(point.config, run, preparer=self._prepare)
 
     def _prepare(self, config: Config) -> Any:
-        from seedless.data.load import load
+        from seedless.data.loading import load
         from seedless.runs.prepare import prepare
         from seedless.runs.records import SortedData
 
