@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS
-from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER
+from seedless.portable.ops.registry import EXACT, INTEGER, REPLACED
 from seedless.train.arithmetic import ARITHMETICS
 
 PLACES = ("cpu", "cuda")
@@ -23,7 +23,7 @@ PAGE = RESULTS.parent.parent / "docs" / "how-to" / "portable.md"
 
 def describe_ops() -> str:
     """Return the table of ops."""
-    rows = {"replaced": HANDLERS, "as they are": EXACT, "on integers": INTEGER}
+    rows = {"replaced": REPLACED, "as they are": EXACT, "on integers": INTEGER}
     lines = ["| | ops |", "|---|---|"]
     for name, ops in rows.items():
         lines.append(f"| {name}, {len(ops)} | {', '.join(f'`{op}`' for op in sorted(ops))} |")
