@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.measure import RESULTS, write_results
 from seedless.audit.verify import verify
 from seedless.core.config import Config
-from seedless.core.presets import open_config
+from seedless.core.config_files import open_config
 from seedless.proof.light import copy_light
 from seedless.proof.receipt import read_receipt
 from seedless.runs.execute import train_run

@@ -9,28 +9,23 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 import seedless
-from benchmarks.measure import (
-    describe_environment,
-    take_turns,
-    update_readme,
-    write_results,
-)
+from benchmarks.measure import take_turns, write_results
 from seedless.models.layers import Conv1d
-from seedless.numerics.counter import draw
-from seedless.numerics.environment import make_deterministic
-from seedless.ordering import STRATEGIES
+from seedless.numerics.counter_random import draw_uniform
+from seedless.numerics.determinism import make_deterministic
+from seedless.ordering import ORDERS
 
 COLD = """
 import time, seedless, seedless.init
@@ -75,12 +70,14 @@ def measure_initialization() -> dict[str, float]:
 
 def measure_orders() -> dict[str, dict[str, float]]:
     """Seconds to make each order and to answer one later epoch."""
-    block = draw(0, "benchmark", 256 * 12_000).astype(np.float32).reshape(256, 12, 1000) - 0.5
+    block = (
+        draw_uniform(0, "benchmark", 256 * 12_000).astype(np.float32).reshape(256, 12, 1000) - 0.5
+    )
     records = np.concatenate([block * np.float32(1 + turn / 97) for turn in range(69)])[:RECORDS]
-    labels = np.searchsorted([0.7, 0.9, 0.97, 0.99], draw(0, "labels", RECORDS))
-    losses = draw(0, "losses", RECORDS)
+    labels = np.searchsorted([0.7, 0.9, 0.97, 0.99], draw_uniform(0, "labels", RECORDS))
+    losses = draw_uniform(0, "losses", RECORDS)
     found = {}
-    for name in STRATEGIES:
+    for name in ORDERS:
         start = time.perf_counter()
         order = seedless.order(name, records, labels=labels)
         made = time.perf_counter() - start
@@ -106,7 +103,7 @@ def measure_convolutions() -> dict[str, dict[str, float]]:
             theirs = nn.Conv1d(inputs, outputs, 1)
         seedless.initialize(ours, "dct")
         theirs.load_state_dict(ours.state_dict())
-        x = torch.from_numpy(draw(1, "x", 128 * 250 * inputs).astype(np.float32))
+        x = torch.from_numpy(draw_uniform(1, "x", 128 * 250 * inputs).astype(np.float32))
         time_last, time_middle = x.view(128, inputs, 250), x.view(128, 250, inputs)
         found[f"{inputs}->{outputs} k{kernel}"] = take_turns(
             {
@@ -130,36 +127,16 @@ def step(layer: nn.Module, x: Tensor) -> Callable[[], None]:
     return run
 
 
-def tabulate(results: dict[str, Any]) -> str:
-    """Return the three tables in Markdown."""
-    lines = ["| `initialize(conformer)` | ms | / torch default |", "|---|---|---|"]
-    base = results["initialization"]["torch default"]
-    for name, seconds in results["initialization"].items():
-        lines.append(f"| {name} | {1e3 * seconds:.0f} | {seconds / base:.1f} |")
-    lines += ["", f"| order of {RECORDS:,} records, 12 x 1000 | make, s | an epoch, ms |"]
-    lines += ["|---|---|---|"]
-    for name, seconds in results["orders"].items():
-        lines.append(f"| {name} | {seconds['make']:.1f} | {1e3 * seconds['epoch']:.2f} |")
-    lines += ["", "| convolution, forward + backward | ours, ms | nn.Conv1d, ms | ratio |"]
-    lines += ["|---|---|---|---|"]
-    for name, seconds in results["convolutions"].items():
-        ours, theirs = 1e3 * seconds["ours"], 1e3 * seconds["nn.Conv1d"]
-        lines.append(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |")
-    lines += ["", f"Measured on {describe_environment()}."]
-    return "\n".join(lines)
-
-
 def main() -> None:
-    """Measure, print, and write results/foundation.json and the README's tables."""
+    """Measure, print, and write results/foundation.json."""
     make_deterministic()
     results = {
         "initialization": measure_initialization(),
         "orders": measure_orders(),
         "convolutions": measure_convolutions(),
     }
-    print(tabulate(results))
-    write_results("foundation", "make bench", results)
-    update_readme("foundation", tabulate(results))
+    print(json.dumps(results, indent=2))
+    print(write_results("foundation", "make bench", results))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 import seedless
 from seedless.audit.fingerprint import Fingerprints, OpRecord
 from seedless.audit.op_record import UNINITIALIZED, digest_tensor
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import NumericsError
 
 

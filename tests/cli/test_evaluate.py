@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from seedless.analysis.evaluate import evaluate
+from seedless.analysis.evaluation import evaluate
 from seedless.cli.main import main
 from seedless.core.config import parse_config
 from seedless.evaluate.predictions import read_predictions

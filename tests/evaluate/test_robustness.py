@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.core.digest import sample_keys
+from seedless.core.digests import sample_keys
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.leads import TWELVE
 from seedless.data.readers.nstdb import KINDS, Noise, read_noise
 from seedless.data.simulators.stress_noise import simulate_stress
 from seedless.evaluate.ranking import macro_auc
 from seedless.evaluate.robustness import measure_robustness, perturb
-from seedless.numerics.generators import GeneratorGuard
+from seedless.numerics.generator_guard import GeneratorGuard
 
 # Leads II and V3 of the noise of key -5, at sample 77 of 200.
 EXPECTED = {

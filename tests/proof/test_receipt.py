@@ -7,7 +7,7 @@ import pytest
 
 import seedless
 from seedless.audit.validate import validate
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
 from tests.forgery import (

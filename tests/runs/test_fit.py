@@ -12,7 +12,7 @@ from torch import nn
 
 import seedless
 from seedless.core.config import FLOAT32_MAX
-from seedless.core.digest import digest, digest_samples
+from seedless.core.digests import digest, digest_samples
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
 from seedless.runs.fit import fit, load
 from seedless.train.checkpoint import list_checkpoints

@@ -103,8 +103,7 @@ def test_a_light_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
 
 def seal(run, receipt):
     """Write a receipt with its digest made anew."""
-    from seedless.core.canonical import canonical_json
-    from seedless.core.digest import digest_value
+    from seedless.core.digests import canonical_json, digest_value
 
     del receipt["predicate"]["digest"]
     receipt["predicate"]["digest"] = digest_value(receipt)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedless.analysis.examples import draw_examples
+from seedless.analysis.run_report import draw_examples
 from seedless.core.config import override
-from seedless.core.presets import open_config
+from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
 from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, write_page
 from seedless.report.runview import read_run
 from seedless.runs.folder import read_config
 from seedless.train.arithmetic import check_arithmetic
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 NAMES = ("first", "second", "control")

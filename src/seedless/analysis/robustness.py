@@ -10,7 +10,7 @@ import numpy as np
 
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
-from seedless.data.load import find_download
+from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
 from seedless.evaluate.robustness import SNRS, Row, measure_robustness
 from seedless.runs.open_run import Finished, open_finished
@@ -20,7 +20,7 @@ LIMIT = 100  # dB, beyond which neither the signal nor the noise is left in floa
 
 
 @dataclass(frozen=True, eq=False)
-class Stress:
+class RunRobustness:
     """The rows of a stress test, and what they were measured on."""
 
     finished: Finished
@@ -28,7 +28,7 @@ class Stress:
     rows: tuple[Row, ...]
 
 
-def stress_run(
+def measure_run_robustness(
     run: str | Path,
     *,
     source: str = "simulated",
@@ -37,7 +37,7 @@ def stress_run(
     entry: str | None = None,
     data: str | None = None,
     watch: Callable[[Row], None] = lambda _: None,
-) -> Stress:
+) -> RunRobustness:
     """Measure a run's macro AUC under noise of every kind at every ratio.
 
     Noise is added to the records as measured; then they are normalized as in training.
@@ -81,4 +81,4 @@ def stress_run(
         fs=fs,
         watch=watch,
     )
-    return Stress(finished, source, rows)
+    return RunRobustness(finished, source, rows)

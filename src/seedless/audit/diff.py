@@ -14,7 +14,8 @@ from seedless.audit.locate import Finding, TensorDifference, compare_tensors, fi
 from seedless.audit.op_record import OpRecord
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker
-from seedless.core.config import Config, load_config
+from seedless.core.config import Config
+from seedless.core.config_files import load_config
 from seedless.core.errors import ConfigError, RunError
 from seedless.proof.replay import Mismatch, compare_values
 from seedless.proof.trail import Entry, first_difference, read_trail

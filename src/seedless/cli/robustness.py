@@ -32,11 +32,11 @@ def robustness(
     as_json: AsJson = False,
 ) -> None:
     """Add noise to RUN's test records, before normalization, and print what each kind costs."""
-    from seedless.analysis.robustness import stress_run
+    from seedless.analysis.robustness import measure_run_robustness
     from seedless.runs.open_run import describe
 
     ratios = _read_ratios(snr)
-    found = stress_run(
+    found = measure_run_robustness(
         run,
         source=noise,
         noise_path=noise_path,

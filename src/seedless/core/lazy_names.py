@@ -30,6 +30,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
             homes.update(_read_imports(module))
         home, original = homes[name]
         value = getattr(import_module(home), original)
+        # A callable package of this name stays the attribute, or its modules could not be imported.
+        package_of_name = sys.modules.get(f"{package}.{name}")
+        if callable(package_of_name):
+            value = package_of_name
         setattr(module, name, value)
         return value
 

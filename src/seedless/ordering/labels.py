@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seedless.core.digest import to_numpy
+from seedless.core.digests import to_numpy
 from seedless.core.errors import DataError
 
 Values = NDArray[Any] | None  # None, int64 (m,) class numbers, or bool (m, K) multi-hot

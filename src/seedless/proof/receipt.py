@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
 

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import RunError
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import Predictions, read_predictions

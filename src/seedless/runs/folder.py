@@ -10,7 +10,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from seedless.core.config import Config, load_config
+from seedless.core.config import Config
+from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import LIGHT, explain_missing

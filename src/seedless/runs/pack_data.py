@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seedless.core.errors import RunError
-from seedless.data.load import load
-from seedless.data.packed import write_packed
+from seedless.data.dataset_folder import write_packed
+from seedless.data.loading import load
 from seedless.proof.receipt import read_receipt
 from seedless.runs.folder import read_config
 from seedless.runs.user_model import GIVEN

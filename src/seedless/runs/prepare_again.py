@@ -8,8 +8,8 @@ from pathlib import Path
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
 from seedless.core.errors import ConfigError
-from seedless.data.load import load
-from seedless.data.packed import is_packed, read_packed
+from seedless.data.dataset_folder import is_packed, read_packed
+from seedless.data.loading import load
 from seedless.runs.prepare import Prepared, prepare
 from seedless.runs.user_model import ENTRY_HELP, GIVEN, load_entry, prepare_given
 

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from seedless.core.config import Config, parse_config
-from seedless.core.digest import as_rows, digest_samples, digest_value, to_numpy
+from seedless.core.config_files import open_config
+from seedless.core.digests import as_rows, digest_samples, digest_value, to_numpy
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.marks import read_stages
-from seedless.core.presets import open_config
 from seedless.runs.prepare import Prepared, assemble, settle_execution
 from seedless.runs.records import Arrays
 

@@ -1,6 +1,6 @@
-"""The one training loop. Training, resuming, verifying and locating a difference all run this.
+"""The one training loop: training, resuming, verifying and locating a difference all call it.
 
-    schedule -> step -> rate -> evaluate every k epochs -> select on validation -> observers
+    schedule -> learning rate -> step -> evaluate every k epochs -> select weights -> observers
 
 Everything it computes is a pure function of the problem and of where it starts.
 """
@@ -18,26 +18,26 @@ from torch import Tensor
 
 from seedless.core.errors import ConfigError, TrainError
 from seedless.core.registry import choose
-from seedless.numerics.generators import GeneratorGuard
-from seedless.train.control import flip_bit, read_target
-from seedless.train.forms import make_step
-from seedless.train.optim import rate_at, set_rate
-from seedless.train.predict import predict
-from seedless.train.problem import Problem
-from seedless.train.progress_state import Best, Moment, Observer, Position, Start
-from seedless.train.state import fetch_state, name_tensors
+from seedless.numerics.generator_guard import GeneratorGuard
+from seedless.train.bit_flip import flip_bit, parse_target
+from seedless.train.learning_rate import learning_rate_at, set_learning_rate
+from seedless.train.prediction import predict
+from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
+from seedless.train.state_tensors import fetch_state, name_tensors
 from seedless.train.step import Step
+from seedless.train.step_modes import make_step
+from seedless.train.training_problem import TrainingProblem
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How a run ended: its last moment, and whether it was asked to stop before its end."""
+    """How a run ended: its last state, and whether it was asked to stop before its end."""
 
-    last: Moment
+    last: ProgressState
     stopped: bool = False
 
     @property
-    def best(self) -> Best:
+    def best(self) -> BestWeights:
         """The weights the run selected."""
         if self.last.best is None:
             raise TrainError("no epoch was finished, so no weights were selected")
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def train(
-    problem: Problem,
+    problem: TrainingProblem,
     observers: Sequence[Observer] = (),
     *,
     start: Start | None = None,
@@ -53,128 +53,142 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     step: Step | None = None,
 ) -> Outcome:
-    """Run a problem to its end, and tell the observers about it.
+    """Train a problem to its end, calling the observers on the way; return how it ended.
 
     Args:
         problem: what to train; its model, optimizer and order hold the state to start from.
-        observers: told of the beginning, every step and every epoch, in this order.
-        start: where the state stands; by default before the first step.
-        until: stop once this many epochs, or within one this many batches, are done.
-        stop: asked after every step; a true answer ends the run between two steps.
-        step: what makes a step; by default the form that the configuration asks for.
+        observers: called at the beginning, after every step and after every epoch, in this order.
+        start: the position of that state; by default before the first step.
+        until: the position to end at: after an epoch, or after a batch within one.
+        stop: called after every step; a true answer ends the run between two steps.
+        step: computes a step; by default the mode of the configuration (eager, graph, compiled).
+
+    Example:
+        >>> outcome = train(problem, [LogWriter(folder)])
+        >>> outcome.best.weights["head.weight"].shape
     """
     config, order = problem.config.train, problem.order
     start = start or Start()
     step = step or make_step(problem)
     guard = GeneratorGuard()
     check_settings(problem)
-    moment = Moment(problem, start.position, start.losses, start.best, moved=start.moved)
+    progress = ProgressState(problem, start.position, start.losses, start.best, moved=start.moved)
     for observer in observers:
-        observer.begin(moment)
+        observer.begin(progress)
 
     problem.model.train()
     for epoch in range(start.position.epoch, config.epochs):
         schedule = order.schedule(epoch)
-        batches = join_single(schedule.batches)
+        batches = merge_single_sample_batch(schedule.batches)
         edges = np.cumsum([0, *map(len, batches)]).tolist()
         rows = torch.from_numpy(np.concatenate(batches)).to(problem.device)
         losses = torch.zeros(len(rows), device=problem.device)
         losses[: len(start.losses)] = start.losses.to(problem.device)
-        moment = replace(
-            moment,
+        progress = replace(
+            progress,
             losses=losses,
             loss=None,
             score=None,
             schedule=schedule.digest,
-            rate=rate_at(config, epoch, max(0, moment.position.step - 1)),
+            rate=learning_rate_at(config, epoch, max(0, progress.position.step - 1)),
             batches=len(batches),
             seen=len(start.losses),
         )
 
-        # Empty where a run was stopped after the last batch of an epoch and goes on from there.
-        for batch in range(moment.position.batch, len(batches)):
-            position, (begin, end) = moment.position, edges[batch : batch + 2]
-            rate = rate_at(config, epoch, position.step)
-            set_rate(problem.optimizer, rate)
-            sabotage(problem, position.step)
+        # No batch is left where a run was stopped after an epoch's last batch and is resumed there.
+        for batch in range(progress.position.batch, len(batches)):
+            position, (begin, end) = progress.position, edges[batch : batch + 2]
+            rate = learning_rate_at(config, epoch, position.step)
+            set_learning_rate(problem.optimizer, rate)
+            flip_bit_if_asked(problem, position.step)
             losses[begin:end] = step(rows[begin:end], epoch)
-            moment = replace(
-                moment,
+            progress = replace(
+                progress,
                 position=Position(epoch, batch + 1, position.step + 1),
                 rate=rate,
                 seen=end,
             )
-            if problem.device.type == "cpu":  # on a GPU, looking would stop it
-                check_losses(problem, losses[begin:end], batches[batch], moment.position)
+            if problem.device.type == "cpu":  # on a GPU, reading a loss would wait for the device
+                check_losses(problem, losses[begin:end], batches[batch], progress.position)
             for observer in observers:
-                observer.step(moment)
+                observer.step(progress)
             if stop():
-                return _halt(moment, observers, guard)
-            if until == moment.position and batch + 1 < len(batches):
-                return Outcome(moment)
+                return stop_early(progress, observers, guard)
+            if until == progress.position and batch + 1 < len(batches):
+                return Outcome(progress)
 
         start = Start()
-        moment = finish_epoch(moment, batches, guard)
+        progress = finish_epoch(progress, batches, guard)
         for observer in observers:
-            observer.epoch(moment)
-        if until is not None and moment.position.epoch >= until.epoch and not until.batch:
+            observer.epoch(progress)
+        if until is not None and progress.position.epoch >= until.epoch and not until.batch:
             break
-    return Outcome(moment)
+    return Outcome(progress)
 
 
-def _halt(moment: Moment, observers: Sequence[Observer], guard: GeneratorGuard) -> Outcome:
-    moment = replace(moment, moved=_watch(moment, guard, f"by step {moment.position.step}"))
+def stop_early(
+    progress: ProgressState, observers: Sequence[Observer], guard: GeneratorGuard
+) -> Outcome:
+    """Call the observers' `stop` and return the outcome of a run that was asked to stop."""
+    moved = check_generators(progress, guard, f"by step {progress.position.step}")
+    progress = replace(progress, moved=moved)
     for observer in observers:
-        observer.stop(moment)
-    return Outcome(moment, stopped=True)
+        observer.stop(progress)
+    return Outcome(progress, stopped=True)
 
 
-def _watch(moment: Moment, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
-    """Return all generators that moved so far, or refuse to go on, as the run was told."""
-    if moment.problem.config.train.guard == "refuse":
+def check_generators(progress: ProgressState, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
+    """Return the global generators used so far; raise an error if train.guard is "refuse"."""
+    if progress.problem.config.train.guard == "refuse":
         guard.check(where)
-    return tuple(sorted({*moment.moved, *guard.moved()}))
+    return tuple(sorted({*progress.moved, *guard.moved()}))
 
 
 def finish_epoch(
-    moment: Moment, batches: Sequence[NDArray[np.int64]], guard: GeneratorGuard
-) -> Moment:
-    """Check the epoch's losses, hand them to the order, evaluate, and select."""
-    problem, config = moment.problem, moment.problem.config.train
-    epoch, steps = moment.position.epoch + 1, moment.position.step
-    losses = moment.losses.cpu()
+    progress: ProgressState, batches: Sequence[NDArray[np.int64]], guard: GeneratorGuard
+) -> ProgressState:
+    """Return the state after an epoch: check its losses, evaluate, select the best weights."""
+    problem, config = progress.problem, progress.problem.config.train
+    epoch, steps = progress.position.epoch + 1, progress.position.step
+    # [Step 1] Stop a run whose losses are not finite, with the position of the first bad batch.
+    losses = progress.losses.cpu()
     parts = [] if losses.isfinite().all() else torch.split(losses, [len(rows) for rows in batches])
     for batch, part in enumerate(parts):
         position = Position(epoch - 1, batch + 1, steps - len(batches) + batch + 1)
         check_losses(problem, part, batches[batch], position)
-    moved = _watch(moment, guard, f"by the end of epoch {epoch}")
+    # [Step 2] No global generator may have been used.
+    moved = check_generators(progress, guard, f"by the end of epoch {epoch}")
+    # [Step 3] Orders that rank samples by their losses get them, one for each row of the data.
     if problem.order.needs_losses:
         by_row = np.zeros(len(problem.train), dtype=np.float64)
         by_row[np.concatenate(batches)] = losses.double().numpy()
         problem.order.observe(by_row)
+    # [Step 4] Evaluate on the validation split, and keep the weights if they are the best so far.
     score = None
     if epoch % config.evaluate_every == 0 or epoch == config.epochs:
         score = evaluate(problem)
     return replace(
-        moment,
+        progress,
         position=Position(epoch, 0, steps),
         loss=math.fsum(losses.double().tolist()) / len(losses),
         score=score,
-        best=select(problem, moment.best, epoch, score),
+        best=select(problem, progress.best, epoch, score),
         moved=moved,
     )
 
 
-def evaluate(problem: Problem) -> float | None:
-    """Return the validation score, or None where there is nothing to validate on."""
+def evaluate(problem: TrainingProblem) -> float | None:
+    """Return the validation score, or None where there is no validation split."""
     if problem.val is None:
         return None
     probabilities = predict(problem.model, problem.val, problem.loss, problem.config)
     return problem.score(probabilities, problem.val.labels.cpu().numpy().astype(np.uint8))
 
 
-def select(problem: Problem, best: Best | None, epoch: int, score: float | None) -> Best | None:
-    """Return the weights to keep: the first of the best score, or the last where none is scored."""
+def select(
+    problem: TrainingProblem, best: BestWeights | None, epoch: int, score: float | None
+) -> BestWeights | None:
+    """Return the best weights so far: the first of the highest score; without scores, the last."""
     last = epoch == problem.config.train.epochs
     if score is None:
         improved = last and best is None
@@ -186,45 +200,53 @@ def select(problem: Problem, best: Best | None, epoch: int, score: float | None)
     plain = torch.contiguous_format
     fetched = fetch_state(weights)
     copies = {name: tensor.clone(memory_format=plain) for name, tensor in fetched.items()}
-    return Best(epoch, score, copies)
+    return BestWeights(epoch, score, copies)
 
 
-def join_single(batches: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], ...]:
-    """Let a last batch of one sample join the batch before it: BatchNorm cannot train on one."""
+def merge_single_sample_batch(
+    batches: Sequence[NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the batches with a last batch of one sample joined to the batch before it.
+
+    BatchNorm cannot train on a batch of one sample.
+    """
     if len(batches) > 1 and len(batches[-1]) == 1 and len(batches[-2]) > 1:
         return (*batches[:-2], np.concatenate(batches[-2:]))
     return tuple(batches)
 
 
-def check_settings(problem: Problem) -> None:
-    """Refuse settings of the loop's own that name nothing."""
+def check_settings(problem: TrainingProblem) -> None:
+    """Refuse values of train.guard and control.* that do not exist in this run."""
     choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
     control = problem.config.control
     if control.flip_bit is not None:
-        read_target(problem.model, control.flip_bit)
-        steps = len(join_single(problem.order.schedule(0).batches)) * problem.config.train.epochs
+        parse_target(problem.model, control.flip_bit)
+        steps = (
+            len(merge_single_sample_batch(problem.order.schedule(0).batches))
+            * problem.config.train.epochs
+        )
         if control.at_step >= steps:
             raise ConfigError(f"control.at_step is {control.at_step}; the run has {steps} steps")
 
 
-def sabotage(problem: Problem, step: int) -> None:
-    """Flip a bit where the configuration asks for this negative control."""
+def flip_bit_if_asked(problem: TrainingProblem, step: int) -> None:
+    """Flip a bit before the step that control.at_step names: the run's negative control."""
     control = problem.config.control
     if control.flip_bit is not None and step == control.at_step:
         flip_bit(problem.model, control.flip_bit)
 
 
 def check_losses(
-    problem: Problem, losses: Tensor, rows: NDArray[np.int64], position: Position
+    problem: TrainingProblem, losses: Tensor, rows: NDArray[np.int64], position: Position
 ) -> None:
-    """Stop a run whose loss is no number, and say at which step and on which samples."""
+    """Stop a run whose loss is not finite, and say at which step and for which samples."""
     bad = ~torch.isfinite(losses)
     if not bad.any():
         return
-    split, found = problem.train, rows[bad.cpu().numpy()]
-    names = split.ids[found].tolist()
+    split, bad_rows = problem.train, rows[bad.cpu().numpy()]
+    names = split.ids[bad_rows].tolist()
     if split.rows is not None:
-        names = [f"train[{row}]" for row in sorted(split.rows[found])]
+        names = [f"train[{row}]" for row in sorted(split.rows[bad_rows])]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise TrainError(
         f"the loss is not finite at step {position.step} (epoch {position.epoch + 1}, batch "

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seedless.audit.verify import verify
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.runs.folder import read_config
 from seedless.studies.engine.findings import read_finding, write_finding
 
@@ -23,7 +23,7 @@ def prove_run(run: Path) -> dict[str, Any]:
     if known is not None:
         return known
     verdict = verify(run)
-    here = capture()
+    here = capture_environment()
     on_gpu = read_config(run).execution.device == "cuda" and here["devices"]
     device = here["devices"][0]["name"] if on_gpu else here["cpu"]["model"]
     found = {

@@ -95,9 +95,9 @@ def _make_all(
 
 def make_point(folder: str, point: Point, again: bool) -> str:
     """Make one run in a worker of the cluster."""
-    from seedless.numerics.environment import prepare_process
+    from seedless.numerics.determinism import set_environment_variables
 
-    prepare_process()
+    set_environment_variables()
     store = Store(Path(folder))
     Worker(store).make(point, again=again)
     return point.key

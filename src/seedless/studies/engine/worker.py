@@ -18,7 +18,7 @@ from typing import Any
 
 from seedless.core.config import Config, parse_config
 from seedless.core.errors import SeedlessError
-from seedless.numerics.environment import prepare_process
+from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store, explain_error
 
@@ -68,7 +68,7 @@ class Worker:
             train_run(point.config, run, make=self._prepare)
 
     def _prepare(self, config: Config) -> Any:
-        from seedless.data.load import load
+        from seedless.data.loading import load
         from seedless.runs.prepare import prepare
         from seedless.runs.records import Sorted
 
@@ -135,7 +135,7 @@ def read_points(file: Path) -> list[Point]:
 
 def main() -> None:
     """Work through a grid."""
-    prepare_process()
+    set_environment_variables()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store", type=Path)
     parser.add_argument("grid", type=Path)

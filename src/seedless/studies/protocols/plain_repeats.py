@@ -18,11 +18,11 @@ from seedless.core.config import Config
 from seedless.core.errors import StudyError
 from seedless.evaluate.ranking import macro_auc
 from seedless.runs.prepare import Prepared, prepare
-from seedless.train.loop import evaluate, join_single, select
-from seedless.train.optim import rate_at
-from seedless.train.predict import predict
-from seedless.train.progress_state import Best
-from seedless.train.state import name_tensors
+from seedless.train.learning_rate import learning_rate_at
+from seedless.train.loop import evaluate, merge_single_sample_batch, select
+from seedless.train.prediction import predict
+from seedless.train.progress_state import BestWeights
+from seedless.train.state_tensors import name_tensors
 
 
 def repeat_plain(config: Config, count: int) -> list[float]:
@@ -44,12 +44,12 @@ def _train_plain(prepared: Prepared) -> float:
     problem, train = prepared.problem, prepared.config.train
     runner = make_plain_runner(problem, problem.train.samples.contiguous())
     turn = replace(problem, model=runner.model)
-    best: Best | None = None
+    best: BestWeights | None = None
     steps = 0
     for epoch in range(train.epochs):
-        for rows in join_single(problem.order.schedule(epoch).batches):
+        for rows in merge_single_sample_batch(problem.order.schedule(epoch).batches):
             for group in runner.groups:
-                group["lr"] = rate_at(train, epoch, steps)
+                group["lr"] = learning_rate_at(train, epoch, steps)
             runner.step(torch.from_numpy(rows).to(problem.device))
             steps += 1
         if (epoch + 1) % train.evaluate_every == 0 or epoch + 1 == train.epochs:
