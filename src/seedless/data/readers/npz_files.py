@@ -50,8 +50,8 @@ def load_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, NDArray[An
     except _DAMAGE as error:
         if "pickle" in str(error):
             raise DataError(
-                f"{path}: {name} holds Python objects, which are never unpickled, or this is no .npz "
-                "file; save plain numbers or text, np.array(..., dtype=str)"
+                f"{path}: {name} holds Python objects, which are never unpickled, or this is no "
+                ".npz file; save plain numbers or text, np.array(..., dtype=str)"
             ) from error
         raise DataError(
             f"{path}: {name} is damaged, or this is no .npz file ({error}); write or fetch it again"
