@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedless.analysis.examples import draw_examples
+from seedless.analysis.run_report import draw_examples
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.processes import Workers

@@ -28,9 +28,9 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page, without scripts or requests, about these runs."""
-    from seedless.analysis.report import write_report
+    from seedless.analysis.run_report import report as write_report
 
-    page = write_report(runs, out, examples=examples, again=verify, force=force)
+    page = write_report(*runs, out=out, examples=examples, verify=verify, force=force)
     if as_json:
         print_json({"page": str(page), "bytes": page.stat().st_size})
     else:

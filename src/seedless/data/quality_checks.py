@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
-from seedless.data.quality_report import Findings, SignalFindings
+from seedless.data.quality_report import QualityReport, SignalQuality
 
 _BLOCK = 64  # samples read at a time: a memory-mapped set is never in memory as a whole
 _LIMB = ("I", "II", "III")
@@ -36,13 +36,13 @@ class _Labels(Protocol):
     def warnings(self) -> tuple[str, ...]: ...
 
 
-def inspect(data: Dataset) -> Findings:
+def check_quality(data: Dataset) -> QualityReport:
     """Count a dataset's records and classes by split and fold, and check its signals."""
     signals, doubts = _check_signals(data)
     return _count(data, tuple(data.X.shape[1:]), signals, doubts)
 
 
-def inspect_labels(labels: _Labels) -> Findings:
+def check_label_quality(labels: _Labels) -> QualityReport:
     """Count a label table that has no signals."""
     return _count(labels, None, None, [])
 
@@ -82,7 +82,7 @@ def _not_finite(block: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero(~np.isfinite(block.reshape(len(block), -1)).all(axis=1))
 
 
-def _check_signals(data: Dataset) -> tuple[SignalFindings, list[str]]:
+def _check_signals(data: Dataset) -> tuple[SignalQuality, list[str]]:
     """Go through the samples once, in blocks; return what was found and what is doubtful."""
     names = list(data.leads or ())
     limb = [names.index(lead) for lead in _LIMB] if set(_LIMB) <= set(names) else None
@@ -102,7 +102,7 @@ def _check_signals(data: Dataset) -> tuple[SignalFindings, list[str]]:
             "(leads misnamed, or each scaled by itself)"
         )
     repeated = None if missing.any() else _find_repeats(data, doubts)
-    return SignalFindings(
+    return SignalQuality(
         missing=int(missing.sum()),
         flat=int(flat.sum()),
         lowest=_number(lowest.min()),
@@ -171,16 +171,16 @@ def _shared(group: NDArray[np.int64], splits: NDArray[np.int64]) -> int:
 def _count(
     labels: _Labels,
     shape: tuple[int, ...] | None,
-    signals: SignalFindings | None,
+    signals: SignalQuality | None,
     doubts: list[str],
-) -> Findings:
+) -> QualityReport:
     splits = {
         name: np.flatnonzero(np.isin(labels.folds, folds))
         for name, folds in labels.protocol.items()
     }
     folds = {int(fold): np.flatnonzero(labels.folds == fold) for fold in np.unique(labels.folds)}
     counts = {name: _count_classes(labels, rows) for name, rows in splits.items()}
-    return Findings(
+    return QualityReport(
         name=labels.name,
         records=len(labels.Y),
         shape=shape,

@@ -18,8 +18,9 @@ from seedless.report.charts import (
     draw_roc,
     draw_strip,
 )
+from seedless.report.render import mark_safe
 from seedless.report.runview import RunView, bare_hex, same_bits
-from seedless.report.sections import list_differing, mark_safe
+from seedless.report.sections import list_differing
 
 LISTED = 40  # records of a class that are listed
 KEYS = 3  # settings that differ between runs, as columns; more are named below the table

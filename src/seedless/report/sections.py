@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedless.core.config import flatten
-from seedless.core.errors import SeedlessError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.report.curves import Series, draw_curves, draw_fingerprint
+from seedless.report.render import mark_safe
 from seedless.report.runview import RunView, TrailEntry, bare_hex, find_difference, same_bits
 
 RATES = ("sensitivity", "specificity", "precision", "f1")
@@ -202,21 +201,3 @@ def list_changes(
         texts = [(key, tables[0].get(key, "not set"), table.get(key, "not set")) for key in keys]
         changes.append((run.label, [text for text in texts if text[1] != text[2]]))
     return [(label, rows) for label, rows in changes if rows]
-
-
-def data_uri(picture: str) -> str:
-    """Return a picture as the source of an <img>, where an SVG can neither run nor fetch."""
-    if picture.lstrip().startswith("<"):
-        return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
-    try:
-        base64.b64decode(picture, validate=True)
-    except ValueError:
-        raise SeedlessError("a picture is a PNG in base64 or the text of an SVG") from None
-    return f"data:image/png;base64,{picture}"
-
-
-def mark_safe(drawing: str) -> Any:
-    """Let a drawing of our own through the escaping; what it quotes is escaped already."""
-    from markupsafe import Markup
-
-    return Markup(drawing)

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import TEN_FOLDS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
-from seedless.data.leads import spell
+from seedless.data.leads import spell_lead
 from seedless.data.quality_checks import check_finite
-from seedless.data.readers.image_ids import digest_in_blocks, name_images
+from seedless.data.readers.content_ids import digest_in_blocks, name_images
 
 REQUIRED = ("X", "Y", "folds")
 OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
@@ -84,7 +84,7 @@ def read_arrays(path: str | Path) -> Dataset:
         task=task,
         patients=_text(arrays, "patients", path),
         fs=_read_rate(arrays.get("fs"), path),
-        leads=None if leads is None else tuple(spell(name) for name in leads.tolist()),
+        leads=None if leads is None else tuple(spell_lead(name) for name in leads.tolist()),
         provenance={
             "source": path.name,
             "file": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}",

@@ -12,7 +12,7 @@ from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.catalog import CATALOG, Entry
-from seedless.data.readers.image_ids import digest_in_blocks, name_images
+from seedless.data.readers.content_ids import digest_in_blocks, name_images
 
 SETS = {name: entry for name, entry in CATALOG.items() if name.endswith("mnist")}
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seedless.analysis.evaluate import ATTRIBUTES, evaluate
+from seedless.analysis.evaluation import ATTRIBUTES, evaluate
 from seedless.core.config import Config
 from seedless.core.errors import DataError, StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES

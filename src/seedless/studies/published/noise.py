@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seedless.analysis.robustness import stress_run
+from seedless.analysis.robustness import measure_run_robustness
 from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.data.readers.nstdb import KINDS
@@ -67,7 +67,7 @@ def make(options: StudyOptions) -> Grid:
 def measure(run: Path, weights: str, noise: str | None) -> tuple[Row, ...]:
     """Return a run's scores under noise; its weights' digest keeps what is remembered honest."""
     source = "simulated" if noise is None else "nstdb"
-    return stress_run(run, source=source, noise_path=noise, snrs=SNRS).rows
+    return measure_run_robustness(run, source=source, noise_path=noise, snrs=SNRS).rows
 
 
 def find_drops(results: Results, basis: str, block: str, kind: str, snr: float) -> dict[str, float]:
