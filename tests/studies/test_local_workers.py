@@ -133,7 +133,7 @@ def test_runs_that_were_there_are_checked_by_one_worker_each(tmp_path, monkeypat
 
 
 def test_data_are_read_once_for_many_runs(tmp_path, monkeypatch):
-    import seedless.data.load as reader
+    import seedless.data.loading as reader
 
     seen, usual = [], reader.load
     monkeypatch.setattr(reader, "load", lambda config: seen.append(config) or usual(config))

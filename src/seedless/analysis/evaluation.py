@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seedless.analysis.external_data import ScoredSet, predict_external, refuse_user_model
 from seedless.core.config import Config, DataConfig, override
 from seedless.core.errors import ConfigError, DataError, RunError
-from seedless.data.load import load as load_data
+from seedless.data.loading import load as load_data
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, read_predictions
 from seedless.evaluate.scores import RESAMPLES, find_thresholds, score_split

@@ -142,10 +142,10 @@ def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np
 
 def sample_keys(samples: ArrayLike) -> NDArray[np.int64]:
     """Return one int64 key a sample, from its content: what dropout and augmentation draw by."""
-    return keys_of(digest_samples(samples))
+    return keys_from_digests(digest_samples(samples))
 
 
-def keys_of(digests: NDArray[np.uint8]) -> NDArray[np.int64]:
+def keys_from_digests(digests: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the first 8 bytes of each digest as an int64: (n, 32) -> (n,)."""
     return np.ascontiguousarray(digests[:, :8]).view("<i8").ravel().astype(np.int64)
 

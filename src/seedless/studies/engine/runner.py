@@ -14,7 +14,7 @@ from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
-from seedless.data.load import refuse_absent
+from seedless.data.loading import check_data_exists
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.figures import save_figure
 from seedless.studies.engine.fold_pooling import explain_pooling
@@ -73,7 +73,7 @@ def run_study(
     # A dataset that is not there is the user's to mend: said once, not a failure of every run.
     wanted = [p.config.data for p in points if again or store.state(p) in ("begun", "waiting")]
     for text in dict.fromkeys(data.model_dump_json() for data in wanted):
-        refuse_absent(DataConfig.model_validate_json(text))
+        check_data_exists(DataConfig.model_validate_json(text))
     if points:
         choose("engine", engine, ENGINES)(
             store,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.config import Config, DataConfig
-from seedless.data.load import load
+from seedless.data.loading import load
 
 BAND = (0.5, 40.0)  # Hz
 ORDER = 3
