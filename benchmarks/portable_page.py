@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.pages import DOCS, Record, read_records, render
-from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER
+from seedless.portable.ops.registry import EXACT, INTEGER, REPLACED
 from seedless.train.arithmetic import ARITHMETICS
 
 PAGE = DOCS / "reference" / "portable-ops.md"
@@ -23,7 +23,7 @@ def make_page(records: Mapping[str, Record] | None = None) -> str:
     recorded = read_records() if records is None else records
     costs = {p: recorded[f"portable-{p}"] for p in PLACES if f"portable-{p}" in recorded}
     ops = list(dict.fromkeys(op for one in costs.values() for op in one["results"]["ops"]))
-    kinds = {"replaced": HANDLERS, "unchanged": EXACT, "on integers": INTEGER}
+    kinds = {"replaced": REPLACED, "unchanged": EXACT, "on integers": INTEGER}
     return render(
         "portable-ops.md",
         kinds={kind: sorted(names) for kind, names in kinds.items()},

@@ -26,7 +26,7 @@ def read_all(folder):
 
 
 def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
-    """Written twice, the second time from light runs that travelled in a parcel."""
+    """Written twice, the second time from stripped runs that travelled in a parcel."""
     here, there = tmp_path / "here", tmp_path / "there"
     assert build(ENTRIES, Store(smoke_store), here) == list(NAMES)
     points = [p for name in NAMES for p in open_study(name).plan(SMOKE).points]

@@ -20,11 +20,10 @@ from seedless.data.loading import load as load_data
 from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, Scored
-from seedless.runs.fit import load
-from seedless.runs.prepare import place, place_model, settle_execution
+from seedless.runs.opening import load
+from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.records import Arrays, sort_records
-from seedless.runs.score import predict_split
-from seedless.runs.user_model import GIVEN
+from seedless.runs.seal import predict_split
 from seedless.train.loss import make_loss
 
 WHOLE = "all"  # every record of a dataset, whatever its split
@@ -121,13 +120,13 @@ def _infer(
     plain = {"mode": "eager", "device": device, "storage": "host"}
     if device == "cpu" and config.execution.precision == "tf32":
         plain["precision"] = "fp32"
-    settled = settle_execution(config.change(execution=plain))
+    settled = configure_execution(config.change(execution=plain))
     there = torch.device(settled.execution.device)
     labels = np.zeros((len(samples), width), dtype=np.uint8)  # not used
-    split = place(Arrays(samples, labels, part.ids), there, "host")
+    split = make_split(Arrays(samples, labels, part.ids), there, "host")
     arithmetic = settled.execution.arithmetic
     loss = make_loss(settled.loss, labels, part.task, model, there, arithmetic)
-    place_model(model, there, samples.ndim == 4)
+    move_model(model, there, samples.ndim == 4)
     return predict_split(model, split, loss, settled)
 
 
@@ -185,5 +184,5 @@ def count_trained(data: DataConfig, digest: str, samples: NDArray[Any]) -> int |
 
 def refuse_user_model(run: Path, config: Config, why: str) -> None:
     """Refuse a run of `fit`, whose model and arrays are not in its folder."""
-    if config.model.name == GIVEN:
+    if config.model.name == USER_MODEL:
         raise ConfigError(f"{run} is a run of fit(), {why}")

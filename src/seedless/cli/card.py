@@ -23,15 +23,15 @@ def card(
     as_json: AsJson = False,
 ) -> None:
     """Write a model card: results, limits, and how to verify them."""
-    from seedless.audit.validate import validate
+    from seedless.audit.validation import validate
     from seedless.core.errors import RunError
     from seedless.core.files import hash_file, write_atomic
     from seedless.report.card import make_card
     from seedless.report.runview import read_run
-    from seedless.runs.open_run import check_out
+    from seedless.runs.opening import check_output_file
 
     if out is not None:
-        check_out(run, out, force)
+        check_output_file(run, out, force)
     if problems := validate(run).problems:
         raise RunError(f"{run} is not a valid run, so no card is written: {problems[0]}")
     view = read_run(run, name or run.absolute().name)

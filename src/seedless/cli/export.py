@@ -21,7 +21,7 @@ def export(
 ) -> None:
     """Write the model as ONNX, and check it on real records."""
     from seedless.analysis.export import TOLERANCE, export_run
-    from seedless.runs.open_run import describe
+    from seedless.runs.opening import describe_run
 
     done = export_run(run, onnx, records=records, force=force, entry=entry, data=data)
     size = done.file.stat().st_size
@@ -38,4 +38,4 @@ def export(
         f"logits differ from the run's by at most {done.difference:.2g} on {done.records} "
         f"{done.finished.split} records ({TOLERANCE:g} allowed)"
     )
-    print_result({**describe(done.finished), **values}, text, as_json)
+    print_result({**describe_run(done.finished), **values}, text, as_json)

@@ -30,7 +30,7 @@ def robustness(
     """Add noise to test records and print how the score drops."""
     ratios = _read_ratios(snr)
     from seedless.analysis.robustness import measure_run_robustness
-    from seedless.runs.open_run import describe
+    from seedless.runs.opening import describe_run
 
     found = measure_run_robustness(
         run,
@@ -41,7 +41,7 @@ def robustness(
         data=data,
         watch=(lambda _: None) if as_json else _print,
     )
-    about, rows = describe(found.finished), [asdict(row) for row in found.rows]
+    about, rows = describe_run(found.finished), [asdict(row) for row in found.rows]
     text = f"\n{noise} noise on {len(found.finished.ids)} {about['split']} records"
     print_result({**about, "noise": noise, "rows": rows}, text, as_json)
 

@@ -14,7 +14,7 @@ import typer
 from seedless.cli.options import STOPPED, AsJson, DataPlace, Entry, RunFolder, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.runs.execute import Run
+    from seedless.runs.folder import Run
 
 
 def train(
@@ -29,8 +29,8 @@ def train(
     from seedless.core.config_files import open_config
 
     resolved = override(open_config(config), settings or [])
-    from seedless.runs.execute import train_run
     from seedless.runs.progress import TrainingProgress
+    from seedless.runs.train import train_run
 
     progress = TrainingProgress(out.name, shown=not as_json)
     with stop_on_interrupt() as stop, closing(progress):
@@ -45,15 +45,17 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Continue a run that was stopped, to the same bits."""
-    from seedless.runs.execute import resume_run
     from seedless.runs.folder import read_config
-    from seedless.runs.prepare_again import choose_maker
     from seedless.runs.progress import TrainingProgress
+    from seedless.runs.resume import resume_run
+    from seedless.runs.user_model import choose_preparer
 
-    make = choose_maker(read_config(run), entry, data)
+    preparer = choose_preparer(read_config(run), entry, data)
     progress = TrainingProgress(run.name, shown=not as_json)
     with stop_on_interrupt() as stop, closing(progress):
-        finished = resume_run(run, observers=(progress,), stop=stop, make=make, say=progress.say)
+        finished = resume_run(
+            run, observers=(progress,), stop=stop, preparer=preparer, warn=progress.say
+        )
     show_run(finished, as_json)
 
 
@@ -63,7 +65,7 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
     Yields a function that says whether Ctrl-C was pressed.
     """
-    from seedless.runs.execute import InterruptedRunError
+    from seedless.runs.train import InterruptedRunError
 
     asked = False
 

@@ -34,7 +34,7 @@ def verify(
     Exit code 0: identical. 1: it differs. 2: it is not a valid run.
     3: it differs, but so does this machine in something that changes bits.
     """
-    from seedless.audit.verify import verify as verify_run
+    from seedless.audit.verification import verify as verify_run
 
     verdict = verify_run(
         run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seedless.audit.verify import verify
+from seedless.audit.verification import verify
 from seedless.numerics.environment import capture_environment
 from seedless.runs.folder import read_config
 from seedless.studies.engine.findings import read_finding, write_finding

@@ -1,10 +1,10 @@
 """Parcels: the finished runs of a study in one file, to go on with it on another machine.
 
 A parcel is an xz-compressed tar file whose entries are sorted and carry no time, owner or mode: the
-same runs give the same bytes, as long as the compressor is the same. Runs in it are light (see
-`seedless.proof.light`): receipt, configuration, metrics, log and predictions, and the weights only
-where asked for. Digests hardly compress, so a trail would be most of a parcel; its head, which the
-receipt holds, is what a run executed again is compared with.
+same runs give the same bytes, as long as the compressor is the same. Runs in it are stripped
+(`seedless.proof.stripped_run`): receipt, configuration, metrics, log and predictions, and the
+weights only where asked for. Digests hardly compress, so a trail would be most of a parcel; its
+head, which the receipt holds, is what a run executed again is compared with.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.audit.validate import validate
+from seedless.audit.validation import validate
 from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
 from seedless.core.files import hash_file, replace_when_written, write_atomic
-from seedless.proof.light import describe_light, is_heavy, read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import LIGHT, WEIGHTS, read_receipt
+from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS, read_receipt
+from seedless.proof.stripped_run import describe_stripped, is_stripped, read_left_out
 from seedless.studies.engine.findings import FOLDER as FINDINGS
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store
@@ -111,15 +111,15 @@ def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path |
     receipt = read_receipt(run)
     absent = read_left_out(run, receipt)
     if weights and WEIGHTS in absent:
-        raise StudyError(f"{run} is a light run without its weights: leave --weights out")
+        raise StudyError(f"{run} is a stripped run without its weights: leave --weights out")
     covered = receipt["predicate"]["files"]
-    dropped = [name for name in covered if is_heavy(name, weights=weights)]
+    dropped = [name for name in covered if is_stripped(name, weights=weights)]
     found[f"runs/{run.name}/{RECEIPT}"] = run / RECEIPT
     for name in (name for name in covered if name not in dropped):
         if not (run / name).is_file() or hash_file(run / name) != covered[name]:
             raise RunError(f"{run / name} is missing, or not the file its receipt covers")
         found[f"runs/{run.name}/{name}"] = run / name
-    found[f"runs/{run.name}/{LIGHT}"] = describe_light(receipt, dropped)
+    found[f"runs/{run.name}/{STRIPPED_NOTE}"] = describe_stripped(receipt, dropped)
     for path in sorted((store.folder / FINDINGS).glob(f"{run.name}-*.json")):
         found[f"{FINDINGS}/{path.name}"] = path
     return found

@@ -122,7 +122,7 @@ def evaluate_runs(
 
 
 def _judge(run: Path, other: ExternalDataset, data: str, settings: Sequence[str]) -> ExternalScore:
-    """Try a model on a set and keep the verdict; a light run has the one that came with it."""
+    """Try a model on a set and keep the verdict; a stripped run has the one that came with it."""
     name = f"on-{other.name.replace(', ', '-').replace(' ', '-')}"
     records = digest_dataset(other)
     name += "-standardized" if other.standard else ""
@@ -130,7 +130,7 @@ def _judge(run: Path, other: ExternalDataset, data: str, settings: Sequence[str]
         found = read_finding(run, name)
         if found is None or found["records"] != records:
             raise StudyError(
-                f"{run} is a light run without weights, and was not tried on these records of "
+                f"{run} is a stripped run without weights, and was not tried on these records of "
                 f"{other.name} where it had them; bundle it with --weights, or tabulate the study "
                 "there first"
             )

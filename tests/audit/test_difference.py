@@ -12,7 +12,7 @@ import pytest
 import seedless
 from seedless.core.config import parse_config
 from seedless.core.errors import ConfigError, RunError
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 from tests.forgery import read_entries, rechain, remove
 from tests.tiny import (
     ENTRY,
@@ -42,7 +42,7 @@ def asked(monkeypatch):
         requests.append({**request, "variables": variables})
         return answer_here(action, request, variables)
 
-    monkeypatch.setattr("seedless.audit.diff.run_worker", answer)
+    monkeypatch.setattr("seedless.audit.difference.run_worker", answer)
     return requests
 
 
@@ -284,8 +284,11 @@ def give_other():
 
 def test_the_second_run_may_have_an_entry_of_its_own(plain, tmp_path, asked):
     run = fit_run(tmp_path / "b", give_other())
-    found = find(plain, run, entry_b="tests.audit.test_diff:give_other")
-    assert [request["entry"] for request in asked] == [ENTRY, "tests.audit.test_diff:give_other"]
+    found = find(plain, run, entry_b="tests.audit.test_difference:give_other")
+    assert [request["entry"] for request in asked] == [
+        ENTRY,
+        "tests.audit.test_difference:give_other",
+    ]
     assert (found.epoch, found.step, found.reproduced) == (1, 1, (True, True))
     same = find(plain, run)  # with the wrong arrays for the second
     assert same.reproduced == (True, False)

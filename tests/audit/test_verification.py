@@ -17,8 +17,8 @@ import seedless
 from seedless.core.config import parse_config
 from seedless.core.errors import ConfigError, RunError
 from seedless.proof.bundle import write_bundle
-from seedless.runs.execute import train_run
 from seedless.runs.folder import read_config
+from seedless.runs.train import train_run
 from seedless.runs.user_model import load_entry
 from tests.forgery import forge, read_entries, read_statement, reconfigure, seal
 from tests.tiny import (
@@ -67,7 +67,7 @@ def fitted(tmp_path_factory):
 @pytest.fixture
 def in_process(monkeypatch):
     """Execute runs again in this process; the tests that do without this start one of its own."""
-    monkeypatch.setattr("seedless.audit.verify.run_worker", answer_here)
+    monkeypatch.setattr("seedless.audit.verification.run_worker", answer_here)
 
 
 def look(folder):
@@ -108,7 +108,7 @@ def test_validating_alone_touches_and_executes_nothing(trained, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr("seedless.audit.verify.run_worker", refuse)
+    monkeypatch.setattr("seedless.audit.verification.run_worker", refuse)
     before = look(trained)
     verdict = seedless.verify(trained, validate_only=True)
     assert (verdict.outcome, verdict.code) == ("consistent", 0)
@@ -285,9 +285,7 @@ def moved(trained, tmp_path, in_process):
 
 
 def test_data_that_are_gone_are_named(moved, tmp_path):
-    with pytest.raises(
-        RunError, match=r"gone/ours\.npz: .*; if .* elsewhere now, --data says where"
-    ):
+    with pytest.raises(RunError, match=r"gone/ours\.npz: .*; if .* moved, .* with --data"):
         seedless.verify(moved)
 
 

@@ -1,4 +1,7 @@
-"""What each replaced op and its twin are given: every op at least once."""
+"""What each registered overload and its reference are given: every overload at least once.
+
+A last argument that is a dict holds arguments by name.
+"""
 
 import math
 
@@ -6,7 +9,7 @@ import numpy as np
 import torch
 
 from seedless.numerics.counter_random import draw_uniform
-from seedless.portable.ops.registry import HANDLERS
+from seedless.portable.ops.registry import REGISTRY
 
 
 def some(*shape, name="a", scale=2.0, shift=0.0):
@@ -33,8 +36,15 @@ FAST = (  # functions of one array
     *("hardshrink", "softshrink", "softplus"),
 )
 PAIRS = (  # of two: mostly a gradient and a value
-    *("add", "sub", "rsub", "div", "true_divide", "maximum", "minimum", "silu_backward"),
-    *("mish_backward", "sigmoid_backward", "tanh_backward", "gelu_backward", "hardswish_backward"),
+    *("add.Tensor", "sub.Tensor", "rsub.Tensor", "div.Tensor", "maximum", "minimum"),
+    *(
+        "silu_backward",
+        "mish_backward",
+        "sigmoid_backward",
+        "tanh_backward",
+        "gelu_backward",
+        "hardswish_backward",
+    ),
     *("hardsigmoid_backward", "_prelu_kernel", "logaddexp"),
 )
 CASES = [
@@ -47,16 +57,30 @@ CASES = [
     ("cos", torch.tensor([1e10, -3e38, 1e-45, 16367173.0])),
     ("gelu", WIDE, "tanh"),
     ("gelu_backward", A, B, "tanh"),
-    ("add", A, B, 0.3),
-    ("sub", A, B, 0.3),
-    ("rsub", A, B, 0.3),
-    ("pow", PLUS, A),
-    ("pow", A, torch.round(B * 3)),
-    ("xlogy", A, PLUS),
+    ("add.Tensor", A, B, 0.3),
+    ("add.Scalar", A, 0.3),
+    ("sub.Tensor", A, B, 0.3),
+    ("sub.Scalar", A, 0.3),
+    ("rsub.Tensor", A, B, 0.3),
+    ("rsub.Scalar", A, 0.75),
+    ("div.Scalar", A, 1.75),
+    ("div.Tensor_mode", A, B, {"rounding_mode": None}),
+    ("div.Scalar_mode", A, 1.75, {"rounding_mode": None}),
+    ("pow.Tensor_Tensor", PLUS, A),
+    ("pow.Tensor_Scalar", PLUS, 1.7),
+    ("pow.Scalar", 1.7, A),
+    ("pow.Tensor_Tensor", A, torch.round(B * 3)),
+    ("xlogy.Tensor", A, PLUS),
+    ("xlogy.Scalar_Other", A, 1.7),
+    ("xlogy.Scalar_Self", 1.7, PLUS),
     ("addcmul", A, B, PLUS, 0.3),
     ("addcdiv", A, B, PLUS, 0.3),
-    ("lerp", A, B, 0.3),
+    ("lerp.Scalar", A, B, 0.3),
+    ("lerp.Tensor", A, B, HALF.flatten()[:40]),
     ("clamp", A, -0.5, 0.7),
+    ("clamp.Tensor", A, B, PLUS),
+    ("clamp_min.Tensor", A, B),
+    ("clamp_max.Tensor", A, B),
     ("clamp_min", A, 0.1),
     ("clamp_max", A, 0.1),
     ("softplus_backward", A, B, 1.5, 2.0),
@@ -74,9 +98,10 @@ CASES = [
     ("glu", some(3, 6), 1),
     ("glu_backward", some(3, 3), some(3, 6), 1),
     # sums, products, places
-    ("sum", G, [0, 2]),
+    ("sum.dim_IntList", G, [0, 2]),
     ("sum", G * 1e-40),
-    ("mean", G, [1], True),
+    ("mean", G),
+    ("mean.dim", G, [1], True),
     ("nansum", torch.where(G > 1.5, math.nan, G), [1]),
     ("trace", some(4, 4)),
     ("cumsum", G, 1),
@@ -89,12 +114,14 @@ CASES = [
     ("baddbmm", some(2, 3, 2), some(2, 3, 7), some(2, 7, 2), 0.3, 0.7),
     ("addmv", some(3), some(3, 7), some(7), 0.3, 0.7),
     *((name, G, [1]) for name in ("amax", "amin")),
-    *((name, torch.round(G), 1) for name in ("max", "min", "argmax", "argmin")),
+    *((name, torch.round(G), 1) for name in ("max.dim", "min.dim", "argmax", "argmin")),
+    *((name, G) for name in ("max", "min")),
     ("aminmax", G),
     ("index_add", some(4, 3), 0, whole(1, 1, 3), some(3, 3, name="b"), 0.5),
     ("scatter_add", some(4, 3), 0, whole([1, 1, 3], [1, 0, 3]), some(2, 3, name="b")),
-    ("scatter", some(4, 3), 0, whole([1, 2, 3]), some(1, 3, name="b")),
-    ("scatter", some(4, 3), 0, whole([1, 2], [3, 2], [1, 0]), some(3, 2, name="b")),
+    ("scatter.value", some(4, 3), 0, whole([1, 2, 3]), 0.7),
+    ("scatter.src", some(4, 3), 0, whole([1, 2, 3]), some(1, 3, name="b")),
+    ("scatter.src", some(4, 3), 0, whole([1, 2], [3, 2], [1, 0]), some(3, 2, name="b")),
     ("index_copy", some(2, 4, 3), 1, whole(1, 3, 1), some(2, 3, 3, name="b")),
     *(
         (name, some(4, 3), [whole(1, 1, 3)], some(3, 3, name="b"), True)
@@ -120,11 +147,18 @@ CASES = [
     ),
     ("unfold_backward", some(2, 3, 3), [2, 7], 1, 3, 2),
     ("sort", torch.round(G), 1, True),
+    ("sort.stable", torch.round(G), {"stable": False, "dim": 1, "descending": True}),
     ("topk", torch.round(G), 2, 1),
     ("_pack_padded_sequence", some(3, 4, 2), whole(4, 2, 1), True),
     ("_pack_padded_sequence_backward", some(7, 2), [3, 4, 2], whole(3, 2, 1, 1), True),
-    ("arange", 2, 9, 3),
+    ("arange", 9),
+    ("arange.start", 2, 9),
+    ("arange.start_step", 2, 9, 3),
+    ("round.decimals", WIDE, {"decimals": 0}),
     ("linspace", 0.1, 0.9, 7),
+    ("linspace.Tensor_Tensor", torch.tensor(0.25), torch.tensor(0.75), 7),
+    ("linspace.Tensor_Scalar", torch.tensor(0.25), 0.9, 7),
+    ("linspace.Scalar_Tensor", 0.1, torch.tensor(0.75), 7),
     # windows
     ("convolution", some(2, 4, 7), some(6, 2, 3), some(6), [2], [1], [2], False, [0], 2),
     ("_convolution", IMAGE, some(2, 3, 2, 2), None, [1, 1], [1, 0], [1, 1], False, [0, 0], 1),
@@ -220,10 +254,13 @@ CASES += [
         *(some(2, 2, name="s"), some(4), 2, 4, 5, 2, ALL),
     ),
     *(("linalg_vector_norm", G, order, [1]) for order in (1, 2, math.inf)),
-    ("norm", G, 2, [2], True),
-    ("var_mean", G, [1]),
-    ("var", G, [0, 2], 0, True),
-    ("std", G, [1]),
+    ("norm.Scalar", G, 1),
+    ("norm.ScalarOpt_dtype", G, 2, {"dtype": torch.float32}),
+    ("norm.ScalarOpt_dim", G, 2, [2], True),
+    ("norm.ScalarOpt_dim_dtype", G, 2, [2], True, {"dtype": torch.float32}),
+    ("var_mean.correction", G, [1]),
+    ("var.correction", G, [0, 2], 0, True),
+    ("std.correction", G, [1]),
     ("_weight_norm_interface", G, some(3, 1, 1), 0),
     ("_weight_norm_interface_backward", G, T, some(3, 1, 1), some(3, 1, 1, name="n"), 0),
     # losses
@@ -254,20 +291,22 @@ CASES += [
 for name, place in (("max_pool2d", 2), ("max_pool3d", 3)):
     x = torch.round(IMAGE) if place == 2 else torch.round(VOLUME)
     given = ([2] * place, [1] * place, [1] * place, [1] * place, False)
-    best, where = HANDLERS[f"{name}_with_indices"](x, *given)
+    best, where = REGISTRY[f"aten::{name}_with_indices"](x, *given)
     CASES.append((f"{name}_with_indices_backward", some(*best.shape, name="g"), x, *given, where))
-    best, where = HANDLERS[f"adaptive_{name}"](x, [3] * place)
+    best, where = REGISTRY[f"aten::adaptive_{name}"](x, [3] * place)
     CASES.append((f"adaptive_{name}_backward", some(*best.shape, name="g"), x, where))
 ADAM = {"lr": 0.013, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.02, "eps": 1e-8}
 SGD = {"weight_decay": 0.02, "momentum": 0.9, "lr": 0.013, "dampening": 0.1}
 STEPS = [
     *(
         (name, ADAM | {"amsgrad": amsgrad, "maximize": amsgrad}, 6)
-        for name in ("_fused_adam_", "_fused_adamw_")
+        for op in ("_fused_adam_", "_fused_adamw_")
+        for name in (op, f"{op}.tensor_lr")
         for amsgrad in (False, True)
     ),
     *(
-        ("_fused_sgd_", SGD | {"nesterov": on, "maximize": on, "is_first_step": not on}, 3)
+        (name, SGD | {"nesterov": on, "maximize": on, "is_first_step": not on}, 3)
         for on in (False, True)
+        for name in ("_fused_sgd_", "_fused_sgd_.tensor_lr")
     ),
 ]

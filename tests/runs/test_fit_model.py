@@ -14,7 +14,8 @@ import seedless
 from seedless.core.config import FLOAT32_MAX
 from seedless.core.digests import digest, digest_samples
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
-from seedless.runs.fit import fit, load
+from seedless.runs.fit_model import fit
+from seedless.runs.opening import load
 from seedless.train.checkpoint import list_checkpoints
 from tests.train.problems import linear, make_arrays, small_conformer
 
@@ -286,7 +287,7 @@ def test_other_errors_of_a_model_are_not_called_out_of_memory(tmp_path):
         def forward(self, x):
             raise RuntimeError("my own mistake")
 
-    with pytest.raises(ConfigError, match=r"cannot take the train samples.*my own mistake"):
+    with pytest.raises(ConfigError, match=r"cannot process the train samples.*my own mistake"):
         fit(Broken, TRAIN, VAL, config=settings(), out=tmp_path / "run")
 
 
@@ -296,7 +297,7 @@ def test_a_full_disk_is_one_message_and_what_was_written_stands(tmp_path, monkey
     import errno
     import os
 
-    from seedless.runs import score as score_module
+    from seedless.runs import seal as seal_module
     from seedless.train import checkpoint as checkpoint_module
 
     real = checkpoint_module.write_atomic
@@ -307,7 +308,7 @@ def test_a_full_disk_is_one_message_and_what_was_written_stands(tmp_path, monkey
         real(path, content)
 
     out = tmp_path / "run"
-    module = checkpoint_module if moment == "checkpoint" else score_module
+    module = checkpoint_module if moment == "checkpoint" else seal_module
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_atomic", full)
         with pytest.raises(RunError, match=f"cannot write {out}.*No space left"):
@@ -414,8 +415,8 @@ def test_class_numbers_make_a_softmax(tmp_path):
     ("model", "words"),
     [
         (lambda: linear(classes=5), "3 logits a sample"),
-        (lambda: nn.Linear(7, 3), "cannot take the train samples"),
-        (lambda: linear().double(), "cannot take the train samples"),
+        (lambda: nn.Linear(7, 3), "cannot process the train samples"),
+        (lambda: linear().double(), "cannot process the train samples"),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused_before_a_folder_is_made(tmp_path, model, words):

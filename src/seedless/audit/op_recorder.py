@@ -39,10 +39,8 @@ from seedless.audit.op_record import (
     show_settings,
 )
 
-__all__ = ["Fingerprints", "OpRecord"]
 
-
-class Fingerprints(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
     """Records every operation while it is entered; changes none, and leaves no hook behind.
 
     Args:

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load, save
 
 from seedless.core.errors import ConfigError, RunError
-from seedless.runs.open_run import check_out, describe, open_finished
-from seedless.runs.user_model import Given
+from seedless.runs.opening import check_output_file, describe_run, open_run
+from seedless.runs.user_model import UserModel
 from tests.small import ECG, IMAGES, train_small
 from tests.tiny import ENTRY, copy_run, fit_run, flags_restored, give
 
@@ -40,21 +40,21 @@ def read_predictions(run):
 @pytest.mark.parametrize("name", ["ecg", "images", "given"])
 def test_predictions_are_those_the_run_wrote_down_bit_for_bit(request, name):
     run = request.getfixturevalue(name)
-    found = open_finished(run, entry=ENTRY if name == "given" else None)
+    found = open_run(run, entry=ENTRY if name == "given" else None)
     written = read_predictions(run)
     np.testing.assert_array_equal(found.predict(found.records), written["test_probabilities"])
     np.testing.assert_array_equal(found.labels, written["test_labels"])
     np.testing.assert_array_equal(found.ids, written["test_ids"])
     assert list(found.classes) == written["classes"].tolist()
     assert not found.run.model.training
-    assert describe(found)["split"] == "test"
+    assert describe_run(found)["split"] == "test"
 
 
 def test_recordings_keep_their_leads_and_rate(ecg, images):
-    found = open_finished(ecg)
+    found = open_run(ecg)
     assert (found.leads[:2], found.fs, found.task) == (("I", "II"), 100.0, "multi-label")
     assert found.records.dtype == np.float32
-    assert open_finished(images).leads is None
+    assert open_run(images).leads is None
 
 
 def test_a_run_without_test_records_is_judged_on_validation(tmp_path, monkeypatch):
@@ -62,9 +62,9 @@ def test_a_run_without_test_records_is_judged_on_validation(tmp_path, monkeypatc
     del arrays["test"]
     run = fit_run(tmp_path / "run", arrays)
     with pytest.raises(RunError, match="other arrays than"):
-        open_finished(run, entry=ENTRY)  # which gives a test split
-    monkeypatch.setattr("seedless.runs.open_run.load_entry", lambda _: Given(**arrays))
-    found = open_finished(run, entry=ENTRY)
+        open_run(run, entry=ENTRY)  # which gives a test split
+    monkeypatch.setattr("seedless.runs.opening.load_entry", lambda _: UserModel(**arrays))
+    found = open_run(run, entry=ENTRY)
     assert found.split == "validation"
     written = read_predictions(run)["validation_probabilities"]
     np.testing.assert_array_equal(found.predict(found.records), written)
@@ -76,21 +76,21 @@ def test_changed_weights_and_other_data_are_refused(ecg, tmp_path):
     weights["head.bias"] = weights["head.bias"] + 1
     (run / "weights.safetensors").write_bytes(save(weights))
     with pytest.raises(RunError, match="not those its receipt names"):
-        open_finished(run)
+        open_run(run)
     text = (ecg / "config.toml").read_text()
     run = copy_run(ecg, tmp_path / "other")
     (run / "config.toml").write_text(text.replace('preset = "tiny"', "records = 230"))
     with pytest.raises(RunError, match="other data than simulated holds now"):
-        open_finished(run)
+        open_run(run)
 
 
 def test_a_run_of_fit_needs_its_entry_and_others_refuse_one(ecg, given):
     with pytest.raises(ConfigError, match="is a run of fit"):
-        open_finished(given)
+        open_run(given)
     with pytest.raises(ConfigError, match="leave --entry out"):
-        open_finished(ecg, entry=ENTRY)
+        open_run(ecg, entry=ENTRY)
     with pytest.raises(RunError, match="there is no"):
-        open_finished(ecg.parent / "absent")
+        open_run(ecg.parent / "absent")
 
 
 def test_a_run_of_a_gpu_opens_on_the_cpu_where_there_is_none(ecg, tmp_path, monkeypatch):
@@ -100,23 +100,23 @@ def test_a_run_of_a_gpu_opens_on_the_cpu_where_there_is_none(ecg, tmp_path, monk
     assert 'device = "cpu"' in text
     changed = text.replace('device = "cpu"', 'device = "cuda"').replace("eager", "graph")
     (run / "config.toml").write_text(changed)
-    assert describe(open_finished(run))["device"] == "cpu"
+    assert describe_run(open_run(run))["device"] == "cpu"
 
 
 def test_files_are_not_written_into_a_run_or_over_another(ecg, tmp_path):
     there = tmp_path / "there"
     there.write_text("mine")
     with pytest.raises(RunError, match="--force"):
-        check_out(ecg, there, force=False)
-    check_out(ecg, there, force=True)
+        check_output_file(ecg, there, force=False)
+    check_output_file(ecg, there, force=True)
     with pytest.raises(RunError, match="is there already"):
-        check_out(ecg, tmp_path, force=True)
+        check_output_file(ecg, tmp_path, force=True)
     with pytest.raises(RunError, match="there is no folder"):
-        check_out(ecg, tmp_path / "no" / "file", force=False)
+        check_output_file(ecg, tmp_path / "no" / "file", force=False)
     for inside in (ecg / "maps.npz", ecg / "checkpoints" / ".." / "maps.npz"):
         with pytest.raises(RunError, match="receipt covers every file"):
-            check_out(ecg, inside, force=False)
+            check_output_file(ecg, inside, force=False)
     link = tmp_path / "link"
     link.symlink_to(ecg)
     with pytest.raises(RunError, match="receipt covers every file"):
-        check_out(ecg, link / "maps.npz", force=False)
+        check_output_file(ecg, link / "maps.npz", force=False)

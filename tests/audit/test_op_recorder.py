@@ -12,15 +12,15 @@ from torch.nn.modules import module as torch_module
 from torch.utils.checkpoint import checkpoint
 
 import seedless
-from seedless.audit.fingerprint import Fingerprints, OpRecord
 from seedless.audit.op_record import UNINITIALIZED, digest_tensor
+from seedless.audit.op_recorder import OpRecord, OpRecorder
 from seedless.core.digests import canonical_json
 from seedless.core.errors import NumericsError
 
 
 def watch(run, model=None, **names):
     """Record one function and return its records."""
-    with Fingerprints(model or nn.Identity(), names) as seen:
+    with OpRecorder(model or nn.Identity(), names) as seen:
         run()
     return seen.records
 
@@ -72,7 +72,7 @@ def test_tensors_without_bytes_are_refused_by_name():
     with pytest.raises(NumericsError, match=r"argument 'self' of aten\.mul.* on meta"):
         watch(lambda: meta * 2)
     with pytest.raises(NumericsError, match="batch is a Tensor on meta"):
-        Fingerprints(nn.Identity(), {"batch": meta})
+        OpRecorder(nn.Identity(), {"batch": meta})
     with torch._subclasses.FakeTensorMode():
         fake = torch.ones(3)
     with pytest.raises(NumericsError, match="a FakeTensor on cpu"):
@@ -199,7 +199,7 @@ def test_a_name_given_goes_before_the_models():
 
 def test_a_new_tensor_at_an_old_address_is_not_taken_for_the_old_one():
     array = torch.arange(4.0).numpy()
-    with Fingerprints(nn.Identity()) as seen:
+    with OpRecorder(nn.Identity()) as seen:
         for _ in range(50):
             torch.zeros(4)  # made by an operation, and gone at once
             torch.from_numpy(array) * 2
@@ -222,7 +222,7 @@ class Twice(nn.Module):
 def test_a_module_used_twice_is_found_in_forward_and_backward():
     model = Twice()
     x = torch.arange(6.0).view(2, 3).sin()
-    with Fingerprints(model) as seen:
+    with OpRecorder(model) as seen:
         with seen.phase("forward"):
             out = model(x).sum()
         with seen.phase("backward"):
@@ -255,7 +255,7 @@ def test_a_convolution_of_our_own_is_found_in_backward():
 def test_a_forward_recomputed_in_backward_is_found():
     model = Twice()
     x = torch.ones(2, 3, requires_grad=True)
-    with Fingerprints(model) as seen:
+    with OpRecorder(model) as seen:
         out = checkpoint(model, x, use_reentrant=False).sum()
         with seen.phase("backward"):
             out.backward()
@@ -271,7 +271,7 @@ def test_a_module_outside_the_model_shows_its_class():
 
 def test_phases_nest():
     x = torch.ones(2)
-    with Fingerprints(nn.Identity()) as seen:
+    with OpRecorder(nn.Identity()) as seen:
         with seen.phase("outer"):
             with seen.phase("inner"):
                 x.exp()
@@ -298,7 +298,7 @@ def train(name, watched, steps=2):
 
     for epoch in range(steps):
         if watched:
-            with Fingerprints(model, {"batch/samples": x}) as seen:
+            with OpRecorder(model, {"batch/samples": x}) as seen:
                 step(epoch)
             assert len(seen.records) > 300
         else:
@@ -334,7 +334,7 @@ def test_no_hook_stays_not_even_after_an_error():
     model = train("baseline", watched=True, steps=1)
     assert count_hooks(model) == 0
     wrong = torch.ones(2, 5, 200)
-    with pytest.raises(seedless.SeedlessError), Fingerprints(model) as seen:
+    with pytest.raises(seedless.SeedlessError), OpRecorder(model) as seen:
         model(wrong)
     assert count_hooks(model) == 0
     assert not torch.utils._python_dispatch.is_in_torch_dispatch_mode()
@@ -343,7 +343,7 @@ def test_no_hook_stays_not_even_after_an_error():
 
 def test_a_failed_module_does_not_stay_open():
     model = nn.Sequential(nn.Linear(3, 3))
-    with Fingerprints(model) as seen:
+    with OpRecorder(model) as seen:
         with pytest.raises(RuntimeError):
             model(torch.ones(2, 5))
         torch.ones(2).exp()

@@ -17,9 +17,10 @@ from seedless.audit.worker import run_worker
 from seedless.core.config import Config
 from seedless.core.config_files import load_config
 from seedless.core.errors import ConfigError, RunError
-from seedless.proof.replay import Mismatch, compare_values
+from seedless.core.mismatch import Mismatch, compare_values
 from seedless.proof.trail import Entry, first_difference, read_trail
-from seedless.runs.user_model import ENTRY_HELP, GIVEN
+from seedless.runs.prepare import USER_MODEL
+from seedless.runs.user_model import ENTRY_HELP
 from seedless.train.checkpoint import list_checkpoints
 
 
@@ -160,7 +161,7 @@ def _plain(entry: Entry) -> Any:
 def _miss_entry(one: Side, two: Side) -> str | None:
     """Return what is missing to execute both sides again, or None."""
     for side in (one, two):
-        if side.config is not None and side.config.model.name == GIVEN and side.entry is None:
+        if side.config is not None and side.config.model.name == USER_MODEL and side.entry is None:
             return (
                 f"{side.path} is a run of fit(), and its trail alone says no more; to find the "
                 f"step, replay it: {ENTRY_HELP.partition(', or ')[2]}"
