@@ -108,7 +108,7 @@ def test_a_draw_from_the_global_generator_is_found_in_its_module():
     assert found.op in ("aten.bernoulli_.float", "aten.native_dropout.default")
     assert found.shapes == ((4, 64),)
     text = found.describe()
-    assert text.startswith(f"The runs part at {found.op} in module neck.1 (forward)")
+    assert text.startswith(f"The runs begin to differ at {found.op} in module neck.1 (forward)")
     assert f"{found.index} of {found.total} operations agreed before it" in text
 
 
