@@ -316,7 +316,7 @@ def test_states_that_are_not_alike_are_refused():
     x = torch.ones(2)
     with pytest.raises(SeedlessError, match=r"1 that only one has \(b\)"):
         compare_tensors({"a": x}, {"a": x, "b": x})
-    with pytest.raises(SeedlessError, match="expected a alike"):
+    with pytest.raises(SeedlessError, match="expected a with one dtype and shape"):
         compare_tensors({"a": x}, {"a": x.double()})
     with pytest.raises(SeedlessError, match=r"a is a torch\.sparse_coo"):
         compare_tensors({"a": x.to_sparse()}, {"a": x.to_sparse()})
