@@ -80,7 +80,7 @@ def test_runs_that_others_are_at_are_waited_for(tmp_path):
     code = (
         "import sys, time; from pathlib import Path;"
         "from seedless.studies.engine.store import Store;"
-        "from tests.studies.tiny_grids import make_tiny;"
+        "from tests.studies.tiny_grids import make_tiny_grid;"
         "claim = Store(Path(sys.argv[1])).claim(make_tiny_grid().points[0]);"
         "claim.__enter__(); print('held', flush=True); time.sleep(600)"
     )

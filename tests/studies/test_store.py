@@ -110,7 +110,7 @@ def test_a_run_that_another_process_holds_is_left_alone(made):
     store, point = made
     code = (
         "import sys; from pathlib import Path; from seedless.studies.engine.store import Store;"
-        "from tests.studies.tiny_grids import make_tiny;"
+        "from tests.studies.tiny_grids import make_tiny_grid;"
         "store = Store(Path(sys.argv[1]));"
         "claim = store.claim(make_tiny_grid().points[0]); print(claim.__enter__())"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
-from seedless.studies.engine.figures import DOT, INK, MARK, finish
+from seedless.studies.engine.figures import DOT, INK, MARK, style_axes
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
@@ -197,8 +197,8 @@ def draw(results: Results) -> Figure:
     left.set_yticklabels([f"{name} / {model}" for name, model in keys], fontsize=8)
     right.set_yticklabels([])
     published = "◇ published, " if any(key in PUBLISHED for key in keys) else ""
-    finish(figure, left, f"{CLASS} AUC", f"{published}| share that has it")
-    finish(figure, right, f"share called {CLASS}")
+    style_axes(figure, left, f"{CLASS} AUC", f"{published}| share that has it")
+    style_axes(figure, right, f"share called {CLASS}")
     return figure
 
 

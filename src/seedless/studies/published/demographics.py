@@ -12,7 +12,7 @@ from seedless.core.errors import DataError, StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
-from seedless.studies.engine.figures import DOT, MARK, finish
+from seedless.studies.engine.figures import DOT, MARK, style_axes
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
@@ -207,7 +207,7 @@ def draw(results: Results) -> Figure:
     axes.set_yticks(range(len(rows)))
     axes.set_yticklabels([name for name, _, _ in reversed(rows)], fontsize=8)
     axes.set_ylim(-0.7, max(1, len(rows)) - 0.3)
-    finish(figure, axes, "Test macro AUC of the seed-free run, 95 % interval")
+    style_axes(figure, axes, "Test macro AUC of the seed-free run, 95 % interval")
     return figure
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seedless.core.errors import StatsError
 from seedless.stats.effect import Effect, cohens_d
 from seedless.stats.power import find_power, find_runs_needed
-from seedless.studies.engine.figures import DOT, INK, MARK, STAR, finish
+from seedless.studies.engine.figures import DOT, INK, MARK, STAR, style_axes
 from seedless.studies.engine.grid import Grid, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
@@ -144,7 +144,7 @@ def draw(results: Results) -> Figure:
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("power, two-sided test at .05", fontsize=9)
     axes.legend(fontsize=8, loc="upper left", framealpha=1, edgecolor="none")
-    finish(figure, axes, "runs an arm")
+    style_axes(figure, axes, "runs an arm")
     axes.grid(axis="y", color="#dfddd4", linewidth=0.6)
     return figure
 

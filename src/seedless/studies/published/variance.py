@@ -18,7 +18,7 @@ from seedless.core.config import Config, parse_config
 from seedless.core.errors import StatsError
 from seedless.stats.sources import Source, separate_sources
 from seedless.stats.variance import decompose_crossed
-from seedless.studies.engine.figures import DOT, MARK, finish
+from seedless.studies.engine.figures import DOT, MARK, style_axes
 from seedless.studies.engine.fold_pooling import list_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init
@@ -178,7 +178,7 @@ def draw(results: Results) -> Figure:
     axes.set_yticks(range(len(names)))
     axes.set_yticklabels([f"{name} ({len(scores.get(name, []))})" for name in names], fontsize=8)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    finish(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
+    style_axes(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
     return figure
 
 
