@@ -21,7 +21,7 @@ from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.intervals import delong_interval
 from seedless.evaluate.predictions import Predictions, Scored
 from seedless.evaluate.scores import score_predictions
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 
 RESAMPLES = 2000
 LOOPED = 2
@@ -31,8 +31,8 @@ TRIALS = 300
 def make_table(n: int, k: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Return scores (n, k) and labels that are positive in 2 to 20 % of the records."""
     rates = np.linspace(0.02, 0.2, k)
-    labels = (draw(0, "labels", n * k).reshape(n, k) < rates).astype(np.uint8)
-    scores = 0.7 * draw(0, "scores", n * k).reshape(n, k) + 0.3 * labels
+    labels = (draw_uniform(0, "labels", n * k).reshape(n, k) < rates).astype(np.uint8)
+    scores = 0.7 * draw_uniform(0, "scores", n * k).reshape(n, k) + 0.3 * labels
     return scores, labels
 
 
@@ -43,7 +43,7 @@ def loop_over_resamples(
     n = len(labels)
     found = []
     for resample in range(resamples):
-        rows = (draw(resample, "rows", n) * n).astype(np.int64)
+        rows = (draw_uniform(resample, "rows", n) * n).astype(np.int64)
         found.append(float(roc_auc_score(labels[rows], scores[rows], average="macro")))
     return found
 
@@ -77,7 +77,7 @@ def measure_bootstrap() -> dict[str, float]:
 def measure_scoring() -> dict[str, float]:
     """Seconds to score one split of 300 records and 12 classes with 128 features."""
     scores, labels = make_table(300, 12)
-    features = draw(0, "features", 300 * 128).reshape(300, 128).astype(np.float32)
+    features = draw_uniform(0, "features", 300 * 128).reshape(300, 128).astype(np.float32)
     ids = np.array([str(row) for row in range(300)])
     names = tuple(f"class {k}" for k in range(12))
     split = {"validation": Scored(ids, scores, labels, features)}
@@ -92,7 +92,7 @@ def measure_coverage() -> list[dict[str, Any]]:
         for shift, truth in ((0.8, 0.7142), (2.0, 0.9214)):
             hits = {"macro, bootstrap": 0.0, "class, delong": 0.0}
             for trial in range(TRIALS):
-                noise = ndtri(draw(trial, f"noise {positives}", 300 * 4)).reshape(300, 4)
+                noise = ndtri(draw_uniform(trial, f"noise {positives}", 300 * 4)).reshape(300, 4)
                 labels = np.zeros((300, 4), dtype=np.uint8)
                 for k in range(4):  # each class has positives of its own
                     labels[k * positives % 300 :][:positives, k] = 1

@@ -28,9 +28,9 @@ from benchmarks.measure import (
     write_results,
 )
 from seedless.models.layers import Conv1d
-from seedless.numerics.counter import draw
-from seedless.numerics.environment import make_deterministic
-from seedless.ordering import STRATEGIES
+from seedless.numerics.counter_random import draw_uniform
+from seedless.numerics.determinism import make_deterministic
+from seedless.ordering import ORDERS
 
 COLD = """
 import time, seedless, seedless.init
@@ -75,12 +75,14 @@ def measure_initialization() -> dict[str, float]:
 
 def measure_orders() -> dict[str, dict[str, float]]:
     """Seconds to make each order and to answer one later epoch."""
-    block = draw(0, "benchmark", 256 * 12_000).astype(np.float32).reshape(256, 12, 1000) - 0.5
+    block = (
+        draw_uniform(0, "benchmark", 256 * 12_000).astype(np.float32).reshape(256, 12, 1000) - 0.5
+    )
     records = np.concatenate([block * np.float32(1 + turn / 97) for turn in range(69)])[:RECORDS]
-    labels = np.searchsorted([0.7, 0.9, 0.97, 0.99], draw(0, "labels", RECORDS))
-    losses = draw(0, "losses", RECORDS)
+    labels = np.searchsorted([0.7, 0.9, 0.97, 0.99], draw_uniform(0, "labels", RECORDS))
+    losses = draw_uniform(0, "losses", RECORDS)
     found = {}
-    for name in STRATEGIES:
+    for name in ORDERS:
         start = time.perf_counter()
         order = seedless.order(name, records, labels=labels)
         made = time.perf_counter() - start
@@ -106,7 +108,7 @@ def measure_convolutions() -> dict[str, dict[str, float]]:
             theirs = nn.Conv1d(inputs, outputs, 1)
         seedless.initialize(ours, "dct")
         theirs.load_state_dict(ours.state_dict())
-        x = torch.from_numpy(draw(1, "x", 128 * 250 * inputs).astype(np.float32))
+        x = torch.from_numpy(draw_uniform(1, "x", 128 * 250 * inputs).astype(np.float32))
         time_last, time_middle = x.view(128, inputs, 250), x.view(128, 250, inputs)
         found[f"{inputs}->{outputs} k{kernel}"] = take_turns(
             {

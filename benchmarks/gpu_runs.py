@@ -31,7 +31,7 @@ from seedless.proof.receipt import read_receipt
 from seedless.proof.trail import read_trail
 from seedless.runs.parallel_runs import Job, train_many
 from seedless.runs.prepare import prepare
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -53,7 +53,7 @@ def write_results(name: str, command: str, results: Any, folder: Path = RESULTS)
     """Write results with the command that made them and the environment they were made in."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.json"
-    content = {"command": command, "environment": capture(), "results": results}
+    content = {"command": command, "environment": capture_environment(), "results": results}
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
     return path
 
@@ -68,7 +68,7 @@ def update_readme(mark: str, text: str) -> None:
 
 def describe_environment() -> str:
     """Return the machine in a few words, for the sentence beside a figure."""
-    found = capture()
+    found = capture_environment()
     cpu, torch = found["cpu"], found["packages"]["torch"]
     threads = found["threads"]["intraop"]
     return f"{cpu['model']}, {cpu['capability']}, {threads} threads, torch {torch}"

@@ -20,15 +20,15 @@ from torch import Tensor
 from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.bench.compare import make_config
 from seedless.models import layers
-from seedless.numerics.ops import adaptive_avg_pool1d
+from seedless.numerics.pooling import adaptive_avg_pool1d
 from seedless.runs.prepare import prepare
-from seedless.train.forms import make_step
-from seedless.train.problem import Problem
+from seedless.train.step_modes import make_step
+from seedless.train.training_problem import TrainingProblem
 
 ROUNDS = 7
 
 
-def note_pools(problem: Problem, rows: Tensor) -> list[tuple[torch.Size, int]]:
+def note_pools(problem: TrainingProblem, rows: Tensor) -> list[tuple[torch.Size, int]]:
     """Return the shape and the new length of every adaptive average in one forward pass."""
     seen: list[tuple[torch.Size, int]] = []
 

@@ -23,11 +23,11 @@ from torch import Tensor
 from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.core.config import parse_config
 from seedless.core.digest import digest
-from seedless.numerics.environment import make_deterministic
+from seedless.numerics.determinism import make_deterministic
 from seedless.portable.check.op_cases import Drawn
 from seedless.portable.mode import portable
 from seedless.runs.prepare import prepare
-from seedless.train.forms import make_step
+from seedless.train.step_modes import make_step
 
 MODELS = ("conformer", "baseline", "xresnet1d101", "resnet18")
 # Shapes of a batch: what the ECG models and resnet18 meet.

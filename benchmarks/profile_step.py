@@ -19,11 +19,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import RESULTS, write_results
 from seedless.bench.compare import make_config
-from seedless.numerics.environment import make_deterministic
+from seedless.numerics.determinism import make_deterministic
 from seedless.runs.prepare import prepare
-from seedless.train.forms import make_step
-from seedless.train.optim import set_rate
-from seedless.train.problem import Problem
+from seedless.train.learning_rate import set_learning_rate
+from seedless.train.step_modes import make_step
+from seedless.train.training_problem import TrainingProblem
 
 STEPS = 3
 KINDS = {  # the first whose word is in a kernel's name
@@ -48,7 +48,7 @@ def sort_kernel(name: str) -> str:
     return "other"
 
 
-def count_kernels(problem: Problem) -> dict[str, Any]:
+def count_kernels(problem: TrainingProblem) -> dict[str, Any]:
     """Return kernels and microseconds a step, by kind and for the longest kernels."""
     step = make_step(problem)
     rows = torch.arange(problem.config.order.batch_size, device=problem.device)
@@ -87,7 +87,7 @@ def count_kernels(problem: Problem) -> dict[str, Any]:
     }
 
 
-def count_work(problem: Problem) -> dict[str, float]:
+def count_work(problem: TrainingProblem) -> dict[str, float]:
     """Return the products' operations of a step, and the bytes it cannot avoid.
 
     Bytes: each weight read twice, its gradient written and read, its moments and itself read and
@@ -150,7 +150,7 @@ def main() -> None:
     settings = ["execution.mode=compiled", f"execution.precision={given.precision}"]
     problem = prepare(make_config("conformer", 128, "cuda", settings)).problem
     problem.model.train()
-    set_rate(problem.optimizer, 1e-4)
+    set_learning_rate(problem.optimizer, 1e-4)
     work = count_work(problem)
     device = measure_device(given.precision)
     arithmetic = work["operations"] / device["operations_per_second"]

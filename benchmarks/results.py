@@ -25,7 +25,7 @@ from seedless.core.canonical import canonical_json
 from seedless.core.digest import digest_value
 from seedless.core.errors import SeedlessError
 from seedless.data.load import load
-from seedless.numerics.environment import prepare_process
+from seedless.numerics.determinism import set_environment_variables
 from seedless.proof.receipt import read_receipt
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.local_workers import list_unfinished
@@ -127,10 +127,10 @@ def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 def add_seconds(outcomes: Sequence[Outcome]) -> float:
     """Return the seconds all runs spent on epochs, by their logs."""
-    from seedless.train.log import FILE, read_log
+    from seedless.train.log import LOG_FILE, read_log
 
     runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
-    return round(sum(line["seconds"] for run in runs for line in read_log(run / FILE)), 1)
+    return round(sum(line["seconds"] for run in runs for line in read_log(run / LOG_FILE)), 1)
 
 
 def _place(one: Outcome) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--date")
     parser.add_argument("--only")
     given = parser.parse_args()
-    prepare_process()
+    set_environment_variables()
     entries = list_entries(given.data)
     chosen = [one for one in entries if given.only in (None, one.slug)]
     store = None if given.store is None else Store(given.store)

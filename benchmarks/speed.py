@@ -38,9 +38,10 @@ algorithms cost something in fp32 (below).
 `execution.precision` is `fp32` (the default), `tf32` or `bf16`; each repeats bit for bit and none
 shares its bits with another. Compiled runs must also repeat when each process compiles for itself.
 With torch's own deterministic mode alone they were seen not to: it still times the shapes of
-pointwise kernels. That is off here too (`seedless.train.forms.settle_compiler`), and a test trains
-with a cold, a warm and another cold cache (`tests/gpu/test_forms.py`). Full batches alone are
-compiled for; the short one at the end of an epoch takes the eager kernels, as evaluation does.
+pointwise kernels. That is off here too (`seedless.train.step_modes.configure_compiler`), and a
+test trains with a cold, a warm and another cold cache (`tests/gpu/test_forms.py`). Full
+batches alone are compiled for; the short one at the end of an epoch takes the eager kernels, as
+evaluation does.
 
 `seedless bench` measures the step of any of the four models against the step most people write
 (torch's own layers and default settings, autotuned, TF32 where torch has it on; and with TF32 off:

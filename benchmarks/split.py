@@ -19,7 +19,7 @@ from benchmarks.measure import RESULTS, write_results
 from seedless.core.config import parse_config
 from seedless.core.digest import digest
 from seedless.runs.prepare import prepare
-from seedless.train.forms import make_step
+from seedless.train.step_modes import make_step
 
 BATCH, STEPS = 128, 10
 PARTS = (None, 64, 32)

@@ -19,14 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.results_plan import Entry, list_entries
-from seedless.numerics.environment import prepare_process
+from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
 from seedless.studies.engine.proofs import prove_run
 from seedless.studies.engine.run_archive import RunArchive, unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 PART = 15  # MiB a file
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int)
     parser.add_argument("--unpack", type=Path, nargs="*", default=())
     given = parser.parse_args()
-    prepare_process()
+    set_environment_variables()
     known = {entry.slug: entry for entry in list_entries(given.data)}
     unknown = [slug for slug in given.slugs if slug not in known]
     if unknown:

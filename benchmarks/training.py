@@ -27,11 +27,11 @@ from seedless.core.presets import open_config
 from seedless.proof.trail import TrailWriter
 from seedless.runs.execute import CheckpointWriter, gather_facts
 from seedless.runs.prepare import Prepared, prepare
-from seedless.train.background import Background
+from seedless.train.background_observer import BackgroundObserver
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
-from seedless.train.progress_state import Moment, Observer, Start
-from seedless.train.state import collect_state, restore_state
+from seedless.train.progress_state import Observer, ProgressState, Start
+from seedless.train.state_tensors import collect_state, restore_state
 
 ROUNDS = 3 if torch.cuda.is_available() else 5
 
@@ -42,13 +42,13 @@ class Clock(Observer):
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Start once everything is set up."""
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.times.append(time.perf_counter())
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Note the time; all observers before this one have had their turn."""
         self.times.append(time.perf_counter())
 
@@ -58,7 +58,7 @@ def write_with(prepared: Prepared, run: Path) -> Sequence[Observer]:
     trail = TrailWriter(run, gather_facts(prepared))
     writers = (trail, CheckpointWriter(run, prepared.config.digest))
     if prepared.problem.device.type == "cuda":
-        return (Background(writers), LogWriter(run))
+        return (BackgroundObserver(writers), LogWriter(run))
     return (*writers, LogWriter(run))
 
 
@@ -73,7 +73,7 @@ def time_training(
         writers = write_with(prepared, Path(folder)) if writing else ()
         train(problem, (*writers, clock), start=Start())
         for writer in writers:
-            if isinstance(writer, Background):
+            if isinstance(writer, BackgroundObserver):
                 writer.wait()
         total = time.perf_counter() - clock.times[0]
         return total, [after - before for before, after in pairwise(clock.times)]

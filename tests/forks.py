@@ -86,9 +86,9 @@ class Nursery:
 
 def serve():
     """Answer requests on standard input, one a line."""
-    from seedless.numerics.environment import prepare_process
+    from seedless.numerics.determinism import set_environment_variables
 
-    prepare_process()
+    set_environment_variables()
     for module in HEAVY:
         import_module(module)
     from seedless.cli.main import main

@@ -6,7 +6,7 @@ import re
 import torch
 
 from benchmarks import portable_page as page
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER
 
 TEXT = page.PAGE.read_text()
@@ -32,7 +32,7 @@ def test_costs_come_from_the_recorded_results(monkeypatch, tmp_path):
         "models": {"net": {"seconds": seconds, "ratio": {"native": 1.0, "portable": 8.0}}},
         "ops": {"gelu": {"ratio": 2.34}},
     }
-    record = {"results": found, "environment": capture(), "command": "measure it"}
+    record = {"results": found, "environment": capture_environment(), "command": "measure it"}
     (tmp_path / "portable-cpu.json").write_text(json.dumps(record))
     lines = page.describe_cost().splitlines()
     assert "| gelu | 2.3 |" in lines

@@ -10,7 +10,7 @@ from torch import nn
 import seedless
 from seedless.audit.worker import ACTIONS
 from seedless.core.errors import RunError, SeedlessError
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import preserve_flags
 
 SETTINGS = {
     "init": {"basis": "dct"},
@@ -75,4 +75,4 @@ def answer_here(action, request, variables):
 
 
 # What a run sets in this process does not outlive a test.
-flags_restored = keep_flags
+flags_restored = preserve_flags

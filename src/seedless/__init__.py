@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seedless.core.marks import mark
     from seedless.init import basis, initialize
     from seedless.models import build
+    from seedless.numerics.determinism import make_deterministic
     from seedless.numerics.dropout import Dropout, dropout_keys
-    from seedless.numerics.environment import make_deterministic
     from seedless.ordering import make_order as order
     from seedless.portable.mode import portable
     from seedless.proof.trail import Trail

@@ -13,7 +13,7 @@ from seedless.audit import fingerprint
 from seedless.audit.fingerprint import Fingerprints, OpRecord
 from seedless.audit.locate import CHANGED_OUTSIDE, ENDED, compare_tensors, find_first
 from seedless.core.errors import SeedlessError
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import preserve_flags
 
 MODELS = ["baseline", "conformer"]
 
@@ -131,7 +131,7 @@ def test_without_digests_the_draw_is_not_found(monkeypatch):
 
 def record_threads(threads):
     """Record a forward pass of a whole model, and take the records through JSON."""
-    with keep_flags():
+    with preserve_flags():
         seedless.make_deterministic(threads=threads)
         model = seedless.build("baseline")
         seedless.initialize(model, "mixed")

@@ -9,7 +9,7 @@ from seedless.audit import verify as verifying
 from seedless.audit.verify import verify
 from seedless.core.config import ExecutionConfig, parse_config
 from seedless.core.errors import ConfigError, SeedlessError
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.proof.replay import judge_environment
 from seedless.proof.trail import read_trail
 from seedless.runs.execute import PROMISES, train_run
@@ -124,7 +124,7 @@ def test_a_difference_is_not_excused_by_another_processor(run, tmp_path, monkeyp
 
 
 def test_only_versions_are_decisive():
-    here, portable = capture(), ExecutionConfig(arithmetic="portable")
+    here, portable = capture_environment(), ExecutionConfig(arithmetic="portable")
     there = copy.deepcopy(here)
     there["cpu"]["capability"] = "NEON"
     there["machine"] = "aarch64"

@@ -11,9 +11,9 @@ from seedless.bench.compare import compare, judge, make_config
 from seedless.bench.measure import measure
 from seedless.bench.rivals import OURS, PLAIN, PUBLISHED, Rival, Runner
 from seedless.core.errors import ConfigError
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
-from seedless.train.forms import make_step
+from seedless.train.step_modes import make_step
 
 SMALL = ["model.small=true", "execution.threads=1", "execution.device=cpu"]
 EAGER = ["ours eager fp32", "plain"]
@@ -22,9 +22,9 @@ EAGER = ["ours eager fp32", "plain"]
 @pytest.fixture(scope="module")
 def compared():
     config = make_config("baseline", 8, settings=SMALL)
-    before = capture()
+    before = capture_environment()
     found = compare(config, steps=1, rounds=2, only=EAGER)
-    after = capture()
+    after = capture_environment()
     for part in ("flags", "precision", "threads"):
         assert after[part] == before[part]
     return config, found

@@ -11,7 +11,8 @@ from seedless.bench.flags import (
     use_plain_flags,
     use_published_flags,
 )
-from seedless.numerics.environment import capture, make_deterministic
+from seedless.numerics.determinism import make_deterministic
+from seedless.numerics.environment import capture_environment
 
 SIDES = {
     "ours": partial(make_deterministic, threads=2),
@@ -29,10 +30,10 @@ SIDES = {
 @pytest.mark.parametrize("side", SIDES)
 def test_every_flag_is_put_back_even_after_an_error(side, before):
     with run_with_flags(before):
-        found = capture()
+        found = capture_environment()
         with pytest.raises(ZeroDivisionError), run_with_flags(SIDES[side]):
             _fail()
-        after = capture()
+        after = capture_environment()
         for part in ("flags", "precision", "threads"):
             assert after[part] == found[part]
 
@@ -46,7 +47,7 @@ def test_what_each_side_runs_under():
     found = {}
     for name, side in SIDES.items():
         with run_with_flags(side):
-            found[name] = capture()
+            found[name] = capture_environment()
     flags = {name: values["flags"] for name, values in found.items()}
     deterministic = {name for name in SIDES if flags[name]["deterministic_algorithms"]}
     assert deterministic == {"ours", "ours tf32", "published"}

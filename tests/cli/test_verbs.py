@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import seedless
-from seedless.numerics.environment import usable_cores
+from seedless.numerics.determinism import count_usable_cores
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_order_show_needs_no_data(cli, name):
 def test_env_shows_what_a_run_would_use(cli):
     found = json.loads(cli("env", "--json", "--set", "execution.threads=1").stdout)
     assert found["threads"]["intraop"] == 1
-    assert found["cpu"]["cores"] == usable_cores()
+    assert found["cpu"]["cores"] == count_usable_cores()
     text = cli("env").stdout
     assert torch.__version__ in text
     assert "deterministic_algorithms" in text

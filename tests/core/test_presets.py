@@ -10,7 +10,7 @@ from seedless.core.errors import ConfigError, UnknownNameError
 from seedless.core.presets import list_presets, open_config
 from seedless.data.catalog import CATALOG
 from seedless.data.load import READERS
-from seedless.init.initialize import CHOICES
+from seedless.init.initialization import INITIALIZATIONS
 from seedless.runs.prepare import check_names
 
 PRESETS = list_presets()
@@ -44,7 +44,7 @@ def test_a_preset_names_what_exists(name):
     config = open_config(name)
     check_names(config)
     assert config.data.name in READERS or config.data.name in CATALOG
-    assert config.init.basis in CHOICES
+    assert config.init.basis in INITIALIZATIONS
 
 
 def test_a_file_is_opened_by_its_path(tmp_path):

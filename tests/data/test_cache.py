@@ -18,7 +18,7 @@ from seedless.core.dataset import THREE_SPLITS
 from seedless.core.digest import digest_samples, digest_value
 from seedless.core.errors import DataError
 from seedless.data import cache_entry
-from seedless.data.cache import cache_home, entry_folder, open_cached
+from seedless.data.cache import entry_folder, open_cached
 from seedless.data.readers.ptbxl import list_sources, read_ptbxl
 from tests.core.test_dataset import make
 
@@ -399,18 +399,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot be written: .*SEEDLESS_CACHE"):
         open_cached(tmp_path / "file" / "entry", KEY, [], make)
-
-
-def test_home(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("SEEDLESS_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_home() == tmp_path / ".cache" / "seedless"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_home() == tmp_path / "xdg" / "seedless"
-    monkeypatch.setenv("SEEDLESS_CACHE", "~/mine")
-    assert cache_home() == tmp_path / "mine"
-    assert list(tmp_path.iterdir()) == []  # nothing is made by asking
 
 
 def test_entries_have_folders_of_their_own(monkeypatch, tmp_path):

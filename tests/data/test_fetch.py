@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import pytest
 
+from seedless.core import progress as progress_module
 from seedless.core.errors import DataError, UnknownNameError
-from seedless.data import progress as progress_module
 from seedless.data.catalog import File, find
 from seedless.data.download import transfer as download_module
 from seedless.data.download.fetch import fetch, read_sums
@@ -518,7 +518,7 @@ def test_what_is_computed_is_not_fetched(tmp_path):
 def test_lines_without_control_characters_where_there_is_no_terminal(
     site, tmp_path, capfd, monkeypatch
 ):
-    monkeypatch.setattr(progress_module, "EVERY", 0.0)
+    monkeypatch.setattr(progress_module, "SECONDS_BETWEEN_LINES", 0.0)
     site.release(PROJECT)
     get("nstdb", tmp_path, site, progress=True)
     out, err = capfd.readouterr()
@@ -547,7 +547,7 @@ def test_a_bar_on_a_terminal(site, tmp_path, monkeypatch):
     assert "100%" in terminal.getvalue()
     site.release(PROJECT)
     get("nstdb", tmp_path / "b", site, progress=True)
-    assert "7/7" in terminal.getvalue()
+    assert "7 of 7 files" in terminal.getvalue()
 
 
 def test_two_processes_fetch_once(site, tmp_path):

@@ -14,13 +14,13 @@ from seedless.data.simulators.counter_draws import (
     draw_rows,
     to_phase,
 )
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=4), st.text(max_size=9))
 def test_rows_are_the_counters_draws(keys, name):
     rows = draw_rows(np.array(keys), name, 5)
-    np.testing.assert_array_equal(rows, [draw(key, name, 5) for key in keys])
+    np.testing.assert_array_equal(rows, [draw_uniform(key, name, 5) for key in keys])
 
 
 def test_noise_is_centred_and_white():

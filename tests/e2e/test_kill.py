@@ -326,10 +326,10 @@ LOSE = """
 from dataclasses import replace
 from seedless.runs import execute
 save = execute.save_checkpoint
-def lose(folder, moment, digest):
-    less = replace(moment)
+def lose(folder, progress, digest):
+    less = replace(progress)
     less.__dict__["state"] = {
-        name: tensor for name, tensor in moment.state.items() if not name.startswith("optimizer")
+        name: tensor for name, tensor in progress.state.items() if not name.startswith("optimizer")
     }
     return save(folder, less, digest)
 execute.save_checkpoint = lose

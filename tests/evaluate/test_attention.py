@@ -7,7 +7,7 @@ import torch
 from seedless.core.errors import ModelError
 from seedless.evaluate.attention import explain_attention, weigh_moments
 from seedless.evaluate.attribution import upsample
-from seedless.train.control import flip_bit
+from seedless.train.bit_flip import flip_bit
 from tests.evaluate.models import make_model, make_samples
 
 

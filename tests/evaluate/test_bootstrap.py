@@ -10,7 +10,7 @@ from seedless.core.errors import DataError
 from seedless.evaluate.bootstrap import UNIT, bootstrap_areas, draw_weights, resample_areas
 from seedless.evaluate.intervals import delong_variance, pair_interval
 from seedless.evaluate.ranking import macro_auc
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from tests.evaluate.tables import make_table
 
 
@@ -78,13 +78,13 @@ def test_the_macro_interval_covers_the_truth(positives, least):
     """150 tables of 4 classes with a true area of 3/4; the interval claims 0.95."""
     covered = 0
     for trial in range(150):
-        scores = draw(trial, "scores", 120 * 4).reshape(120, 4)
+        scores = draw_uniform(trial, "scores", 120 * 4).reshape(120, 4)
         labels = np.zeros((120, 4), dtype=np.uint8)
         for k, count in enumerate(positives):
-            rows = np.argsort(draw(trial, f"rows {k}", 120))[:count]
+            rows = np.argsort(draw_uniform(trial, f"rows {k}", 120))[:count]
             labels[rows, k] = 1
             # A score is above a uniform one with the chance of its value, 3/4 in the mean.
-            scores[rows, k] = 1 - draw(trial, f"up {k}", count) ** 1.5 * 0.625
+            scores[rows, k] = 1 - draw_uniform(trial, f"up {k}", count) ** 1.5 * 0.625
         found = bootstrap_areas(scores, labels, 100).macro
         covered += found.low <= 0.75 <= found.high
     assert covered / 150 >= least

@@ -10,8 +10,8 @@ import seedless
 from seedless.core.errors import DataError, ModelError
 from seedless.evaluate.attribution import upsample
 from seedless.evaluate.gradcam import explain_classes
-from seedless.numerics.generators import GeneratorGuard
-from seedless.train.control import flip_bit
+from seedless.numerics.generator_guard import GeneratorGuard
+from seedless.train.bit_flip import flip_bit
 from tests.evaluate.models import MODELS, make_model, make_samples
 
 

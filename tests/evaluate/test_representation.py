@@ -8,7 +8,7 @@ from scipy.linalg import hadamard
 
 from seedless.core.errors import DataError
 from seedless.evaluate.representation import effective_rank
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 
 
 def test_equal_singular_values_count_in_full():
@@ -26,21 +26,21 @@ def test_known_singular_values():
 
 
 def test_features_are_not_centred():
-    noise = draw(0, "noise", 300).reshape(100, 3).astype(np.float32) - 0.5
+    noise = draw_uniform(0, "noise", 300).reshape(100, 3).astype(np.float32) - 0.5
     assert effective_rank(noise) > 2.9
     assert effective_rank(noise + 100) < 1.1
 
 
 def test_scale_and_order_of_the_records_do_not_show():
-    noise = draw(0, "noise", 400).reshape(100, 4).astype(np.float32)
+    noise = draw_uniform(0, "noise", 400).reshape(100, 4).astype(np.float32)
     assert effective_rank(noise[::-1]) == effective_rank(noise) == effective_rank(noise * 4)
 
 
 SCRIPT = """
 import numpy as np
 from seedless.evaluate.representation import effective_rank
-from seedless.numerics.counter import draw
-print(effective_rank(draw(1, "f", 600 * 96).reshape(600, 96).astype(np.float32)))
+from seedless.numerics.counter_random import draw_uniform
+print(effective_rank(draw_uniform(1, "f", 600 * 96).reshape(600, 96).astype(np.float32)))
 """
 
 

@@ -12,7 +12,7 @@ from seedless.data.readers.nstdb import KINDS, Noise, read_noise
 from seedless.data.simulators.stress_noise import simulate_stress
 from seedless.evaluate.ranking import macro_auc
 from seedless.evaluate.robustness import measure_robustness, perturb
-from seedless.numerics.generators import GeneratorGuard
+from seedless.numerics.generator_guard import GeneratorGuard
 
 # Leads II and V3 of the noise of key -5, at sample 77 of 200.
 EXPECTED = {

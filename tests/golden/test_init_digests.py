@@ -8,7 +8,7 @@ import json
 import pytest
 
 import seedless
-from seedless.init import CHOICES
+from seedless.init import INITIALIZATIONS
 from seedless.models import MODELS
 from tests.golden.write import FILE, compute
 
@@ -24,7 +24,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("basis", sorted(CHOICES))
+@pytest.mark.parametrize("basis", sorted(INITIALIZATIONS))
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_model_and_basis_has_its_committed_digest(name, basis):
     assert compute(name, basis) == COMMITTED[name][basis]
@@ -32,7 +32,7 @@ def test_every_model_and_basis_has_its_committed_digest(name, basis):
 
 def test_nothing_else_is_committed():
     assert {name: sorted(bases) for name, bases in COMMITTED.items()} == {
-        name: sorted(CHOICES) for name in MODELS
+        name: sorted(INITIALIZATIONS) for name in MODELS
     }
 
 
@@ -54,14 +54,14 @@ def test_threads_and_simd_level_do_not_show(run_python, plan, setting):
 
 SABOTAGE = """
 import torch, seedless
-from seedless.init import fill
+from seedless.init import layer_weights
 
 def centre_and_scale(values, sigma):
     tensor = torch.from_numpy(values).float()  # float32 mean and std, as is common
     tensor = (tensor - tensor.mean()) * (sigma / tensor.std(correction=0))
     return tensor.double().numpy()
 
-fill.centre_and_scale = centre_and_scale
+layer_weights.centre_and_scale = centre_and_scale
 for threads in (1, 2, 4):
     torch.set_num_threads(threads)
     model = seedless.build("conformer")

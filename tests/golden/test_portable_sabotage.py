@@ -7,9 +7,9 @@ from seedless.audit.portable_check import unpack
 from seedless.portable.check.compute import compare_fit, hash_op, read_committed, train
 from seedless.portable.check.networks import NETS, SHAPE
 from seedless.portable.check.op_cases import OPS
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary
 from seedless.portable.exact.product import multiply
-from seedless.portable.kernels.launch import op_by_op
 from seedless.portable.ops.registry import HANDLERS
 
 SHIPPED = read_committed()
@@ -85,7 +85,7 @@ def test_a_model_feels_one_weak_spot(name, monkeypatch):
         monkeypatch.setitem(home, key, weak)
     else:
         monkeypatch.setattr(home, key, weak)
-    with op_by_op():  # fused kernels have functions of their own
+    with CONTEXT.without_kernels():  # fused kernels have functions of their own
         found = train("transformer", NETS["transformer"](), SHAPE, steps=2)
     assert len(compare_fit("transformer", found, shipped)) == 1
     assert found.traces[1] != shipped.traces[1]

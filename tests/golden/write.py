@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import seedless
-from seedless.init import CHOICES
+from seedless.init import INITIALIZATIONS
 from seedless.models import MODELS
 
 FILE = Path(__file__).with_name("init.json")
@@ -23,7 +23,9 @@ def compute(name: str, basis: str) -> dict[str, str]:
 
 def compute_all() -> dict[str, dict[str, dict[str, str]]]:
     """Digests of every model with every basis."""
-    return {name: {basis: compute(name, basis) for basis in sorted(CHOICES)} for name in MODELS}
+    return {
+        name: {basis: compute(name, basis) for basis in sorted(INITIALIZATIONS)} for name in MODELS
+    }
 
 
 if __name__ == "__main__":

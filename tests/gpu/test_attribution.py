@@ -6,14 +6,14 @@ import torch
 
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.gradcam import explain_classes
-from seedless.train.control import flip_bit
+from seedless.train.bit_flip import flip_bit
 from tests.evaluate.models import MODELS, make_model, make_samples
 
 pytestmark = pytest.mark.gpu
 
 SCRIPT = """
-from seedless.numerics.environment import prepare_process, settle
-prepare_process()
+from seedless.numerics.determinism import make_deterministic, set_environment_variables
+set_environment_variables()
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.gradcam import explain_classes
 from tests.evaluate.models import MODELS, make_model, make_samples

@@ -12,8 +12,8 @@ import torch
 import seedless
 from seedless.core.config import parse_config
 from seedless.runs.prepare import prepare
-from seedless.train.forms import GraphStep, make_step
 from seedless.train.loop import train
+from seedless.train.step_modes import GraphStep, make_step
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.gpu

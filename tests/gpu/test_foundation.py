@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import seedless
 from seedless.numerics.convolution import conv1d, depthwise_conv1d
-from seedless.numerics.counter import philox
+from seedless.numerics.counter_random import philox
 from seedless.numerics.dropout import dropout
 from seedless.numerics.pooling import (
     adaptive_avg_pool1d,

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from seedless.portable import self_test
-from seedless.portable.kernels.launch import find_kernels, op_by_op
+from seedless.portable.context import CONTEXT
+from seedless.portable.kernels.launch import find_kernels
 
 pytestmark = pytest.mark.gpu
 CUDA = torch.device("cuda", 0)
@@ -23,7 +24,7 @@ def test_kernels_agree_with_ops_one_by_one():
 
 def test_kernels_agree_with_the_cpus_ops_one_by_one():
     there = [self_test._run(call) for call in self_test.list_calls(CUDA)]
-    with op_by_op():
+    with CONTEXT.without_kernels():
         here = [self_test._run(call) for call in self_test.list_calls(torch.device("cpu"))]
     names = [name for name, _, _ in self_test.list_calls(CUDA)]
     for name, one, other in zip(names, there, here, strict=True):

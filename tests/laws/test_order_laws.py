@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from seedless.ordering import STRATEGIES, make_order
-from seedless.ordering.epoch import Strategy
+from seedless.ordering import ORDERS, make_order
+from seedless.ordering.strategy import Strategy
 
-BLIND_TO_STORAGE = sorted(set(STRATEGIES) - {"golden_index"})
+BLIND_TO_STORAGE = sorted(set(ORDERS) - {"golden_index"})
 laws = settings(max_examples=12, deadline=None, derandomize=True)
 
 
@@ -87,7 +87,7 @@ def plain_case(count: int = 200) -> Case:
     return Case(X, rng.integers(0, 4, count), rng.random(count), 16)
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
+@pytest.mark.parametrize("name", sorted(ORDERS))
 @laws
 @given(case=cases())
 def test_every_epoch_is_a_permutation_of_the_labelled_rows(name: str, case: Case) -> None:
@@ -109,9 +109,9 @@ def test_storage_order_does_not_show(name: str, case: Case, seed: int) -> None:
 
 
 def test_the_storage_law_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(STRATEGIES, "row", Strategy(lambda samples, _: np.argsort(samples.rows)))
+    monkeypatch.setitem(ORDERS, "row", Strategy(lambda samples, _: np.argsort(samples.rows)))
     monkeypatch.setitem(
-        STRATEGIES,
+        ORDERS,
         "shard",
         Strategy(lambda samples, _: np.argsort(samples.rows % 7, kind="stable")),
     )
@@ -131,7 +131,7 @@ def test_the_storage_law_sees_ties_between_equal_contents(monkeypatch: pytest.Mo
         keys = samples.digests[by_row, 0]
         return by_row[np.argsort(keys, kind="stable")]
 
-    monkeypatch.setitem(STRATEGIES, "unstable", Strategy(ties_as_stored))
+    monkeypatch.setitem(ORDERS, "unstable", Strategy(ties_as_stored))
     assert storage_shows("unstable", case, 0)
     for name in BLIND_TO_STORAGE:
         assert not storage_shows(name, case, 0), name
@@ -151,7 +151,7 @@ def test_unequal_losses_of_equal_samples_do_not_show_storage() -> None:
     X = np.repeat(np.arange(8.0), 4)[:, None]
     case = Case(X, np.zeros(len(X), dtype=int), np.random.default_rng(0).random(len(X)), 8)
     swapped = case.losses.reshape(8, 4)[:, ::-1].ravel()
-    for name in [name for name in STRATEGIES if STRATEGIES[name].needs_losses]:
+    for name in [name for name in ORDERS if ORDERS[name].needs_losses]:
         assert not storage_shows(name, case, 1)
         orders = [make(name, case).observe(losses) for losses in (case.losses, swapped)]
         first, second = (X[order.epoch(1)] for order in orders)
@@ -213,10 +213,10 @@ def test_seeds_never_share_an_epoch() -> None:
 def test_orders_are_the_same_in_another_process() -> None:
     script = (
         "import numpy as np\n"
-        "from seedless.ordering import STRATEGIES, make_order\n"
+        "from seedless.ordering import ORDERS, make_order\n"
         "rng = np.random.default_rng(0)\n"
         "X, Y = rng.standard_normal((90, 3, 20)), rng.integers(0, 4, 90)\n"
-        "for name in STRATEGIES:\n"
+        "for name in ORDERS:\n"
         "    order = make_order(name, X, Y, batch_size=16)\n"
         "    if order.needs_losses: order.observe(np.arange(90) % 7)\n"
         "    print(name, [order.schedule(e).digest for e in (0, 3)])\n"
@@ -232,7 +232,7 @@ def test_orders_are_the_same_in_another_process() -> None:
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
-    assert all(f"{name} [" in next(iter(outputs)) for name in STRATEGIES)
+    assert all(f"{name} [" in next(iter(outputs)) for name in ORDERS)
 
 
 def test_no_global_generator_moves() -> None:
@@ -244,7 +244,7 @@ def test_no_global_generator_moves() -> None:
 
     case = plain_case()
     before = states()
-    for name in STRATEGIES:
+    for name in ORDERS:
         order = make(name, case)
         if order.needs_losses:
             order.observe(case.losses)
@@ -252,7 +252,7 @@ def test_no_global_generator_moves() -> None:
         assert states() == before, name
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
+@pytest.mark.parametrize("name", sorted(ORDERS))
 def test_an_epoch_depends_on_no_earlier_one(name: str) -> None:
     case = plain_case()
     late, early = make(name, case), make(name, case)
@@ -261,7 +261,7 @@ def test_an_epoch_depends_on_no_earlier_one(name: str) -> None:
     np.testing.assert_array_equal(late.epoch(4), early.epoch(4))
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
+@pytest.mark.parametrize("name", sorted(ORDERS))
 def test_offset_shifts_the_epoch(name: str) -> None:
     case = plain_case(60)
     shifted = make_order(name, case.X, case.labels, offset=5)
@@ -270,7 +270,7 @@ def test_offset_shifts_the_epoch(name: str) -> None:
     assert shifted.schedule(2).digest == plain.schedule(7).digest
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
+@pytest.mark.parametrize("name", sorted(ORDERS))
 def test_data_changed_afterwards_changes_nothing(name: str) -> None:
     case = plain_case(60)
     X = case.X.copy()

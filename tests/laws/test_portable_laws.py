@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.exact.grid import to_grid
 from seedless.portable.exact.product import multiply
 from seedless.portable.mode import portable
@@ -54,7 +54,7 @@ def test_order_layout_and_zeros_do_not_show_in_sums_and_means(x, random, zeros):
     random.shuffle(order)
     turned = x.t().contiguous().t()
     padded = torch.cat([x, torch.zeros(len(x), zeros)], 1)[
-        :, torch.from_numpy(np.argsort(draw(0, "zeros", x.shape[1] + zeros)))
+        :, torch.from_numpy(np.argsort(draw_uniform(0, "zeros", x.shape[1] + zeros)))
     ]
     with portable():
         total, *others = (v.sum(1) for v in (x, x[:, order], turned, padded))
@@ -138,8 +138,8 @@ def scaled(draw_one, spreads):
 
     def make(part, *shape):
         count = math.prod(shape)
-        values = draw(1, name + part, count) * 2 - 1
-        steps = np.floor((draw(2, name + part, count) * 2 - 1) * spread).astype(int)
+        values = draw_uniform(1, name + part, count) * 2 - 1
+        steps = np.floor((draw_uniform(2, name + part, count) * 2 - 1) * spread).astype(int)
         return torch.from_numpy(np.ldexp(values, steps).astype(np.float32)).view(shape)
 
     left = (make("x", 5, length).double() * 2.0**scale).float()
@@ -212,8 +212,8 @@ def test_known_limit_a_product_of_opposed_rows_keeps_only_its_own_bound(gap, len
 
 
 def test_negative_control_plain_arithmetic_breaks_these_laws():
-    x = torch.from_numpy((draw(1, "plain", 6000) * 2 - 1).astype(np.float32)).view(6, 1000)
-    order = torch.from_numpy(np.argsort(draw(2, "plain", 1000)))
+    x = torch.from_numpy((draw_uniform(1, "plain", 6000) * 2 - 1).astype(np.float32)).view(6, 1000)
+    order = torch.from_numpy(np.argsort(draw_uniform(2, "plain", 1000)))
     assert not same(x.sum(1), x[:, order].sum(1))
     assert not same(x.mean(1), x[:, order].mean(1))
     y = x[:, order].t().contiguous()

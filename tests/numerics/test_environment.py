@@ -6,10 +6,13 @@ import pytest
 import torch
 
 from seedless.core.errors import NumericsError
-from seedless.numerics import environment
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import count_usable_cores, make_deterministic, preserve_flags
+from seedless.numerics.environment import capture_environment
 
-SHOW = "import json; from seedless.numerics import environment as e; "
+SHOW = (
+    "import json; from seedless.numerics import environment as e; "
+    "from seedless.numerics import determinism as d; "
+)
 
 
 FLAGS = {
@@ -36,10 +39,11 @@ torch.set_flush_denormal(True)
 def captured(run_python):
     """What one process captures: settled afresh, after its flags were spoilt, and untold."""
     script = (
-        SHOW + "e.prepare_process(); e.make_deterministic(threads=3); show = [e.capture()]\n"
+        SHOW + "d.set_environment_variables(); d.make_deterministic(threads=3)\n"
+        "show = [e.capture_environment()]\n"
         f"{SPOIL}\n"
-        "e.make_deterministic(threads=3); show += [e.capture()]\n"
-        "e.make_deterministic(); show += [e.capture()]\n"
+        "d.make_deterministic(threads=3); show += [e.capture_environment()]\n"
+        "d.make_deterministic(); show += [e.capture_environment()]\n"
         "print(json.dumps(dict(zip(('fresh', 'spoilt', 'untold'), show))))"
     )
     return json.loads(run_python("-c", script, OMP_NUM_THREADS=1).stdout)
@@ -58,9 +62,9 @@ def test_every_flag_is_set_and_captured(captured, before):
 
 
 def test_tf32_only_where_asked():
-    with keep_flags():
-        environment.make_deterministic(threads=1, tf32=True)
-        found = environment.capture()["precision"]
+    with preserve_flags():
+        make_deterministic(threads=1, tf32=True)
+        found = capture_environment()["precision"]
     assert {name for name, value in found.items() if value == "tf32"} == {
         "cuda matmul",
         "cudnn",
@@ -72,9 +76,9 @@ def test_tf32_only_where_asked():
 @pytest.mark.parametrize("tf32", [False, True])
 @pytest.mark.parametrize("before", ["", SPOIL], ids=["fresh", "spoilt"])
 def test_the_old_switches_can_be_read_and_say_the_same(tf32, before):
-    with keep_flags():
+    with preserve_flags():
         exec(before)
-        environment.make_deterministic(threads=1, tf32=tf32)
+        make_deterministic(threads=1, tf32=tf32)
         assert torch.backends.cudnn.allow_tf32 is tf32
         assert torch.backends.cuda.matmul.allow_tf32 is tf32
         assert torch.get_float32_matmul_precision() == ("high" if tf32 else "highest")
@@ -83,24 +87,24 @@ def test_the_old_switches_can_be_read_and_say_the_same(tf32, before):
 
 
 def test_the_capability_override_shows(run_python):
-    script = SHOW + "print(json.dumps(e.capture()))"
+    script = SHOW + "print(json.dumps(e.capture_environment()))"
     found = json.loads(run_python("-c", script, ATEN_CPU_CAPABILITY="default").stdout)
     assert found["cpu"]["capability"] == "DEFAULT"
     assert found["variables"]["ATEN_CPU_CAPABILITY"] == "default"
 
 
 def test_all_usable_cores_unless_told(captured):
-    assert captured["untold"]["threads"]["intraop"] == environment.usable_cores()
+    assert captured["untold"]["threads"]["intraop"] == count_usable_cores()
     assert captured["untold"]["variables"]["OMP_NUM_THREADS"] == "1"
 
 
 def test_a_workspace_that_is_not_reproducible_is_refused(monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0")
-    with keep_flags(), pytest.raises(NumericsError, match="not reproducible"):
-        environment.make_deterministic()
+    with preserve_flags(), pytest.raises(NumericsError, match="not reproducible"):
+        make_deterministic()
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_bad_thread_counts(threads):
     with pytest.raises(NumericsError, match="at least 1"):
-        environment.make_deterministic(threads=threads)
+        make_deterministic(threads=threads)

@@ -11,14 +11,14 @@ import torch
 
 from seedless.core.digest import digest_samples, digest_value
 from seedless.core.errors import DataError, OrderError, UnknownNameError
-from seedless.ordering import STRATEGIES, make_order
+from seedless.ordering import ORDERS, make_order
 
 X = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
 Y = np.arange(20) % 3
 
 
 def test_there_are_fourteen() -> None:
-    assert len(STRATEGIES) == 14
+    assert len(ORDERS) == 14
 
 
 def test_indices_are_rows_of_the_data() -> None:
@@ -80,7 +80,7 @@ def test_the_digest_sees_epoch_batch_size_content_and_labels() -> None:
 
 def test_the_digest_does_not_see_storage() -> None:
     move = np.random.default_rng(5).permutation(20)
-    for name in sorted(STRATEGIES):
+    for name in sorted(ORDERS):
         here, there = make_order(name, X, Y), make_order(name, X[move], Y[move])
         same = here.schedule(1).digest == there.schedule(1).digest
         assert same is (name != "golden_index"), name
@@ -97,7 +97,7 @@ def test_numpy_integers_are_integers() -> None:
     assert len(order.schedule(np.int64(1)).batches) == 5  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"seeded"}))
+@pytest.mark.parametrize("name", sorted(set(ORDERS) - {"seeded"}))
 def test_seed_free_orders_take_no_seed(name: str) -> None:
     with pytest.raises(OrderError, match="seed-free"):
         make_order(name, X, Y, seed=0)
@@ -171,7 +171,7 @@ def test_no_finding_can_be_an_answer() -> None:
 def test_the_order_of_today() -> None:
     """Committed: a change here changes every receipt ever written."""
     X = np.arange(36, dtype=np.float32).reshape(12, 3) / 8
-    for name in STRATEGIES:
+    for name in ORDERS:
         order = make_order(name, X, np.arange(12) % 3, batch_size=4, offset=2)
         if order.needs_losses:
             order.observe(np.arange(12) * 5 % 12)

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from seedless.portable.check.op_cases import Drawn
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact import product
 from seedless.portable.kernels import scratch_memory
-from seedless.portable.kernels.launch import op_by_op
 from seedless.portable.mode import portable
 from seedless.portable.ops import elementwise, optimizer
 
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True, params=["fused", "op by op"])
 def _both_ways(request):
-    with op_by_op() if request.param == "op by op" else nullcontext():
+    with CONTEXT.without_kernels() if request.param == "op by op" else nullcontext():
         yield
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from seedless.portable.check.checksum import Trace, tracing
+from seedless.portable.check.checksum import Trace
+from seedless.portable.context import CONTEXT
 from seedless.portable.mode import portable
 
 
@@ -66,7 +67,7 @@ def test_watching_changes_no_bit_and_sees_forward_backward_and_step():
         optimizer = torch.optim.SGD([weight], lr=0.1)
         with portable():
             if watched:
-                with tracing(trace):
+                with CONTEXT.observe_results_with(trace.note):
                     torch.autograd.backward(torch.tanh(weight @ weight.t()).sum())
                     forward = trace.count
                     optimizer.step()

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from seedless.portable import self_test
+from seedless.portable.context import CONTEXT
 from seedless.portable.kernels import launch, products
 from seedless.portable.kernels.cpu import Work
-from seedless.portable.kernels.launch import DEEP, op_by_op
+from seedless.portable.kernels.launch import DEEP
 from tests.portable.emulation.library import Emulated
 from tests.portable.twin_cases import some
 
@@ -94,7 +95,7 @@ def test_longer_rows_and_columns(as_cuda):
     ]
     for name, *given in calls:
         fused = HANDLERS[name](*given)
-        with op_by_op():
+        with CONTEXT.without_kernels():
             plain = HANDLERS[name](*given)
         pairs = zip(fused, plain, strict=True) if isinstance(fused, tuple) else [(fused, plain)]
         assert all(self_test._same(one, other) for one, other in pairs), name

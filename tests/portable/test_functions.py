@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.portable import constants
 from seedless.portable.exact import elementary
 from seedless.portable.ops import convolution, norm
@@ -25,7 +25,7 @@ TWINS = ("exp", "erf", "sigmoid", "tanh", "sin", "cos", "expm1", "softplus")
 
 
 def points(name, count=400):
-    values = (draw(0, name, count) * 2 - 1) * SPAN.get(name, 1)
+    values = (draw_uniform(0, name, count) * 2 - 1) * SPAN.get(name, 1)
     values[: count // 4] *= 1e-3
     return torch.from_numpy(values.astype(np.float32)).to(torch.float64)
 
@@ -142,15 +142,17 @@ def narrow(value):
 
 
 def test_layer_norm_is_its_twin():
-    rows = torch.from_numpy(draw(0, "rows", 4 * 30).astype(np.float32)).view(4, 30) * 5 - 1
+    rows = torch.from_numpy(draw_uniform(0, "rows", 4 * 30).astype(np.float32)).view(4, 30) * 5 - 1
     found = norm.layer_norm(rows, [30], None, None, 1e-5)[0]
     assert found.tolist() == [laws.layer_norm(row, 1e-5, narrow) for row in rows.tolist()]
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 2), (3, 1)])
 def test_a_convolution_is_its_twin(stride, padding):
-    x = torch.from_numpy(draw(0, "x", 3 * 20).astype(np.float32)).view(1, 3, 20) - 0.5
-    weight = torch.from_numpy(draw(0, "w", 2 * 3 * 5).astype(np.float32)).view(2, 3, 5) - 0.5
+    x = torch.from_numpy(draw_uniform(0, "x", 3 * 20).astype(np.float32)).view(1, 3, 20) - 0.5
+    weight = (
+        torch.from_numpy(draw_uniform(0, "w", 2 * 3 * 5).astype(np.float32)).view(2, 3, 5) - 0.5
+    )
     windows = convolution.Windows((5,), (stride,), (padding,), (1,))
     found = convolution.convolve(x, weight, windows, 1)[0]
     twins = [laws.conv1d(x[0].tolist(), w.tolist(), stride, padding) for w in weight]
@@ -161,8 +163,8 @@ def test_a_convolution_is_its_twin(stride, padding):
 @pytest.mark.parametrize("groups", [1, 2])
 def test_convolutions_agree_with_torch_in_float64(dimensions, groups):
     sizes = (7, 6, 5)[:dimensions]
-    x = torch.from_numpy(draw(0, "cx", 2 * 4 * math.prod(sizes))).view(2, 4, *sizes) - 0.5
-    weight = torch.from_numpy(draw(0, "cw", 6 * 4 // groups * 3**dimensions)) - 0.5
+    x = torch.from_numpy(draw_uniform(0, "cx", 2 * 4 * math.prod(sizes))).view(2, 4, *sizes) - 0.5
+    weight = torch.from_numpy(draw_uniform(0, "cw", 6 * 4 // groups * 3**dimensions)) - 0.5
     weight = weight.view(6, 4 // groups, *(3,) * dimensions)
     torch_conv = (F.conv1d, F.conv2d, F.conv3d)[dimensions - 1]
     torch_back = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[dimensions - 1]

@@ -10,8 +10,9 @@ import torch
 
 from seedless.portable import self_test
 from seedless.portable.check.compute import OPS, hash_op, read_committed
+from seedless.portable.context import CONTEXT
 from seedless.portable.kernels import cpu, cuda, kernel_cache, launch
-from seedless.portable.kernels.launch import find_kernels, op_by_op
+from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.kernels.source import write_source
 from seedless.portable.mode import portable
 from seedless.portable.ops.registry import HANDLERS
@@ -47,7 +48,7 @@ def run_both(name, *args):
                 out = HANDLERS[name](*given)
                 assert calls, f"{name} used no kernel"
             else:
-                with op_by_op():
+                with CONTEXT.without_kernels():
                     out = HANDLERS[name](*given)
                 assert not calls
         finally:
@@ -129,7 +130,7 @@ def test_batch_norms_in_both_layouts(scale, last):
 def test_products_in_every_layout(k, m, n):
     for left in (some(m, k, scale=9.0), some(k, m, scale=9.0).t(), some(m, 2 * k)[:, ::2]):
         for right in (some(k, n, name="b"), some(n, k, name="b").t(), some(2 * k, n)[k:]):
-            with op_by_op():
+            with CONTEXT.without_kernels():
                 plain = HANDLERS["mm"](left, right)
             assert same_bits(HANDLERS["mm"](left, right), plain)
 
@@ -138,7 +139,7 @@ def test_products_in_every_layout(k, m, n):
 def test_batches_of_products_in_every_layout():
     for left in (some(6, 9, 150), some(6, 150, 9).mT, some(1, 9, 150).expand(6, 9, 150)):
         for right in (some(6, 150, 8, name="b"), some(6, 8, 150, name="b").mT):
-            with op_by_op():
+            with CONTEXT.without_kernels():
                 plain = HANDLERS["bmm"](left, right)
             assert same_bits(HANDLERS["bmm"](left, right), plain)
 
@@ -214,10 +215,10 @@ WEAK = {
 def test_negative_control_a_weak_kernel_is_found_and_not_used(name, tmp_path, monkeypatch):
     library = compile_with(tmp_path, *WEAK[name])
     monkeypatch.setattr(launch, "load_library", lambda: library)
-    monkeypatch.setattr(self_test, "_met", set())
-    monkeypatch.setattr(launch._Use, "without", set())
+    monkeypatch.setattr(CONTEXT, "tested_devices", set())
+    monkeypatch.setattr(CONTEXT, "rejected_devices", set())
     with pytest.warns(RuntimeWarning, match="differ from the ops they stand for"):
-        self_test.meet(CPU)
+        self_test.check_kernels_once(CPU)
     assert find_kernels(CPU) is None
 
 
@@ -232,7 +233,7 @@ def test_negative_control_contraction_is_found(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["gelu", "layer_norm", "softmax", "conv2d", "mm", "sum"])
 def test_without_kernels_the_digests_are_the_shipped_ones(name):
-    with op_by_op():
+    with CONTEXT.without_kernels():
         assert hash_op(name, OPS[name], CPU) == read_committed()["ops"][name]
 
 

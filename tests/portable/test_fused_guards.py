@@ -11,9 +11,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from seedless.portable import self_test
 from seedless.portable.batch.microbatch import Split
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact import grid
-from seedless.portable.kernels import kernel_cache, launch
-from seedless.portable.kernels.launch import find_kernels, op_by_op
+from seedless.portable.kernels import kernel_cache
+from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.mode import portable
 from seedless.portable.ops.registry import HANDLERS
 from tests.portable.twin_cases import some
@@ -56,7 +57,7 @@ def test_an_optimizers_state_of_another_size_is_refused(kind):
 
 def test_a_weight_that_is_spread_is_spread():
     rows = some(3, 4)
-    with op_by_op():
+    with CONTEXT.without_kernels():
         plain = HANDLERS["native_layer_norm"](rows, [4], ones(1), None, 1e-5)[0]
     assert torch.equal(HANDLERS["native_layer_norm"](rows, [4], ones(1), None, 1e-5)[0], plain)
 
@@ -72,7 +73,7 @@ def test_tensors_without_memory_are_left_alone():
 
 def test_an_infinite_rate_decays_nothing_without_decay():
     results = []
-    for switch in (op_by_op, threading.Lock):
+    for switch in (CONTEXT.without_kernels, threading.Lock):
         p = nn.Parameter(ones(3))
         p.grad = ones(3)
         optimizer = torch.optim.AdamW([p], lr=torch.inf, weight_decay=0.0)
@@ -91,7 +92,7 @@ def test_other_threads_may_stop_the_use_of_kernels_at_any_time():
 
     def toggle():
         while not over.is_set():
-            with op_by_op():
+            with CONTEXT.without_kernels():
                 pass
 
     def work():
@@ -122,8 +123,8 @@ def test_other_threads_may_stop_the_use_of_kernels_at_any_time():
 
 @pytest.mark.skipif(find_kernels(CPU) is None, reason="no C compiler here")
 def test_a_check_that_was_broken_off_is_made_again(monkeypatch):
-    monkeypatch.setattr(self_test, "_met", set())
-    monkeypatch.setattr(launch._Use, "without", set())
+    monkeypatch.setattr(CONTEXT, "tested_devices", set())
+    monkeypatch.setattr(CONTEXT, "rejected_devices", set())
 
     def interrupt(_):
         raise KeyboardInterrupt
@@ -131,10 +132,10 @@ def test_a_check_that_was_broken_off_is_made_again(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(self_test, "find_differing", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            self_test.meet(CPU)
-    assert CPU not in self_test._met
-    self_test.meet(CPU)
-    assert CPU in self_test._met
+            self_test.check_kernels_once(CPU)
+    assert CPU not in CONTEXT.tested_devices
+    self_test.check_kernels_once(CPU)
+    assert CPU in CONTEXT.tested_devices
 
 
 def test_nobodys_home_is_no_error(monkeypatch):
@@ -178,7 +179,7 @@ def test_a_repeated_matrix_may_have_other_grids_than_its_own(tops):
     x = torch.tensor([[1.0, 0.5, 0.25]]).expand(2, 1, 3)
     exponents = torch.tensor(tops).view(2, 1, 1)
     fused = grid.place(x, exponents, 23)
-    with op_by_op():
+    with CONTEXT.without_kernels():
         assert torch.equal(fused, grid.place(x, exponents, 23))
 
 

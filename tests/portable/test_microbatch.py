@@ -10,14 +10,14 @@ from torch import nn
 
 import seedless
 from seedless.core.errors import NumericsError
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.batch.microbatch import Split
 from seedless.portable.exact import product, reduce
 from seedless.portable.mode import portable
 
 
 def drawn(name, *shape):
-    values = draw(0, name, math.prod(shape)) * 2 - 1
+    values = draw_uniform(0, name, math.prod(shape)) * 2 - 1
     return torch.from_numpy(values.astype(np.float32)).view(shape)
 
 
@@ -78,8 +78,10 @@ def make_conformer():
 BATCH = 128
 X, Y, KEYS = drawn("x", BATCH, 5) * 3, torch.arange(BATCH) % 3, torch.arange(BATCH) * 977
 WEIGHTS = torch.tensor([0.2, 1.0, 3.0])
-ORDER = torch.from_numpy(np.argsort(draw(0, "order", BATCH)))
-WITHIN = torch.cat([torch.from_numpy(np.argsort(draw(i, "in", 32))) + 32 * i for i in range(4)])
+ORDER = torch.from_numpy(np.argsort(draw_uniform(0, "order", BATCH)))
+WITHIN = torch.cat(
+    [torch.from_numpy(np.argsort(draw_uniform(i, "in", 32))) + 32 * i for i in range(4)]
+)
 
 
 def losses(outputs, x, y, keys):

@@ -12,13 +12,13 @@ from torch import nn
 
 import seedless
 from seedless.core.errors import NumericsError
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.portable import ieee_check, mode
 from seedless.portable.mode import portable
 
 
 def drawn(name, *shape):
-    values = draw(0, name, math.prod(shape)) * 2 - 1
+    values = draw_uniform(0, name, math.prod(shape)) * 2 - 1
     return torch.from_numpy(values.astype(np.float32)).view(shape)
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.exact import grid, product, reduce
 from seedless.portable.exact.product import multiply
 from seedless.portable.exact.reduce import total
@@ -27,8 +27,8 @@ def tensor(row):
 def drawn(name, *shape, spread=0):
     """Uniform numbers; with `spread`, each times a power of two up to 2^+-spread."""
     count = math.prod(shape)
-    values = draw(1, name, count) * 2 - 1
-    exponents = np.floor((draw(2, name, count) * 2 - 1) * spread).astype(int)
+    values = draw_uniform(1, name, count) * 2 - 1
+    exponents = np.floor((draw_uniform(2, name, count) * 2 - 1) * spread).astype(int)
     return torch.from_numpy(np.ldexp(values, exponents).astype(np.float32)).view(shape)
 
 
@@ -129,7 +129,7 @@ def multiply_in_chunks(left, right, chunk):
 def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypatch):
     left, right = drawn("left", 2, 5, length, spread=9), drawn("right", 2, length, 4, spread=9)
     whole = multiply(left, right)
-    order = torch.from_numpy(np.argsort(draw(3, "order", length)))
+    order = torch.from_numpy(np.argsort(draw_uniform(3, "order", length)))
     assert same(whole, multiply(left[:, :, order], right[:, order]))
     assert same(whole, multiply_in_chunks(left, right, 17))
     zeros = torch.zeros(2, 5, 300)
@@ -221,7 +221,7 @@ def test_empty_sums_and_products_are_zero():
 
 def test_negative_control_float32_sums_depend_on_order():
     x = drawn("control", 3000)
-    order = torch.from_numpy(np.argsort(draw(3, "order", 3000)))
+    order = torch.from_numpy(np.argsort(draw_uniform(3, "order", 3000)))
     assert torch.sum(x) != torch.sum(x[order])
     left, right = drawn("c1", 30, 3000), drawn("c2", 3000, 30)
     assert not torch.equal(left @ right, left[:, order] @ right[order])
@@ -231,5 +231,5 @@ def test_negative_control_a_grid_too_fine_rounds(monkeypatch):
     """With 30 bits an operand the products no longer fit, and the order shows."""
     monkeypatch.setattr(product, "BITS", 30)
     left, right = drawn("f1", 1, 20, 128), drawn("f2", 1, 128, 20)
-    order = torch.from_numpy(np.argsort(draw(3, "order", 128)))
+    order = torch.from_numpy(np.argsort(draw_uniform(3, "order", 128)))
     assert not same(multiply(left, right), multiply(left[:, :, order], right[:, order]))

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import torch
 
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.ops.registry import HANDLERS
 
 
 def some(*shape, name="a", scale=2.0, shift=0.0):
-    values = (draw(0, name, math.prod(shape)) * 2 - 1) * scale + shift
+    values = (draw_uniform(0, name, math.prod(shape)) * 2 - 1) * scale + shift
     return torch.from_numpy(values.astype(np.float32)).view(shape)
 
 

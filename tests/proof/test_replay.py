@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seedless.core.canonical import canonical_json
 from seedless.core.config import ExecutionConfig
-from seedless.numerics.environment import VARIABLES, capture
+from seedless.numerics.environment import VARIABLES, capture_environment
 from seedless.proof.replay import (
     DivergenceError,
     Mismatch,
@@ -26,7 +26,7 @@ from tests.forgery import alter, list_leaves, look_up, replace
 # Entry by entry
 
 
-def moment(epoch, weight=1.0, loss=0.5, score=None):
+def make_state(epoch, weight=1.0, loss=0.5, score=None):
     return SimpleNamespace(
         position=Position(epoch, 0, 10 * epoch),
         state={"model/w": torch.tensor([weight, 2.0]), "optimizer/step/w": torch.tensor(epoch)},
@@ -36,16 +36,16 @@ def moment(epoch, weight=1.0, loss=0.5, score=None):
     )
 
 
-def record(*moments):
-    return [make_start({}, moments[0].state), *map(make_entry, moments[1:])]
+def record(*states):
+    return [make_start({}, states[0].state), *map(make_entry, states[1:])]
 
 
 def test_a_run_that_repeats_is_compared_to_its_end():
-    moments = [moment(0), moment(1), moment(2, score=0.75)]
-    watch = Replay(record(*moments))
-    watch.begin(moments[0])
-    watch.epoch(moments[1])
-    watch.epoch(moments[2])
+    states = [make_state(0), make_state(1), make_state(2, score=0.75)]
+    watch = Replay(record(*states))
+    watch.begin(states[0])
+    watch.epoch(states[1])
+    watch.epoch(states[2])
     assert watch.compared == 3
 
 
@@ -61,29 +61,29 @@ CHANGES = {
 def test_it_stops_at_the_first_entry_that_differs(what):
     change, names = CHANGES[what]
     base = {"weight": 0.0} if "weight" in change and change["weight"] == 0 else {}
-    moments = [moment(0), moment(1), moment(2, **base)]
-    watch = Replay(record(*moments))
-    watch.begin(moments[0])
-    watch.epoch(moments[1])
+    states = [make_state(0), make_state(1), make_state(2, **base)]
+    watch = Replay(record(*states))
+    watch.begin(states[0])
+    watch.epoch(states[1])
     with pytest.raises(DivergenceError) as found:
-        watch.epoch(moment(2, **change))
+        watch.epoch(make_state(2, **change))
     assert (found.value.epoch, found.value.names) == (2, names)
     assert watch.compared == 2
 
 
 def test_another_beginning_is_found_before_the_first_step():
-    watch = Replay(record(moment(0), moment(1)))
+    watch = Replay(record(make_state(0), make_state(1)))
     with pytest.raises(DivergenceError) as found:
-        watch.begin(moment(0, weight=3.0))
+        watch.begin(make_state(0, weight=3.0))
     assert (found.value.epoch, found.value.names) == (0, ["model/w"])
     assert "before the first step" in str(found.value)
 
 
 def test_a_stretch_is_compared_from_where_it_begins():
-    moments = [moment(0), moment(1), moment(2)]
-    watch = Replay(record(*moments))
-    watch.begin(moments[1])
-    watch.epoch(moments[2])
+    states = [make_state(0), make_state(1), make_state(2)]
+    watch = Replay(record(*states))
+    watch.begin(states[1])
+    watch.epoch(states[2])
     assert watch.compared == 2
 
 
@@ -149,7 +149,7 @@ LOCAL = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONHASHSEED")
 
 
 def test_what_of_a_machine_can_change_bits_is_decisive():
-    here = {**capture(), "devices": [{"name": "GPU", "memory_bytes": 1, "cudnn": 9}]}
+    here = {**capture_environment(), "devices": [{"name": "GPU", "memory_bytes": 1, "cudnn": 9}]}
     here["variables"] = {"MKL_CBWR": "AVX2", **dict.fromkeys(LOCAL, "0")}
     assert judge_environment(here, copy.deepcopy(here), ExecutionConfig(device="cuda")) == ([], [])
     decisive = set()
@@ -179,7 +179,7 @@ def test_what_of_a_machine_can_change_bits_is_decisive():
 
 
 def test_devices_matter_only_to_runs_on_them():
-    here = capture()
+    here = capture_environment()
     there = {**here, "devices": [*here["devices"], {"name": "another GPU"}]}
     assert judge_environment(there, here, ExecutionConfig(device="cuda"))[0]
     decisive, harmless = judge_environment(there, here, ExecutionConfig(device="cpu"))
@@ -189,7 +189,7 @@ def test_devices_matter_only_to_runs_on_them():
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_every_variable_that_changes_bits_is_decisive_and_local_ones_are_not(name):
-    here = {**capture(), "variables": {}}
+    here = {**capture_environment(), "variables": {}}
     there = {**here, "variables": {name: "1"}}
     decisive, harmless = judge_environment(there, here, ExecutionConfig(device="cpu"))
     assert bool(decisive) == (name not in LOCAL)

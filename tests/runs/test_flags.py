@@ -6,8 +6,8 @@ from torch import nn
 
 import seedless
 from seedless.core.errors import ConfigError
-from seedless.numerics.environment import capture, make_deterministic
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import make_deterministic, preserve_flags
+from seedless.numerics.environment import capture_environment
 from tests.tiny import give, merge
 
 PARTS = ("threads", "flags", "precision")
@@ -27,7 +27,7 @@ class Watching(nn.Module):
 
 
 def look():
-    seen = capture()
+    seen = capture_environment()
     return {**{part: seen[part] for part in PARTS}, "old": torch.backends.cudnn.allow_tf32}
 
 
@@ -43,7 +43,7 @@ def loosen():
 
 @pytest.fixture(params=[loosen, lambda: None], ids=["loosened", "as they are"])
 def before(request):
-    with keep_flags():
+    with preserve_flags():
         request.param()
         yield look()
 

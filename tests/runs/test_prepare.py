@@ -12,7 +12,7 @@ from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownN
 from seedless.data.load import load
 from seedless.data.normalize import fit_scale
 from seedless.models import MODELS, build
-from seedless.numerics.environment import usable_cores
+from seedless.numerics.determinism import count_usable_cores
 from seedless.runs.prepare import check_names, prepare, resolve, settle_execution
 from seedless.runs.records import sort_records
 from tests.train.problems import images
@@ -124,7 +124,7 @@ def test_records_of_equal_content_are_sorted_by_labels_fold_and_name(tiny):
 def test_device_and_threads_are_filled_in_by_the_machine():
     config = settle_execution(Config())
     assert config.execution.device == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert config.execution.threads == usable_cores() == torch.get_num_threads()
+    assert config.execution.threads == count_usable_cores() == torch.get_num_threads()
     assert torch.are_deterministic_algorithms_enabled()
 
 
@@ -202,7 +202,7 @@ def test_a_dataset_without_training_records_is_refused(tmp_path):
 
 
 def test_preparing_moves_no_generator(tiny):
-    from seedless.numerics.generators import GeneratorGuard
+    from seedless.numerics.generator_guard import GeneratorGuard
 
     guard = GeneratorGuard()
     prepare(TINY)

@@ -11,8 +11,8 @@ from seedless.core.errors import TrainError
 from seedless.evaluate.predictions import read_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.models import build
-from seedless.train.predict import infer, predict
-from seedless.train.problem import Split
+from seedless.train.prediction import compute_outputs, predict
+from seedless.train.training_problem import Split
 from tests.tiny import fit_run, give, make_arrays, merge
 
 
@@ -32,7 +32,7 @@ def test_features_and_logits_are_of_one_pass(model):
     calls = []
     model.register_forward_hook(lambda *_: calls.append(1))
     config = Config().change(train={"evaluate_batch": 4})
-    found = infer(model, make_split(), config, with_features=True)
+    found = compute_outputs(model, make_split(), config, with_features=True)
     assert len(calls) == 3  # batches of 4, 4 and 2
     assert found.features.shape[0] == 10
     with torch.no_grad():
@@ -42,16 +42,16 @@ def test_features_and_logits_are_of_one_pass(model):
 def test_asking_for_features_changes_no_bit_and_leaves_nothing_behind(model):
     config = Config()
     model.train()
-    plain = infer(model, make_split(), config)
+    plain = compute_outputs(model, make_split(), config)
     assert plain.features is None
-    asked = infer(model, make_split(), config, with_features=True)
+    asked = compute_outputs(model, make_split(), config, with_features=True)
     assert torch.equal(plain.logits, asked.logits)
     assert model.training
     assert not model.head._forward_pre_hooks
 
 
 def test_a_model_without_a_declared_head_has_no_features():
-    found = infer(nn.Sequential(nn.Flatten(), nn.Linear(96, 3)), make_split(), Config())
+    found = compute_outputs(nn.Sequential(nn.Flatten(), nn.Linear(96, 3)), make_split(), Config())
     assert found.features is None
 
 
@@ -110,5 +110,5 @@ def test_probabilities_are_those_of_the_logits(model):
     split = make_split()
     labels = np.ones((10, 3), dtype=np.uint8)
     loss = make_loss(Config().loss, labels, "multi-label", model, torch.device("cpu"))
-    logits = infer(model, split, Config()).logits.double()
+    logits = compute_outputs(model, split, Config()).logits.double()
     np.testing.assert_array_equal(predict(model, split, loss, Config()), logits.sigmoid().numpy())

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from seedless.core.errors import RunError, StudyError
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.studies.engine.grid import Point, make_grid
 from seedless.studies.engine.results import read_results
 from seedless.studies.engine.store import Store
@@ -57,7 +57,7 @@ def read_receipts(store):
 
 def test_a_study_killed_at_any_moment_goes_on(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    delays = draw(0, "moments to kill a study at", 2)
+    delays = draw_uniform(0, "moments to kill a study at", 2)
     moments = ((lambda: any(killed.glob("runs/*"))), (lambda: bool(read_receipts(killed))))
     for ready, delay in zip(moments, delays.tolist(), strict=True):
         kill_when(killed, run_study(killed), ready, delay)

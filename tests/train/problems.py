@@ -65,25 +65,25 @@ class Recorder(Observer):
         self.heard = [] if heard is None else heard
         self.moments = []
 
-    def _note(self, kind, moment):
-        self.heard.append((self.name, kind, moment.position))
-        self.moments.append((kind, moment))
+    def _note(self, kind, progress):
+        self.heard.append((self.name, kind, progress.position))
+        self.moments.append((kind, progress))
 
-    def begin(self, moment):
-        self._note("begin", moment)
+    def begin(self, progress):
+        self._note("begin", progress)
 
-    def step(self, moment):
-        self._note("step", moment)
+    def step(self, progress):
+        self._note("step", progress)
 
-    def epoch(self, moment):
-        self._note("epoch", moment)
+    def epoch(self, progress):
+        self._note("epoch", progress)
 
-    def stop(self, moment):
-        self._note("stop", moment)
+    def stop(self, progress):
+        self._note("stop", progress)
 
     def epochs(self):
         """Return the moments at which an epoch was over."""
-        return [moment for kind, moment in self.moments if kind == "epoch"]
+        return [progress for kind, progress in self.moments if kind == "epoch"]
 
 
 def images(**sections):

@@ -14,15 +14,15 @@ from seedless.core.errors import RunError
 from seedless.models import build
 from seedless.numerics.dropout import Dropout
 from seedless.train.checkpoint import (
-    find_last,
+    checkpoint_file_name,
+    find_last_checkpoint,
     list_checkpoints,
-    name_checkpoint,
     read_checkpoint,
     save_checkpoint,
 )
 from seedless.train.loop import train
 from seedless.train.progress_state import Position
-from seedless.train.state import collect_state, restore_state
+from seedless.train.state_tensors import collect_state, restore_state
 from tests.train.problems import Recorder, make_problem
 
 CONFIG = "sha256:" + 64 * "c"
@@ -43,8 +43,8 @@ class Saver(Recorder):
         self.folder = folder
         folder.mkdir(exist_ok=True)
 
-    def epoch(self, moment):
-        save_checkpoint(self.folder, moment, CONFIG)
+    def epoch(self, progress):
+        save_checkpoint(self.folder, progress, CONFIG)
 
     stop = epoch
 
@@ -89,11 +89,11 @@ def test_the_best_weights_and_their_score_come_back(tmp_path):
     problem = make_problem(norms)
     recorder = Recorder()
     train(problem, (recorder, Saver(tmp_path)))
-    for moment in recorder.epochs():
-        path = tmp_path / "checkpoints" / name_checkpoint(moment.position)
+    for progress in recorder.epochs():
+        path = tmp_path / "checkpoints" / checkpoint_file_name(progress.position)
         best = read_checkpoint(path, CONFIG).start.best
-        assert (best.epoch, best.score) == (moment.best.epoch, moment.best.score)
-        assert same(best.weights, moment.best.weights)
+        assert (best.epoch, best.score) == (progress.best.epoch, progress.best.score)
+        assert same(best.weights, progress.best.weights)
 
 
 def test_what_is_read_does_not_change_when_the_model_goes_on(tmp_path):
@@ -159,7 +159,7 @@ def test_a_checkpoint_within_an_epoch_is_replaced_by_the_next_whole_one(tmp_path
         "epoch-0001-batch-0003.safetensors",
     ]
     problem = make_problem(norms)
-    read, problems = find_last(tmp_path, CONFIG)
+    read, problems = find_last_checkpoint(tmp_path, CONFIG)
     assert problems == []
     assert read.start.position == Position(1, 3, 8)
     restore_state(read.state, problem.model, problem.optimizer, problem.order)
@@ -254,21 +254,21 @@ def test_tensors_changed_under_an_honest_seal_are_refused(run):
 
 
 def test_the_last_whole_checkpoint_is_found_and_those_after_it_are_named(run):
-    read, problems = find_last(run, CONFIG)
+    read, problems = find_last_checkpoint(run, CONFIG)
     assert (read.start.position.epoch, problems) == (3, [])
     for name in ("epoch-0003.safetensors", "epoch-0002.safetensors"):
         (run / "checkpoints" / name).write_bytes(b"not a checkpoint")
-    read, problems = find_last(run, CONFIG)
+    read, problems = find_last_checkpoint(run, CONFIG)
     assert read.start.position == Position(1, 0, 5)
     assert ["epoch-0003" in problems[0], "epoch-0002" in problems[1]] == [True, True]
     (run / "checkpoints" / "epoch-0001.safetensors").write_bytes(b"")
-    read, problems = find_last(run, CONFIG)
+    read, problems = find_last_checkpoint(run, CONFIG)
     assert read is None
     assert len(problems) == 3
 
 
 def test_without_a_folder_there_is_no_last_checkpoint(tmp_path):
-    assert find_last(tmp_path, CONFIG) == (None, [])
+    assert find_last_checkpoint(tmp_path, CONFIG) == (None, [])
 
 
 def test_files_that_are_no_checkpoints_are_passed_over(run):
@@ -281,7 +281,7 @@ def test_positions_sort_as_numbers_beyond_four_digits(tmp_path):
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     for position in (Position(10000), Position(9999), Position(9999, 3), Position(2, 10000)):
-        (folder / name_checkpoint(position)).write_bytes(b"")
+        (folder / checkpoint_file_name(position)).write_bytes(b"")
     assert [(p.epoch, p.batch) for p, _ in list_checkpoints(tmp_path)] == [
         (2, 10000),
         (9999, 0),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from seedless.core.digest import digest
 from seedless.core.errors import ConfigError, TrainError, UnknownNameError
-from seedless.train.loop import join_single, train
-from seedless.train.optim import rate_at
+from seedless.train.learning_rate import learning_rate_at
+from seedless.train.loop import merge_single_sample_batch, train
 from seedless.train.progress_state import Position, Start
-from seedless.train.state import collect_state, fetch_state, restore_state
+from seedless.train.state_tensors import collect_state, fetch_state, restore_state
 from tests.train.problems import Recorder, make_problem
 
 # 24 samples in batches of 5, of which the last has 4: five steps an epoch.
@@ -30,7 +30,7 @@ def scripted(scores, **options):
 def test_join_single_keeps_every_sample_in_place_and_leaves_no_single_last_one(count, size):
     rows = np.arange(count)
     batches = np.split(rows, range(size, count, size))
-    joined = join_single(batches)
+    joined = merge_single_sample_batch(batches)
     np.testing.assert_array_equal(np.concatenate(joined), rows)
     if size > 1 and count > 1:
         assert len(joined[-1]) > 1
@@ -40,7 +40,10 @@ def test_join_single_keeps_every_sample_in_place_and_leaves_no_single_last_one(c
 
 def test_join_single_joins_the_last_two():
     batches = [np.arange(3), np.arange(3, 6), np.array([6])]
-    assert [batch.tolist() for batch in join_single(batches)] == [[0, 1, 2], [3, 4, 5, 6]]
+    assert [batch.tolist() for batch in merge_single_sample_batch(batches)] == [
+        [0, 1, 2],
+        [3, 4, 5, 6],
+    ]
 
 
 def test_a_single_last_sample_does_not_stop_batch_norm():
@@ -51,7 +54,7 @@ def test_a_single_last_sample_does_not_stop_batch_norm():
 
     recorder = Recorder()
     train(make_problem(model, count=16, train={"epochs": 1}), (recorder,))
-    assert [moment.seen for kind, moment in recorder.moments if kind == "step"] == [5, 10, 16]
+    assert [progress.seen for kind, progress in recorder.moments if kind == "step"] == [5, 10, 16]
 
 
 def test_positions_rates_schedules_and_losses_are_told_as_they_are():
@@ -68,17 +71,19 @@ def test_positions_rates_schedules_and_losses_are_told_as_they_are():
     assert recorder.heard == expected
     assert outcome.last.position == Position(3, 0, 15)
     assert not outcome.stopped
-    for kind, moment in recorder.moments[1:]:
-        epoch = moment.position.epoch - (kind == "epoch")
-        assert moment.schedule == problem.order.schedule(epoch).digest
-        assert moment.rate == rate_at(problem.config.train, epoch, moment.position.step - 1)
-        assert moment.batches == STEPS
+    for kind, progress in recorder.moments[1:]:
+        epoch = progress.position.epoch - (kind == "epoch")
+        assert progress.schedule == problem.order.schedule(epoch).digest
+        assert progress.rate == learning_rate_at(
+            problem.config.train, epoch, progress.position.step - 1
+        )
+        assert progress.batches == STEPS
         if kind == "epoch":
-            mean = moment.losses.double().mean().item()
-            assert moment.loss == pytest.approx(mean, rel=1e-12)
+            mean = progress.losses.double().mean().item()
+            assert progress.loss == pytest.approx(mean, rel=1e-12)
         else:
-            assert moment.loss is None
-            assert moment.score is None
+            assert progress.loss is None
+            assert progress.score is None
 
 
 def test_observers_are_told_in_the_order_they_are_given():
@@ -94,14 +99,14 @@ def test_the_first_of_the_best_epochs_is_selected():
     weights = []
 
     class Keep(Recorder):
-        def epoch(self, moment):
+        def epoch(self, progress):
             weights.append(digest(problem.model))
 
     best = train(problem, (recorder, Keep())).best
     assert (best.epoch, best.score) == (2, 0.9)
     assert digest(best.weights) == weights[1]
     assert len(set(weights)) == 5
-    assert [moment.best.epoch for moment in recorder.epochs()] == [1, 2, 2, 2, 2]
+    assert [progress.best.epoch for progress in recorder.epochs()] == [1, 2, 2, 2, 2]
 
 
 def test_an_epoch_without_a_score_is_never_preferred():
@@ -186,7 +191,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_step_epoch_batch_and_s
         train(problem, (recorder,))
     message = str(caught.value)
     assert "not finite at step 8 (epoch 2, batch 3)" in message
-    rows = join_single(problem.order.schedule(1).batches)[2]
+    rows = merge_single_sample_batch(problem.order.schedule(1).batches)[2]
     assert f"{len(rows)} of its 5 samples" in message
     assert all(f"train[{row}]" in message for row in problem.train.rows[rows])
     assert "train.rate" in message
@@ -195,7 +200,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_step_epoch_batch_and_s
 
 def test_only_the_samples_at_fault_are_named():
     problem = make_problem()
-    rows = join_single(problem.order.schedule(0).batches)[1]
+    rows = merge_single_sample_batch(problem.order.schedule(0).batches)[1]
     problem.train.samples[rows[2]] = torch.inf
     with pytest.raises(TrainError) as caught:
         train(problem)
@@ -234,8 +239,8 @@ def go_on(outcome, **options):
 def describe(recorder):
     """Return what a trail would say of each epoch, but for the tensors."""
     return {
-        moment.position: (moment.loss, moment.score, moment.schedule, moment.best.epoch)
-        for moment in recorder.epochs()
+        progress.position: (progress.loss, progress.score, progress.schedule, progress.best.epoch)
+        for progress in recorder.epochs()
     }
 
 

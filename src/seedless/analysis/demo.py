@@ -18,7 +18,7 @@ from seedless.report.page import Verdict, write_page
 from seedless.report.runview import read_run
 from seedless.runs.folder import read_config
 from seedless.train.arithmetic import check_arithmetic
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 NAMES = ("first", "second", "control")

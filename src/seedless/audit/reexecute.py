@@ -13,7 +13,7 @@ from seedless.audit.verdict import Verdict
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.registry import choose
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.proof.light import ChainReplay
 from seedless.proof.receipt import list_unknown
 from seedless.proof.replay import (
@@ -29,11 +29,11 @@ from seedless.runs.prepare import Prepared
 from seedless.runs.prepare_again import Make
 from seedless.runs.score import finish
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 from seedless.train.loop import train
 from seedless.train.progress_state import Observer, Position
-from seedless.train.state import restore_state
+from seedless.train.state_tensors import restore_state
 
 
 def replay(
@@ -106,7 +106,7 @@ def replay(
     notes = [f"identical although {item}" for item in elsewhere]
     if opened.config.is_portable:
         notes.insert(0, f"made {name_processor(opened.claims['environment'], opened.config)}")
-        notes.insert(1, f"executed {name_processor(capture(), prepared.config)}")
+        notes.insert(1, f"executed {name_processor(capture_environment(), prepared.config)}")
     if unknown := list_unknown({"predicate": opened.claims}):
         notes.append(f"this version does not know, and did not check, {', '.join(unknown)}")
     seconds = round(time.perf_counter() - began, 1)
@@ -179,7 +179,7 @@ def find_segment(opened: Opened, segment: int | None) -> tuple[Checkpoint | None
 def compare_environment(opened: Opened) -> tuple[list[Any], list[Any]]:
     """Return what differs between the recorded machine and this one: decisive, and harmless."""
     recorded = opened.claims["environment"]
-    decisive, harmless = judge_environment(recorded, capture(), opened.config.execution)
+    decisive, harmless = judge_environment(recorded, capture_environment(), opened.config.execution)
     recorded_source = {"source": opened.claims["source"]}
     decisive += compare_values(recorded_source, {"source": describe_source()})
     return decisive, harmless

@@ -17,12 +17,12 @@ from seedless.proof.trail import digest_tensors, first_difference, make_entry, r
 from seedless.runs.folder import read_config
 from seedless.runs.prepare import Prepared
 from seedless.runs.prepare_again import choose_maker
-from seedless.train.checkpoint import name_checkpoint, read_checkpoint
+from seedless.train.checkpoint import checkpoint_file_name, read_checkpoint
 from seedless.train.loop import train
-from seedless.train.problem import Problem
-from seedless.train.progress_state import Moment, Observer, Position, Start
-from seedless.train.state import collect_state, fetch_state, restore_state
+from seedless.train.progress_state import Observer, Position, ProgressState, Start
+from seedless.train.state_tensors import collect_state, fetch_state, restore_state
 from seedless.train.step import Step
+from seedless.train.training_problem import TrainingProblem
 
 STATE = "state.safetensors"
 
@@ -54,29 +54,29 @@ class StepTrace(Observer):
         self.steps: list[dict[str, Any]] = []
         self.entry: dict[str, Any] = {}
 
-    def step(self, moment: Moment) -> None:
+    def step(self, progress: ProgressState) -> None:
         """Digest every tensor, if this is the epoch."""
-        position = moment.position
+        position = progress.position
         if position.epoch + 1 == self.wanted:
             self.steps.append(
                 {
                     "step": position.step,
                     "batch": position.batch,
-                    "rate": moment.rate,
-                    "state": digest_tensors(moment.state),
+                    "rate": progress.rate,
+                    "state": digest_tensors(progress.state),
                 }
             )
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Keep the entry this epoch would have in a trail."""
-        if moment.position.epoch == self.wanted:
-            self.entry = make_entry(moment)
+        if progress.position.epoch == self.wanted:
+            self.entry = make_entry(progress)
 
 
 class OpTrace(Step):
     """Makes steps like any other, and records the ops of one of them, counted from 1."""
 
-    def __init__(self, problem: Problem, wanted: int, done: int) -> None:
+    def __init__(self, problem: TrainingProblem, wanted: int, done: int) -> None:
         super().__init__(problem)
         self.wanted, self.done = wanted, done
         self.before: dict[str, Tensor] = {}
@@ -110,7 +110,7 @@ class OpTrace(Step):
 
 
 def trace_ops(
-    problem: Problem, start: Start | None, epoch: int, step: int, out: str
+    problem: TrainingProblem, start: Start | None, epoch: int, step: int, out: str
 ) -> dict[str, Any]:
     """Run up to a step and return its ops; the state before it is written to ``out``."""
     tracer = OpTrace(problem, step, 0 if start is None else start.position.step)
@@ -122,7 +122,7 @@ def trace_ops(
 def _restore(run: Path, config: Config, prepared: Prepared, epoch: int) -> Start | None:
     if epoch == 0:
         return None
-    path = run / "checkpoints" / name_checkpoint(Position(epoch))
+    path = run / "checkpoints" / checkpoint_file_name(Position(epoch))
     checkpoint = read_checkpoint(path, config.digest)
     problem = prepared.problem
     restore_state(checkpoint.state, problem.model, problem.optimizer, problem.order)

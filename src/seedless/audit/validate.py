@@ -31,9 +31,9 @@ from seedless.runs.folder import read_config
 from seedless.runs.score import METRICS
 from seedless.runs.user_model import GIVEN
 from seedless.train.checkpoint import list_checkpoints, read_checkpoint
-from seedless.train.log import FILE as LOG
+from seedless.train.learning_rate import learning_rate_at
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
-from seedless.train.optim import rate_at
 
 # What the lines of a trail hold.
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
@@ -113,7 +113,9 @@ def _check_light(opened: Opened) -> list[str]:
     epochs, problems = config.train.epochs, _check_facts(claims, config)
     lines = read_log(opened.path / LOG)
     told = [[line["epoch"], line["rate"]] for line in lines]
-    rates = [rate_at(config.train, n, int(line["step"]) - 1) for n, line in enumerate(lines)]
+    rates = [
+        learning_rate_at(config.train, n, int(line["step"]) - 1) for n, line in enumerate(lines)
+    ]
     if not _same(told, [[n + 1, rate] for n, rate in enumerate(rates)]) or len(lines) != epochs:
         problems.append(f"{LOG} is not of the epochs and rates that the configuration asks for")
     if claims["trail"]["entries"] != epochs + 1:
@@ -233,7 +235,7 @@ def _check_log(opened: Opened) -> list[str]:
         return [f"{LOG} cannot be read: {error}"]
     recorded = [
         {key: entry[key] for key in ("epoch", "step", "loss", "score")}
-        | {"rate": rate_at(opened.config.train, entry["epoch"] - 1, entry["step"] - 1)}
+        | {"rate": learning_rate_at(opened.config.train, entry["epoch"] - 1, entry["step"] - 1)}
         for entry in opened.trail[1:]
     ]
     told = [{key: value for key, value in line.items() if key != "seconds"} for line in lines]

@@ -13,7 +13,7 @@ from seedless.audit.validate import validate
 from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
 from seedless.proof.receipt import read_receipt
 from seedless.proof.signature import SignatureError, check_signature
@@ -29,7 +29,7 @@ from seedless.runs.user_model import (
 )
 
 
-@keep_flags()
+@preserve_flags()
 def verify(
     run: str | Path,
     *,
@@ -117,10 +117,10 @@ def unpack(bundle: Path, folder: Path) -> Path:
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the request of `verify`, in a process of its own."""
-    from seedless.runs.progress import Progress
+    from seedless.runs.progress import TrainingProgress
 
     opened = validate(Path(request["run"]))
-    observers = (Progress("executing again"),) if request["progress"] else ()
+    observers = (TrainingProgress("executing again"),) if request["progress"] else ()
     make = choose_maker(opened.config, request["entry"], request["data"])
     try:
         found = replay(opened, make, request["segment"], observers, request["device"])

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from seedless.core.processes import answer_request, ask_worker
-from seedless.numerics.environment import VARIABLES, prepare_process
+from seedless.numerics.determinism import set_environment_variables
+from seedless.numerics.environment import VARIABLES
 
 # What a request may ask for, and the function that answers it.
 ACTIONS = {
@@ -43,5 +44,5 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    prepare_process()
+    set_environment_variables()
     answer_request(answer)

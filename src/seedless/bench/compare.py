@@ -23,7 +23,8 @@ from seedless.core.config import Config, override
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 from seedless.models import MODELS
-from seedless.numerics.environment import capture, make_deterministic
+from seedless.numerics.determinism import make_deterministic
+from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
 
 
@@ -103,7 +104,7 @@ def compare(
     """Measure one training step of every rival, side by side in this process.
 
     Flags and threads are what they were when it returns. Compiled code keeps the compiler's own
-    settings (`seedless.train.forms.settle_compiler`), which concern nothing else.
+    settings (`seedless.train.step_modes.configure_compiler`), which concern nothing else.
     """
     check_comparable(config)
     with run_with_flags(lambda: None):
@@ -122,7 +123,7 @@ def compare(
         rivals = choose_rivals(list_rivals(problem), only)
         found = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
         with run_with_flags(partial(make_deterministic, threads=problem.config.execution.threads)):
-            environment = capture()
+            environment = capture_environment()
     rows = make_rows(found, size)
     return Comparison(
         model=config.model.name,

@@ -8,8 +8,12 @@ from typing import Any
 
 import torch
 
-from seedless.numerics.environment import fill_fresh_memory, make_deterministic
-from seedless.numerics.flags import find_precision, keep_flags
+from seedless.numerics.determinism import (
+    find_precision_setting,
+    make_deterministic,
+    preserve_flags,
+    set_fill_uninitialized_memory,
+)
 
 SetFlags = Callable[[], None]
 
@@ -25,7 +29,7 @@ def use_plain_flags(*, threads: int, tf32: bool = True) -> None:
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = tf32  # before the new switches, as in `settle`
     for name in ("cudnn", "cudnn.conv", "cudnn.rnn"):
-        find_precision(name).fp32_precision = "tf32" if tf32 else "ieee"
+        find_precision_setting(name).fp32_precision = "tf32" if tf32 else "ieee"
     _set_defaults()
 
 
@@ -47,12 +51,12 @@ def _set_defaults() -> None:
     matmul: Any = torch.backends.cuda.matmul
     matmul.allow_bf16_reduced_precision_reduction = True
     matmul.allow_fp16_reduced_precision_reduction = True
-    fill_fresh_memory(True)
+    set_fill_uninitialized_memory(True)
 
 
 @contextmanager
 def run_with_flags(set_flags: SetFlags) -> Iterator[None]:
     """Run a turn under one side's flags; afterwards every flag is what it was."""
-    with keep_flags():
+    with preserve_flags():
         set_flags()
         yield

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from seedless.core.errors import ModelError
 from seedless.models import baseline, conformer, layers, resnet18, xresnet1d
 from seedless.numerics.dropout import Dropout
-from seedless.numerics.ops import adaptive_avg_pool1d
+from seedless.numerics.pooling import adaptive_avg_pool1d
 
 
 def make_plain(model: nn.Module, *, deterministic: bool = False) -> nn.Module:

@@ -24,10 +24,10 @@ from seedless.bench.flags import (
 from seedless.bench.plain import make_plain
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
-from seedless.numerics.environment import make_deterministic
-from seedless.train.forms import GraphStep, make_step
-from seedless.train.optim import OPTIMIZERS, make_optimizer
-from seedless.train.problem import Problem
+from seedless.numerics.determinism import make_deterministic
+from seedless.train.optimizer import OPTIMIZERS, make_optimizer
+from seedless.train.step_modes import GraphStep, make_step
+from seedless.train.training_problem import TrainingProblem
 
 OURS, PLAIN, PUBLISHED, LOOSE = "ours", "plain", "plain deterministic", "mode off"
 
@@ -63,7 +63,7 @@ class Rival:
     make: Callable[[], Runner]
 
 
-def list_rivals(problem: Problem) -> list[Rival]:
+def list_rivals(problem: TrainingProblem) -> list[Rival]:
     """Return all rivals this device has, ours first; the problem's model stays untouched."""
     threads = problem.config.execution.threads or 1
     cuda = problem.device.type == "cuda"
@@ -134,7 +134,7 @@ def check_comparable(config: Config) -> None:
             )
 
 
-def make_our_runner(problem: Problem, mode: str, precision: str) -> Runner:
+def make_our_runner(problem: TrainingProblem, mode: str, precision: str) -> Runner:
     """Return a fresh copy of the problem's model with our step in one form."""
     config = problem.config.change(execution={"mode": mode, "precision": precision})
     model = copy.deepcopy(problem.model).train()
@@ -143,7 +143,9 @@ def make_our_runner(problem: Problem, mode: str, precision: str) -> Runner:
     return Runner(model, partial(step, epoch=0), isinstance(step, GraphStep))
 
 
-def make_plain_runner(problem: Problem, samples: Tensor, *, deterministic: bool = False) -> Runner:
+def make_plain_runner(
+    problem: TrainingProblem, samples: Tensor, *, deterministic: bool = False
+) -> Runner:
     """Return the model's plain twin with the step most people write, seeded as they seed it."""
     torch.manual_seed(0)
     train, labels = problem.config.train, problem.train.labels

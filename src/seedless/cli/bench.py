@@ -124,14 +124,14 @@ def _deliver(
 ) -> None:
     """Print or write results with the command that made them and the environment they are of."""
     from seedless.core.files import write_atomic
-    from seedless.numerics.environment import capture
+    from seedless.numerics.environment import capture_environment
 
     content = {
         # Where it was written concerns no one else.
         "command": shlex.join(
             ["seedless", *(Path(a).name if a == str(out) else a for a in sys.argv[1:])]
         ),
-        "environment": environment or capture(),
+        "environment": environment or capture_environment(),
         "results": results,
     }
     if as_json:

@@ -56,12 +56,12 @@ def fetch_dataset(
     as_json: AsJson = False,
 ) -> None:
     """Download a dataset, or go on where it stopped; every file is checked by its hash."""
-    from seedless.data.cache import cache_home
+    from seedless.core.cache_location import find_cache_folder
     from seedless.data.catalog import find
     from seedless.data.download.fetch import fetch
 
     entry = find(name)
-    folder = to if to is not None else cache_home() / "downloads" / entry.name
+    folder = to if to is not None else find_cache_folder() / "downloads" / entry.name
     place = fetch(entry.name, folder, extras=tuple(extra or ()), progress=not as_json)
     if as_json:
         print_json({"name": entry.name, "path": str(place)})

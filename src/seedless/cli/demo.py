@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seedless.cli.options import AsJson, Settings, print_json
+from seedless.core.progress import Progress
 
 if TYPE_CHECKING:
     from seedless.analysis.demo import Demo
-
-EVERY = 5.0  # seconds between lines where there is no terminal
 
 
 def demo(
@@ -29,10 +27,10 @@ def demo(
     from seedless.analysis.demo import run_demo
 
     began = time.monotonic()
-    bar = _Bar(shown=not as_json)
+    stages = _Stages(shown=not as_json)
     chosen = [*(settings or []), f"execution.arithmetic={arithmetic}"]
-    found = run_demo(out, chosen, show=bar.show)
-    bar.close()
+    found = run_demo(out, chosen, show=stages.show)
+    stages.close()
     if as_json:
         print_json(_summarize(found))
     else:
@@ -40,45 +38,25 @@ def demo(
     raise typer.Exit(0 if found.ok else 1)
 
 
-class _Bar:
-    """One bar a stage on a terminal; lines elsewhere."""
+class _Stages:
+    """One progress display for each stage of the demo."""
 
     def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
-        self._title = ""
-        self._bar: Any = None
-        self._last = 0.0
+        self._shown, self._title = shown, ""
+        self._progress = Progress("", shown=False)
 
     def show(self, title: str, done: int, wanted: int) -> None:
         """Show how many of the epochs of a stage are done."""
-        if not self._shown:
-            return
-        fresh = title != self._title
-        if fresh:
+        if title != self._title:
             self.close()
-            self._title, self._last = title, time.monotonic()
-            if sys.stderr.isatty():
-                from tqdm import tqdm
-
-                self._bar = tqdm(
-                    total=0,
-                    desc=title,
-                    unit="epoch",
-                    bar_format="{desc} |{bar}| epoch {n_fmt}/{total_fmt} [{elapsed}<{remaining}]",
-                )
-        if self._bar is not None:
-            self._bar.total, self._bar.n = wanted or None, done
-            self._bar.refresh()
-        elif fresh or time.monotonic() - self._last >= EVERY:
-            self._last = time.monotonic()
-            sys.stderr.write(f"{title}: {done} of {wanted or '?'} epochs\n")
-            sys.stderr.flush()
+            self._title = title
+            self._progress = Progress(title, unit="epochs", shown=self._shown)
+        self._progress.total = wanted or None
+        self._progress.update(done)
 
     def close(self) -> None:
-        """Leave the bar of the stage as it is."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        """Leave the last state of the stage behind."""
+        self._progress.close()
 
 
 def _summarize(found: Demo) -> dict[str, Any]:

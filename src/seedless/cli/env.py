@@ -10,11 +10,12 @@ def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings 
     import typer
 
     from seedless.core.digest import digest_value
-    from seedless.numerics.environment import capture, make_deterministic
+    from seedless.numerics.determinism import make_deterministic
+    from seedless.numerics.environment import capture_environment
 
     execution = read_config(config, settings).execution
     make_deterministic(threads=execution.threads, tf32=execution.precision == "tf32")
-    found = capture()
+    found = capture_environment()
     if as_json:
         print_json({**found, "digest": digest_value(found)})
         return

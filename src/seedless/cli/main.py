@@ -39,7 +39,7 @@ from seedless.cli import (
 )
 from seedless.cli.options import STOPPED
 from seedless.core.errors import SeedlessError
-from seedless.numerics.environment import prepare_process
+from seedless.numerics.determinism import set_environment_variables
 
 
 class _Verbs(TyperGroup):
@@ -96,7 +96,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 def main() -> None:
     """Run the program."""
-    prepare_process()
+    set_environment_variables()
     try:
         app()
     except SeedlessError as error:

@@ -43,7 +43,7 @@ def show(
     """
     from seedless.core.registry import choose
     from seedless.data.load import load
-    from seedless.ordering import STRATEGIES, collisions
+    from seedless.ordering import ORDERS, count_collisions
     from seedless.runs.build import order_samples
 
     resolved = read_config(
@@ -56,7 +56,7 @@ def show(
         data__path=path,
     )
     chosen = resolved.order
-    choose("order", chosen.name, STRATEGIES)  # a wrong name should not cost reading the data
+    choose("order", chosen.name, ORDERS)  # a wrong name should not cost reading the data
     samples = load(resolved.data)
     order = order_samples(samples.X, samples.Y, chosen)
     found: dict[str, Any] = {
@@ -69,7 +69,7 @@ def show(
         "epochs": _describe_epochs(order, epochs),
     }
     if chosen.name == "golden":
-        found["collisions"] = asdict(collisions(samples.X[sorted(order.epoch(0))]))
+        found["collisions"] = asdict(count_collisions(samples.X[sorted(order.epoch(0))]))
     if as_json:
         print_json(found)
     else:

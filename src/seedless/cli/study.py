@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seedless.cli.options import AsJson, Settings, print_json
+from seedless.core.progress import Progress
 
 if TYPE_CHECKING:
     from seedless.studies.engine.grid import Point
@@ -132,7 +132,7 @@ def run(
     """
     from seedless.studies.engine.runner import run_study
 
-    progress = Progress(shown=not as_json)
+    progress = Progress(name, unit="runs", shown=not as_json)
     try:
         written = run_study(
             name,
@@ -144,7 +144,7 @@ def run(
             runs_per_device=runs_per_device,
             again=again,
             limit=limit,
-            watch=progress.show,
+            watch=lambda states: _show_states(progress, states),
         )
     except KeyboardInterrupt:
         typer.echo("\nstopped; the same command goes on where it was", err=True)
@@ -271,35 +271,13 @@ def _print(written: Written, as_json: bool) -> None:
         typer.echo(f"figure  {written.figure}")
 
 
-class Progress:
-    """Runs by state: a line that renews itself on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self.shown = shown
-        self._began = time.monotonic()
-        self._last = ""
-        self._told = 0.0
-        self._live = sys.stderr.isatty()
-
-    def show(self, states: Sequence[tuple[Point, State]]) -> None:
-        """Say how far the runs are."""
-        if not self.shown:
-            return
-        counts = Counter(state for _, state in states)
-        now = [point.label for point, state in states if state == "begun"]
-        text = (
-            f"{counts['done']} of {len(states)} done, {counts['failed']} failed, "
-            f"{counts['begun']} at work{': ' + ', '.join(now[:2]) if now else ''}"
-        )
-        seconds = time.monotonic() - self._began
-        if self._live:
-            typer.echo(f"\r\x1b[K{seconds:5.0f} s  {text}"[:160], nl=False, err=True)
-        elif text != self._last and seconds - self._told >= 5:
-            self._told = seconds
-            typer.echo(f"{seconds:.0f} s  {text}", err=True)
-        self._last = text
-
-    def close(self) -> None:
-        """End the line."""
-        if self.shown and self._live and self._last:
-            typer.echo("", err=True)
+def _show_states(progress: Progress, states: Sequence[tuple[Point, State]]) -> None:
+    """Show how many runs are in which state, and which are executed now."""
+    counts = Counter(state for _, state in states)
+    running = [point.label for point, state in states if state == "begun"]
+    progress.total = len(states)
+    progress.update(
+        counts["done"],
+        f"{counts['failed']} failed, {counts['begun']} running"
+        + (f": {', '.join(running[:2])}" if running else ""),
+    )

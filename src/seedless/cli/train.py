@@ -28,10 +28,10 @@ def train(
     from seedless.core.config import override
     from seedless.core.presets import open_config
     from seedless.runs.execute import train_run
-    from seedless.runs.progress import Progress
+    from seedless.runs.progress import TrainingProgress
 
     resolved = override(open_config(config), settings or [])
-    progress = Progress(out.name, shown=not as_json)
+    progress = TrainingProgress(out.name, shown=not as_json)
     with stop_on_interrupt() as asked:
         try:
             finished = train_run(resolved, out, force=force, observers=(progress,), stop=asked)
@@ -50,11 +50,11 @@ def resume(
     from seedless.runs.execute import resume_run
     from seedless.runs.folder import read_config
     from seedless.runs.prepare_again import choose_maker
-    from seedless.runs.progress import Progress
+    from seedless.runs.progress import TrainingProgress
 
     make = choose_maker(read_config(run), entry, data)
 
-    progress = Progress(run.name, shown=not as_json)
+    progress = TrainingProgress(run.name, shown=not as_json)
     with stop_on_interrupt() as asked:
         try:
             finished = resume_run(

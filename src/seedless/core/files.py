@@ -33,7 +33,12 @@ def replace_when_written(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
 
 
-def hash_file(path: Path) -> str:
-    """Return "sha256:..." of a file's bytes."""
+def hash_file(path: Path, algorithm: str = "sha256") -> str:
+    """Return "sha256:..." of a file's bytes, or the hash of another algorithm of hashlib's."""
     with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        return f"{algorithm}:{hashlib.file_digest(file, algorithm).hexdigest()}"
+
+
+def has_hash(path: Path, expected: str | None) -> bool:
+    """Whether a file has this "sha256:..." or "md5:..."; any file has the hash None."""
+    return expected is None or hash_file(path, expected.partition(":")[0]) == expected.lower()

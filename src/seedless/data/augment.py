@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seedless.core.errors import DataError
-from seedless.numerics.counter import MASK, philox
+from seedless.numerics.counter_random import WORD_MASK, philox
 
 _TAG = 0x61756731  # keeps these draws apart from dropout's, which has a layer number here
 
@@ -51,7 +51,7 @@ def draw_shifts(
     """
     zero = torch.zeros_like(samples)
     words = philox(
-        (zero, zero + _TAG, zero + epoch, zero), (samples & MASK, (samples >> 32) & MASK)
+        (zero, zero + _TAG, zero + epoch, zero), (samples & WORD_MASK, (samples >> 32) & WORD_MASK)
     )
     span = 2 * padding + 1
     return words[0] * span >> 32, words[1] * span >> 32, words[2] < 1 << 31

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from seedless.core.cache_location import find_cache_folder
 from seedless.core.canonical import canonical_json
 from seedless.core.dataset import Dataset
 from seedless.core.digest import digest_value
@@ -32,20 +33,10 @@ from seedless.data.cache_entry import (
 _log = logging.getLogger(__name__)
 
 
-def cache_home() -> Path:
-    """Return where entries live: SEEDLESS_CACHE, or seedless/ in XDG_CACHE_HOME or ~/.cache.
-
-    Nothing is made here; a folder appears when an entry is written.
-    """
-    if chosen := os.environ.get("SEEDLESS_CACHE"):
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seedless"
-
-
 def entry_folder(name: str, key: Mapping[str, Any], sources: Sequence[Path]) -> Path:
     """Return the folder of an entry: one for each name, set of options and place of the sources."""
     places = [str(Path(source).resolve()) for source in sources]
-    return cache_home() / f"{name}-{digest_value([dict(key), places])[7:19]}"
+    return find_cache_folder() / f"{name}-{digest_value([dict(key), places])[7:19]}"
 
 
 def open_cached(

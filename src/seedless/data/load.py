@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from seedless.core.cache_location import find_cache_folder
 from seedless.core.config import DataConfig
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.core.version import __version__
-from seedless.data.cache import cache_home, entry_folder, open_cached
+from seedless.data.cache import entry_folder, open_cached
 from seedless.data.catalog import CATALOG
 from seedless.data.leads import lead_set
 from seedless.data.readers.arrays import read_arrays
@@ -169,7 +170,7 @@ def _read(config: DataConfig) -> Dataset:
 def find_download(name: str) -> Path:
     """Return where `seedless data fetch` put a dataset, or say how to get it."""
     entry = CATALOG.get(name)
-    place = cache_home() / "downloads" / name / (entry.root if entry is not None else "")
+    place = find_cache_folder() / "downloads" / name / (entry.root if entry is not None else "")
     if entry is None or not place.exists():
         raise DataError(
             f"{name} needs the folder or file it lies in: give its path, or get it with `seedless "

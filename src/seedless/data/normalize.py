@@ -12,7 +12,7 @@ from seedless.core.blocks import work_blocks
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.numerics.exact import row_sums, total
+from seedless.numerics.exact_sums import exact_row_sums, exact_sum
 
 _BLOCK = 256  # samples read at a time: a memory-mapped set is never in memory as a whole
 
@@ -81,14 +81,14 @@ def _sum_by_sample(
         values = data.X[rows[block]].astype(np.float64) - centre.reshape(shape)
         values = values if power == 1 else values * values
         flat = values.reshape(len(values) * values.shape[1], -1)
-        sums[block] = row_sums(flat).reshape(len(values), -1)
+        sums[block] = exact_row_sums(flat).reshape(len(values), -1)
 
     work_blocks(add, len(rows), _BLOCK)
-    if not math.isfinite(total(sums)):
+    if not math.isfinite(exact_sum(sums)):
         raise DataError(f"{data.name}: samples hold NaN or infinity")
     return sums
 
 
 def _combine(sums: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """Add samples, and leads where they share one scale: (n, leads) -> (groups,)."""
-    return row_sums(np.ascontiguousarray(sums.T).reshape(groups, -1))
+    return exact_row_sums(np.ascontiguousarray(sums.T).reshape(groups, -1))

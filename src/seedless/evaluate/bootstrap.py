@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from seedless.core.errors import DataError
 from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, pair_interval
 from seedless.evaluate.ranking import area_under_curve
-from seedless.numerics.counter import MASK, draw, philox, split64
+from seedless.numerics.counter_random import WORD_MASK, draw_uniform, philox, split_uint64
 
 UNIT = 64  # one, in the weights' steps
 _KEY = int.from_bytes(hashlib.blake2b(b"seedless.bootstrap", digest_size=8).digest(), "little")
@@ -105,13 +105,13 @@ def resample_areas(
 
 def draw_weights(n: int, resamples: NDArray[np.int64]) -> NDArray[np.int16]:
     """Return the weight of each of ``n`` records in these resamples: (len(resamples), n)."""
-    low, high = (np.int64(word) for word in split64(_KEY))
+    low, high = (np.int64(word) for word in split_uint64(_KEY))
     blocks = np.arange((n + 7) // 8, dtype=np.int64)  # eight records to a block of 128 bits
     words = np.empty((len(resamples), len(blocks), 8), dtype=np.uint16)
     step = max(1, _CACHED // len(blocks))
     for start in range(0, len(resamples), step):
         rows = resamples[start : start + step, None].astype(np.int64)
-        found = philox((blocks & MASK, blocks >> 32, rows, np.int64(0)), (low, high))
+        found = philox((blocks & WORD_MASK, blocks >> 32, rows, np.int64(0)), (low, high))
         for number, word in enumerate(found):
             words[start : start + step, :, 2 * number] = word & 0xFFFF
             words[start : start + step, :, 2 * number + 1] = word >> 16
@@ -176,7 +176,7 @@ def _draw_pairs(centre: float, pairs: int, column: int, count: int) -> NDArray[n
     from scipy.special import betaincinv
 
     won = centre * pairs
-    uniform = draw(column, "seedless.bootstrap.pairs", count)
+    uniform = draw_uniform(column, "seedless.bootstrap.pairs", count)
     spread = betaincinv(won + 0.5, pairs - won + 0.5, uniform) - (won + 0.5) / (pairs + 1)
     found: NDArray[np.float64] = np.clip(centre + spread, 0.0, 1.0)
     return found

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seedless.core.errors import InitError
 from seedless.core.registry import choose
-from seedless.numerics.exact import cosines, root
+from seedless.numerics.correct_rounding import rounded_cosines, rounded_sqrt
 
 Float64 = NDArray[np.float64]
 Corner = Callable[[int, int, int], Float64]
@@ -26,7 +26,7 @@ def dct(size: int, rows: int, columns: int) -> Float64:
     """DCT-II: a_i cos(pi i (2j+1) / 2N), a_0 = sqrt(1/N), else sqrt(2/N)."""
     i, j = _indices(rows, columns)
     entries: Float64 = _cosine_table(size, 2 * size, 2)[i * (2 * j + 1) % (4 * size)]
-    entries[0] = root(Fraction(1, size))
+    entries[0] = rounded_sqrt(Fraction(1, size))
     return entries
 
 
@@ -37,7 +37,7 @@ def sinusoidal(size: int, rows: int, columns: int) -> Float64:
     entries: Float64 = _cosine_table(size, 2 * size, 2)[phases % (4 * size)]
     if rows == size:
         signs = 1 - 2 * (np.arange(columns) % 2)
-        entries[-1] = signs * root(Fraction(1, size))
+        entries[-1] = signs * rounded_sqrt(Fraction(1, size))
     return entries
 
 
@@ -53,7 +53,7 @@ def hadamard(size: int, rows: int, columns: int) -> Float64:
 
     Orthonormal only when N is a power of two; `Plan` reports the error of every layer.
     """
-    return _walsh_signs(*_indices(rows, columns)) * root(Fraction(1, size))
+    return _walsh_signs(*_indices(rows, columns)) * rounded_sqrt(Fraction(1, size))
 
 
 def walsh(size: int, rows: int, columns: int) -> Float64:
@@ -65,7 +65,7 @@ def walsh(size: int, rows: int, columns: int) -> Float64:
     i, j = _indices(rows, columns)
     cosine = _cosine_table(odd, 2 * odd, Fraction(2 * odd, size))
     entries = cosine[(i % odd) * (2 * (j % odd) + 1) % (4 * odd)]
-    entries = np.where(i % odd == 0, root(Fraction(1, size)), entries)
+    entries = np.where(i % odd == 0, rounded_sqrt(Fraction(1, size)), entries)
     return _walsh_signs(i // odd, j // odd) * entries + 0.0  # +0.0: no negative zeros
 
 
@@ -98,9 +98,9 @@ def _walsh_signs(i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
 @lru_cache(maxsize=256)
 def _cosine_table(size: int, denominator: int, power: int | Fraction) -> Float64:
     """sqrt(power / size) cos(pi m / denominator) for every m of one period."""
-    return cosines(np.arange(2 * denominator), denominator, Fraction(power) / size)
+    return rounded_cosines(np.arange(2 * denominator), denominator, Fraction(power) / size)
 
 
 @lru_cache(maxsize=256)
 def _hartley_table(size: int) -> Float64:
-    return cosines(8 * np.arange(size) - size, 4 * size, Fraction(2, size))
+    return rounded_cosines(8 * np.arange(size) - size, 4 * size, Fraction(2, size))

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.digest import digest, digest_value
-from seedless.init import fill, measure
-from seedless.init.frame import frame
+from seedless.init import filter_measures, layer_weights
+from seedless.init.etf_head import simplex_etf
 
 Float32 = NDArray[np.float32]
 T = TypeVar("T")
@@ -47,25 +47,29 @@ class Row:
             weights = weights.reshape(groups, out // groups, inner, *kernel).swapaxes(1, 2)
         return np.ascontiguousarray(weights, dtype=np.float32).reshape(self.shape)
 
-    def _weights(self) -> fill.Float64:
+    def _weights(self) -> layer_weights.Float64:
         """Return the weights as (O, I, *kernel) in float64."""
         weights = self._fill()
         if self.zero_row is not None:
             weights[self.zero_row] = 0.0
         return weights
 
-    def _fill(self) -> fill.Float64:
+    def _fill(self) -> layer_weights.Float64:
         if self.rule == "constant":
             return np.full(self.shape, self.value, dtype=np.float64)
         if self.rule == "filters":
             assert self.filters is not None
             assert self.basis is not None
-            return fill.fill(self.basis, self.filters) * self.scale
+            return layer_weights.structured_weights(self.basis, self.filters) * self.scale
         if self.rule == "frame":
-            return frame(*self.shape)
+            return simplex_etf(*self.shape)
         assert self.fan_in is not None
         assert self.seed is not None
-        draw = fill.draw_uniform if self.rule == "uniform" else fill.draw_normal
+        draw = (
+            layer_weights.uniform_weights
+            if self.rule == "uniform"
+            else layer_weights.normal_weights
+        )
         return draw(self.filters or self.shape, self.fan_in, self.seed, self.parameter)
 
     def key(self) -> Row:
@@ -83,12 +87,12 @@ class Row:
             return {}
         weights = self._weights().reshape(self.filters[0], -1)
         rounded = weights.astype(np.float32)
-        before = fill.lay_out(self.basis, self.filters) if self.basis else weights
-        likeness = measure.coherence(rounded)
+        before = layer_weights.basis_filters(self.basis, self.filters) if self.basis else weights
+        likeness = filter_measures.coherence(rounded)
         return {
-            "distinct": measure.count_distinct(rounded),
+            "distinct": filter_measures.count_distinct(rounded),
             "coherence": likeness if likeness is None else float(f"{likeness:.6f}"),
-            "orthogonality_error": float(f"{measure.orthogonality_error(before):.1e}"),
+            "orthogonality_error": float(f"{filter_measures.orthogonality_error(before):.1e}"),
         }
 
 

@@ -18,8 +18,8 @@ from seedless.models.layers import (
     Conv1d,
     MaxPool,
     MeanMax,
-    enter,
     match_length,
+    to_time_major,
 )
 from seedless.numerics.dropout import Dropout
 
@@ -68,7 +68,7 @@ class Baseline(Classifier):
 
     def features(self, x: Tensor) -> Tensor:
         """Return what the head receives: (batch, 2 width)."""
-        features: Tensor = self.neck(self.stages(self.stem(enter(x, self.leads))))
+        features: Tensor = self.neck(self.stages(self.stem(to_time_major(x, self.leads))))
         return features
 
 

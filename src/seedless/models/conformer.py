@@ -19,8 +19,8 @@ from seedless.models.layers import (
     DepthwiseConv1d,
     MeanMax,
     SelfAttention,
-    enter,
     match_length,
+    to_time_major,
 )
 
 KERNEL = 5
@@ -77,7 +77,7 @@ class Conformer(Classifier):
 
     def features(self, x: Tensor) -> Tensor:
         """Return what the head receives: (batch, classes + 2), of which the last two are spare."""
-        x = self.stages(self.stem(enter(x, self.leads)))
+        x = self.stages(self.stem(to_time_major(x, self.leads)))
         x = self.encoder(self.transition(x))
         return F.gelu(self.projection(self.pool(x)))
 

@@ -13,16 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from seedless.core.errors import ModelError
-from seedless.numerics.ops import (
-    adaptive_avg_pool1d,
-    avg_pool1d,
-    conv1d,
-    depthwise_conv1d,
-    max_pool1d,
-)
+from seedless.numerics.convolution import conv1d, depthwise_conv1d
+from seedless.numerics.pooling import adaptive_avg_pool1d, avg_pool1d, max_pool1d
 
 
-def enter(x: Tensor, leads: int) -> Tensor:
+def to_time_major(x: Tensor, leads: int) -> Tensor:
     """Check a batch of recordings and turn it: (batch, leads, time) -> (batch, time, leads)."""
     if x.ndim != 3 or x.shape[1] != leads:
         raise ModelError(
@@ -70,7 +65,7 @@ class Conv1d(nn.Conv1d):
         return conv1d(x, self.weight, self.bias, self.stride[0], self.kernel_size[0] // 2)
 
 
-def arrange_weights(model: nn.Module) -> None:
+def set_weight_layout(model: nn.Module) -> None:
     """Lay convolution weights out in memory as their matrix product reads them: taps, then inputs.
 
     Names, shapes and values stay; each step is spared a copy of the weight and one of its gradient.

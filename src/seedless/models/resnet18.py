@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from seedless.core.errors import ModelError
 from seedless.core.marks import mark
 from seedless.models.layers import Classifier
-from seedless.numerics.ops import adaptive_avg_pool2d
+from seedless.numerics.pooling import adaptive_avg_pool2d
 
 
 class ResNet18(Classifier):

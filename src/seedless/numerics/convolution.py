@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.windows import (
+from seedless.numerics.sliding_windows import (
     add_taps,
-    call,
+    apply_function,
     check_sequence,
     count_windows,
     pad_time,
@@ -41,7 +41,7 @@ def conv1d(
     _check_bias("conv1d", bias, weight.shape[0])
     count_windows("conv1d", x.shape[1], weight.shape[2], stride, padding)
     x, weight, bias = _follow_autocast(x, weight, bias)
-    return call(_Conv1d, x, weight, bias, stride, padding)
+    return apply_function(_Conv1d, x, weight, bias, stride, padding)
 
 
 def depthwise_conv1d(
@@ -67,7 +67,7 @@ def depthwise_conv1d(
     _check_bias("depthwise_conv1d", bias, weight.shape[0])
     count_windows("depthwise_conv1d", x.shape[1], weight.shape[2], 1, padding)
     x, weight, bias = _follow_autocast(x, weight, bias)
-    return call(_DepthwiseConv1d, x, weight, bias, padding)
+    return apply_function(_DepthwiseConv1d, x, weight, bias, padding)
 
 
 class _Conv1d(torch.autograd.Function):

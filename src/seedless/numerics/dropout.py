@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.counter import MASK, philox
+from seedless.numerics.counter_random import WORD_MASK, philox
 
 Active = tuple[Tensor, Tensor | int]
 _ACTIVE: ContextVar[Active | None] = ContextVar("draws", default=None)
@@ -71,8 +71,8 @@ def keep_mask(
     zero = torch.zeros_like(block)
     key = samples[:, None]
     words = philox(
-        (block, zero + layer, (zero + epoch) & MASK, zero),
-        (key & MASK, (key >> 32) & MASK),
+        (block, zero + layer, (zero + epoch) & WORD_MASK, zero),
+        (key & WORD_MASK, (key >> 32) & WORD_MASK),
     )
     bits = torch.stack(words, dim=-1).flatten(1)[:, :size]
     return (bits < round((1.0 - p) * 2**32)).view(shape)
@@ -121,7 +121,7 @@ def check_layers(model: nn.Module) -> None:
 
 
 def _check_word(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MASK:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= WORD_MASK:
         raise NumericsError(f"dropout needs its {name} from 0 to 2^32 - 1, got {value!r}")
 
 

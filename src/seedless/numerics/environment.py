@@ -1,7 +1,7 @@
-"""Everything outside the code that changes bits: set in one place, captured in one record.
+"""A record of everything outside the code that changes bits.
 
-On a CPU the thread count is what matters most, and engines change it silently through
-OMP_NUM_THREADS; an explicit `torch.set_num_threads` wins, so `settle` always makes that call.
+Versions, processor, devices, thread counts, torch's flags and environment variables, as plain
+values that a receipt can hold. `determinism.py` sets what is recorded here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from seedless.core.errors import NumericsError
-
-# cuBLAS keeps its results reproducible only with a workspace of fixed size.
-CUBLAS_WORKSPACE = ":4096:8"
+from seedless.numerics.determinism import (
+    PRECISION_SETTINGS,
+    count_usable_cores,
+    find_precision_setting,
+    flushes_denormals,
+)
 
 # Variables that change thread counts, instruction sets, precisions or algorithms.
 VARIABLES = (
@@ -48,80 +50,7 @@ VARIABLES = (
 PACKAGES = ("numpy", "scipy", "mpmath", "safetensors", "triton")
 
 
-def prepare_process() -> None:
-    """Set what libraries read only once, when they are loaded: call it before importing torch.
-
-    Passive waiting keeps two threads on busy cores from spinning against each other; it changes
-    speed and no bits.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
-
-
-def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> None:
-    """Set every deterministic flag, and the thread count (all usable cores unless given)."""
-    import torch
-
-    count = usable_cores() if threads is None else threads
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise NumericsError(f"threads is a whole number of at least 1, got {threads!r}")
-    workspace = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
-    if workspace not in (":4096:8", ":16:8"):
-        raise NumericsError(
-            f"CUBLAS_WORKSPACE_CONFIG is {workspace!r}, with which cuBLAS is not reproducible: "
-            f"unset it or set it to {CUBLAS_WORKSPACE}"
-        )
-    torch.set_num_threads(count)
-    # use_deterministic_algorithms(True), without its import of the compiler: 1.6 s of every start.
-    torch.set_deterministic_debug_mode("error")
-    # Filling fresh memory costs a kernel an allocation, and nothing here reads it before writing:
-    # tests/train/test_memory.py runs with several fillings and finds the same bits.
-    fill_fresh_memory(False)
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
-    # The old switches first, then the new ones: torch keeps both, and refuses to say anything of
-    # an old one where they disagree.
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    torch.backends.cudnn.allow_tf32 = tf32
-    for name, switch in _precision_switches().items():
-        switch.fp32_precision = "tf32" if tf32 and name.startswith("cud") else "ieee"
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.set_flush_denormal(False)
-
-
-def fill_fresh_memory(wanted: bool) -> None:
-    """Have deterministic mode fill memory that no one has written to yet, or not."""
-    import torch
-
-    # A property of the module object, which its stubs do not list.
-    torch.utils.deterministic.fill_uninitialized_memory = wanted  # type: ignore[attr-defined]
-
-
-def _precision_switches() -> dict[str, Any]:
-    """Every place where torch keeps a float32 precision, by name; those of CUDA first."""
-    from torch import backends
-
-    # The stubs do not list what these modules make at import.
-    return {
-        "cuda matmul": backends.cuda.matmul,
-        "cudnn": backends.cudnn,
-        "cudnn conv": backends.cudnn.conv,  # type: ignore[attr-defined]
-        "cudnn rnn": backends.cudnn.rnn,
-        "onednn": backends.mkldnn,
-        "onednn matmul": backends.mkldnn.matmul,  # type: ignore[attr-defined]
-        "onednn conv": backends.mkldnn.conv,  # type: ignore[attr-defined]
-        "onednn rnn": backends.mkldnn.rnn,  # type: ignore[attr-defined]
-    }
-
-
-def usable_cores() -> int:
-    """Return the number of cores this process may run on."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-def capture() -> dict[str, Any]:
+def capture_environment() -> dict[str, Any]:
     """Return versions, processor, devices, threads, flags and variables as plain values."""
     return {
         "python": sys.version.split()[0],
@@ -133,7 +62,8 @@ def capture() -> dict[str, Any]:
         "threads": _capture_threads(),
         "flags": _capture_flags(),
         "precision": {
-            name: switch.fp32_precision for name, switch in _precision_switches().items()
+            name: find_precision_setting(path).fp32_precision
+            for name, path in PRECISION_SETTINGS.items()
         },
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
@@ -156,7 +86,7 @@ def _capture_cpu() -> dict[str, Any]:
     return {
         "model": _cpu_model(),
         "capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": usable_cores(),
+        "cores": count_usable_cores(),
         "mkl": torch.backends.mkl.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
         "onednn": torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
         "blas": _blas(torch.__config__.show()),
@@ -203,13 +133,6 @@ def _capture_flags() -> dict[str, bool]:
         "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "flush_denormal": flushes_denormals(),
     }
-
-
-def flushes_denormals() -> bool:
-    """Say whether half the smallest normal float32 becomes zero: torch has no getter for it."""
-    import torch
-
-    return float(torch.full((1,), 2.0**-126) * 0.5) == 0.0
 
 
 def _cpu_model() -> str:

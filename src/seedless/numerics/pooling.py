@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.windows import (
+from seedless.numerics.sliding_windows import (
     add_taps,
-    call,
+    apply_function,
     check_integer,
     check_sequence,
     count_windows,
@@ -64,7 +64,7 @@ def max_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
     check_sequence("max_pool1d", x)
     count_windows("max_pool1d", x.shape[1], kernel, stride, padding)
     _check_padding("max_pool1d", kernel, padding)
-    return call(_MaxPool1d, x, kernel, stride, padding)
+    return apply_function(_MaxPool1d, x, kernel, stride, padding)
 
 
 def avg_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
@@ -77,7 +77,7 @@ def avg_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
     _check_padding("avg_pool1d", kernel, padding)
     # Divided by a tensor: a GPU turns division by a plain number into a multiplication, which
     # rounds differently.
-    total = call(_SumPool1d, x, kernel, stride, padding)
+    total = apply_function(_SumPool1d, x, kernel, stride, padding)
     return total / total.new_full((), kernel)
 
 
@@ -101,7 +101,7 @@ class _SumBins(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return call(_SumBins, grads[0], ctx.dim, ctx.length), None, None
+        return apply_function(_SumBins, grads[0], ctx.dim, ctx.length), None, None
 
 
 class _MaxPool1d(torch.autograd.Function):
@@ -160,7 +160,7 @@ class _SumPool1d(torch.autograd.Function):
 def _average_bins(x: Tensor, dim: int, size: int) -> Tensor:
     first, last = _bins(x.shape[dim], size, x.device)
     counts = _along((last - first + 1).to(x.dtype), x, dim)
-    return call(_SumBins, x, dim, size) / counts
+    return apply_function(_SumBins, x, dim, size) / counts
 
 
 def _bins(length: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from seedless.ordering.collisions import Collisions, Sharing, collisions
+from seedless.ordering.key_collisions import Collisions, SharedKeys, count_collisions
 from seedless.ordering.order import Order, make_order
+from seedless.ordering.registry import ORDERS
 from seedless.ordering.schedule import Schedule
-from seedless.ordering.strategies import STRATEGIES
 
 __all__ = [
-    "STRATEGIES",
+    "ORDERS",
     "Collisions",
     "Order",
     "Schedule",
-    "Sharing",
-    "collisions",
+    "SharedKeys",
+    "count_collisions",
     "make_order",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.numerics.exact import row_sums
+from seedless.numerics.exact_sums import exact_row_sums
 from seedless.ordering.samples import Samples
 
 Float64 = NDArray[np.float64]
@@ -22,7 +22,7 @@ def pooled_features(samples: Samples) -> Float64:
         flat: Float64 = records.reshape(len(records), -1)[samples.rows].astype(np.float64)
         return flat
     length = int(records.shape[-1])
-    sums = row_sums(records.reshape(-1, length)).reshape(len(records), -1)
+    sums = exact_row_sums(records.reshape(-1, length)).reshape(len(records), -1)
     return sums[samples.rows] / length
 
 
@@ -40,7 +40,7 @@ def integer_features(samples: Samples) -> Float64:
     the fused operations of the library, the result has the same bits.
     """
     features = pooled_features(samples)
-    mean = row_sums(np.ascontiguousarray(features.T)) / len(features)
+    mean = exact_row_sums(np.ascontiguousarray(features.T)) / len(features)
     centred = features - mean
     peak = np.abs(centred).max()
     bits = feature_bits(*features.shape)

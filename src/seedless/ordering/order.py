@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from seedless.core.digest import to_numpy
 from seedless.core.errors import DataError, OrderError
 from seedless.core.registry import choose
-from seedless.ordering.epoch import Epoch, Strategy
-from seedless.ordering.losses import canonical_losses
-from seedless.ordering.samples import Positions, Samples, gather
-from seedless.ordering.schedule import Schedule, cut
-from seedless.ordering.strategies import STRATEGIES
+from seedless.ordering.loss_orders import canonical_losses
+from seedless.ordering.registry import ORDERS
+from seedless.ordering.samples import Positions, Samples, read_samples
+from seedless.ordering.schedule import Schedule, make_schedule
+from seedless.ordering.strategy import EpochInputs, Strategy
 
 
 @dataclass(eq=False, repr=False)
@@ -50,8 +50,12 @@ class Order:
     def schedule(self, epoch: int, batch_size: int | None = None) -> Schedule:
         """Return the epoch's batches and their digest, by default in the order's batch size."""
         index = self._index(epoch)
-        size = self.batch_size if batch_size is None else whole("batch_size", batch_size, low=1)
-        return cut(self.samples, self._arrange(index, size), index, size)
+        size = (
+            self.batch_size
+            if batch_size is None
+            else check_integer("batch_size", batch_size, low=1)
+        )
+        return make_schedule(self.samples, self._arrange(index, size), index, size)
 
     def observe(self, losses: ArrayLike) -> Order:
         """Take the last pass's losses, one a row of the data; those of unlabelled rows are ignored.
@@ -104,10 +108,12 @@ class Order:
         return self
 
     def _index(self, epoch: int) -> int:
-        return whole("epoch", epoch, high=(1 << 63) - self.offset) + self.offset
+        return check_integer("epoch", epoch, high=(1 << 63) - self.offset) + self.offset
 
     def _arrange(self, index: int, batch_size: int) -> Positions:
-        return self.strategy.arrange(self.samples, Epoch(index, batch_size, self.seed, self.losses))
+        return self.strategy.arrange(
+            self.samples, EpochInputs(index, batch_size, self.seed, self.losses)
+        )
 
 
 def make_order(
@@ -125,7 +131,7 @@ def make_order(
     The work that all epochs share (hashes, sums, features) is done here, once.
 
     Args:
-        name: one of `STRATEGIES`; "content" is the default everywhere else.
+        name: one of `ORDERS`; "content" is the default everywhere else.
         X: the samples as the model receives them, (n, ...): normalized, not augmented.
         labels: None (all are labelled), class numbers (n,) where a negative one means unlabelled,
             or zeros and ones (n, K), where a row without a one means unlabelled.
@@ -140,7 +146,7 @@ def make_order(
         >>> for epoch in range(85):
         ...     for batch in order.schedule(epoch).batches: ...
     """
-    strategy = choose("order", name, STRATEGIES)
+    strategy = choose("order", name, ORDERS)
     if seed is not None and not strategy.takes_seed:
         raise OrderError(
             f"order {name!r} is seed-free; leave the seed out, or use order 'seeded' "
@@ -151,16 +157,16 @@ def make_order(
     order = Order(
         name=name,
         strategy=strategy,
-        batch_size=whole("batch_size", batch_size, low=1),
-        seed=whole("seed", 0 if seed is None else seed, high=1 << 64),
-        offset=whole("offset", offset),
-        samples=gather(X, labels, keep_unlabelled),
+        batch_size=check_integer("batch_size", batch_size, low=1),
+        seed=check_integer("seed", 0 if seed is None else seed, high=1 << 64),
+        offset=check_integer("offset", offset),
+        samples=read_samples(X, labels, keep_unlabelled),
     )
     order.epoch(0)  # reads the data now: changing X in place later changes nothing
     return order
 
 
-def whole(what: str, value: object, low: int = 0, high: int = 1 << 62) -> int:
+def check_integer(what: str, value: object, low: int = 0, high: int = 1 << 62) -> int:
     """Return an integer in [low, high), or refuse it."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise OrderError(f"expected {what} to be an integer, got {value!r}")

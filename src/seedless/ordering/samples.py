@@ -56,7 +56,9 @@ class Samples:
         return as_rows(self.source)
 
 
-def gather(source: ArrayLike, labels: ArrayLike | None, keep_unlabelled: bool = False) -> Samples:
+def read_samples(
+    source: ArrayLike, labels: ArrayLike | None, keep_unlabelled: bool = False
+) -> Samples:
     """Read data and labels and bring the labelled samples into canonical order."""
     digests = digest_samples(source)
     rows, values = read_labels(labels, len(digests), keep_unlabelled)
@@ -71,14 +73,14 @@ def gather(source: ArrayLike, labels: ArrayLike | None, keep_unlabelled: bool = 
     )
 
 
-def identities(samples: Samples) -> NDArray[np.uint8]:
+def sample_identities(samples: Samples) -> NDArray[np.uint8]:
     """Return content digest and label bytes of each sample, uint8 (m, 32 + w)."""
     return np.concatenate([samples.digests, label_bytes(samples.labels, len(samples))], axis=1)
 
 
-def twins(samples: Samples) -> NDArray[np.int64]:
+def group_equal_samples(samples: Samples) -> NDArray[np.int64]:
     """Number the groups of samples equal in content and label: (m,), 0 upwards."""
-    identity = samples.once(identities)
+    identity = samples.once(sample_identities)
     fresh = (identity[1:] != identity[:-1]).any(axis=1)
     return np.concatenate([[0], np.cumsum(fresh)]).astype(np.int64)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.digest import digest_value
-from seedless.ordering.samples import Positions, Samples, identities
+from seedless.ordering.samples import Positions, Samples, sample_identities
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,13 @@ class Schedule:
     digest: str
 
 
-def cut(samples: Samples, positions: Positions, epoch: int, batch_size: int) -> Schedule:
+def make_schedule(samples: Samples, positions: Positions, epoch: int, batch_size: int) -> Schedule:
     """Cut a permutation into batches.
 
     The digest is that of {"batch_size", "epoch", "label_bytes", "samples"}, where "samples" is the
     SHA-256 over each sample's 32-byte content digest and label bytes, in the epoch's order.
     """
-    identity = samples.once(identities)
+    identity = samples.once(sample_identities)
     sequence = hashlib.sha256(identity[positions].tobytes()).hexdigest()
     rows = samples.rows[positions]
     return Schedule(

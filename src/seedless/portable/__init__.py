@@ -4,6 +4,15 @@
 layers, and how to add an op.
 """
 
-from seedless.core.callable_package import make_callable
+from typing import TYPE_CHECKING
 
+from seedless.core.callable_package import make_callable
+from seedless.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from seedless.portable.batch.microbatch import Split
+    from seedless.portable.mode import is_active, portable
+
+__all__ = ["Split", "is_active", "portable"]
+__getattr__, __dir__ = lazy_names(__name__)
 make_callable(__name__, f"{__name__}.mode", "portable")

@@ -6,7 +6,6 @@ portable form, or is refused. Inside a replacement the mode is off.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -23,13 +22,12 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from seedless.core.errors import NumericsError
-from seedless.portable.check.checksum import note
+from seedless.portable.context import CONTEXT
 from seedless.portable.function_overrides import OneRoute
 from seedless.portable.ieee_check import check_device, check_once, check_threads
-from seedless.portable.kernels.launch import op_by_op
 from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER, REDUCING
 from seedless.portable.refusal import RANDOM, find_caller, refuse, refuse_backward, refuse_changed
-from seedless.portable.self_test import meet
+from seedless.portable.self_test import check_kernels_once
 
 _REDUCED = (torch.float16, torch.bfloat16)
 _FUSED = (torch.optim.Adam, torch.optim.AdamW)
@@ -50,9 +48,9 @@ def portable() -> Iterator[None]:
         return
     check_device(torch.device("cpu"))
     check_threads(torch.get_num_threads())
-    meet(torch.device("cpu"))
+    check_kernels_once(torch.device("cpu"))
     with ExitStack() as stack:
-        stack.enter_context(_close_other_routes())
+        stack.enter_context(CONTEXT.share_settings(_avoid_library_kernels))
         stack.enter_context(_hold_optimizers())
         stack.enter_context(saved_tensors_hooks(_pack, _unpack))
         stack.enter_context(OneRoute())
@@ -65,21 +63,8 @@ def is_active() -> bool:
     return any(isinstance(mode, PortableMode) for mode in _get_current_dispatch_mode_stack())
 
 
-@contextmanager
-def watched_by(watcher: TorchDispatchMode) -> Iterator[None]:
-    """Show a dispatch mode every op that runs inside, those within handlers too."""
-    before, PortableMode.watcher = PortableMode.watcher, watcher
-    try:
-        with op_by_op():
-            yield
-    finally:
-        PortableMode.watcher = before
-
-
 class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
     """The dispatch mode itself; `portable` adds what it needs around it."""
-
-    watcher: TorchDispatchMode | None = None  # sees the ops that handlers are made of
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -98,13 +83,15 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             return func(*args, **(kwargs or {}))
         if space not in ("aten", "prims"):
             raise refuse(func._schema.name, "unknown")
-        if self.watcher is None:
+        recorder = CONTEXT.op_recorder
+        if recorder is None:
             out = run(name, func, args, dict(kwargs or {}))
         else:
-            with self.watcher:
+            with recorder:
                 out = run(name, func, args, dict(kwargs or {}))
         if out is not NotImplemented:
-            note(name, args, out)
+            for observe in CONTEXT.result_observers:
+                observe(name, args, out)
             return out
         with self:  # the op is made of others: each of them comes back here
             out = func.decompose(*args, **(kwargs or {}))
@@ -172,7 +159,7 @@ def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, 
         if isinstance(value, Tensor):
             if value.device.type != "meta":
                 check_once(value.device)
-                meet(value.device)
+                check_kernels_once(value.device)
             dtype = value.dtype
             if dtype in _REDUCED or dtype.is_complex:
                 raise refuse(f"aten.{name} of {dtype}", "reduced")
@@ -204,32 +191,8 @@ def _unpack(packed: tuple[Tensor, int]) -> Tensor:
     return tensor
 
 
-class _Routes:
-    """How many blocks are open, in all threads: these switches belong to the process."""
-
-    lock = threading.Lock()
-    blocks = 0
-    closed = ExitStack()
-
-
 @contextmanager
-def _close_other_routes() -> Iterator[None]:
-    """Close the other routes with the first block, and open them after the last."""
-    with _Routes.lock:
-        if not _Routes.blocks:
-            _Routes.closed.enter_context(_switch_routes())
-        _Routes.blocks += 1
-    try:
-        yield
-    finally:
-        with _Routes.lock:
-            _Routes.blocks -= 1
-            if not _Routes.blocks:
-                _Routes.closed.close()
-
-
-@contextmanager
-def _switch_routes() -> Iterator[None]:
+def _avoid_library_kernels() -> Iterator[None]:
     """Keep torch from choosing libraries' kernels, or fused ones, for what is on the table."""
     cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
     fast = torch.backends.mha.get_fastpath_enabled()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.portable.exact.sums import is_taken
-from seedless.portable.kernels.launch import distrust, find_kernels, op_by_op
+from seedless.portable.context import CONTEXT
+from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.ops.registry import HANDLERS
 from seedless.portable.test_inputs import Drawn
 
@@ -28,21 +27,24 @@ _ADAM = {
 }
 _SGD = {"lr": 0.1, "weight_decay": 0.1, "momentum": 0.9, "dampening": 0.1, "maximize": False}
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
-_met: set[torch.device] = set()
-_lock = threading.RLock()
 
 
-def meet(device: torch.device) -> None:
-    """Try the kernels of a device that was not met before; warn, and do without, if they differ."""
-    if device in _met or device.type == "meta" or is_taken() or find_kernels(device) is None:
+def check_kernels_once(device: torch.device) -> None:
+    """Test a device's kernels when it is first used; warn, and use none there, if they differ."""
+    if (
+        device in CONTEXT.tested_devices
+        or device.type == "meta"
+        or CONTEXT.redirects_sums
+        or find_kernels(device) is None
+    ):
         return
-    with _lock:  # no other thread uses kernels before the verdict
-        if device in _met:
+    with CONTEXT.self_test_lock:
+        if device in CONTEXT.tested_devices:
             return
         differing = find_differing(device)
         if differing:
-            distrust(device)
-        _met.add(device)
+            CONTEXT.rejected_devices.add(device)
+        CONTEXT.tested_devices.add(device)
     if differing:
         warnings.warn(
             f"fused kernels compiled for {device} differ from the ops they stand for "
@@ -56,7 +58,7 @@ def find_differing(device: torch.device) -> list[str]:
     """Return the ops of which the fused form has other bits than the ops one by one."""
     with device:  # whatever device is the default elsewhere
         fused = [_run(call) for call in list_calls(device)]
-        with op_by_op():
+        with CONTEXT.without_kernels():
             plain = [_run(call) for call in list_calls(device)]
         names = [name for name, _, _ in list_calls(device)]
     pairs = zip(names, fused, plain, strict=True)

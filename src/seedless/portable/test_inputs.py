@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 
 EDGES = (
     *(0.0, -0.0, 1e-45, -1e-45, 3e-39, -3e-39, 1.1754944e-38, 1e-20, -1e-20, 1e-7, -1e-4),
@@ -34,7 +34,7 @@ class Drawn:
         count = 1
         for size in self.shape:
             count *= size
-        values = (torch.from_numpy(draw(0, name, count)) * 2 - 1) * self.scale + self.shift
+        values = (torch.from_numpy(draw_uniform(0, name, count)) * 2 - 1) * self.scale + self.shift
         if self.edges:
             values[: len(EDGES)] = torch.tensor(EDGES, dtype=torch.float64, device="cpu")
         values = values.abs() if self.positive else values

@@ -20,8 +20,8 @@ from seedless.proof.receipt import FILE, LIGHT, WEIGHTS, read_receipt
 from seedless.proof.replay import DivergenceError
 from seedless.proof.trail import FILE as TRAIL
 from seedless.proof.trail import GENESIS, Entry, chain, make_entry, make_start
-from seedless.train.checkpoint import FOLDER as CHECKPOINTS
-from seedless.train.progress_state import Moment, Observer
+from seedless.train.checkpoint import CHECKPOINT_FOLDER as CHECKPOINTS
+from seedless.train.progress_state import Observer, ProgressState
 
 SCHEMA = "seedless.light/1"
 # What line 0 of a trail and the receipt say alike.
@@ -88,17 +88,17 @@ class ChainReplay(Observer):
             "trail": {"head": self.entries[-1]["digest"], "entries": len(self.entries)},
         }
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Write line 0 with what the receipt says the run began with."""
-        self.entries = [chain(make_start(self.facts, moment.state), GENESIS)]
+        self.entries = [chain(make_start(self.facts, progress.state), GENESIS)]
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Add a line, and compare it with the log's."""
-        content = make_entry(moment)
-        told = self.log[moment.position.epoch - 1]
+        content = make_entry(progress)
+        told = self.log[progress.position.epoch - 1]
         odd = [key for key in ("step", "loss", "score") if told[key] != content[key]]
         if odd:
-            raise DivergenceError(moment.position.epoch, odd)
+            raise DivergenceError(progress.position.epoch, odd)
         self.entries.append(chain(content, self.entries[-1]["digest"]))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from seedless.core.canonical import canonical_json
 from seedless.core.config import ExecutionConfig
 from seedless.proof.trail import Entry, digest_tensors, first_difference, make_entry
-from seedless.train.progress_state import Moment, Observer
+from seedless.train.progress_state import Observer, ProgressState
 
 # What of an environment can change bits. The rest (Python, kernel, memory, idle cores) is recorded
 # and shown, and decides nothing.
@@ -38,15 +38,15 @@ class Replay(Observer):
         self.expected = expected
         self.compared = 0
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Compare the state the run starts from."""
-        recorded = self.expected[moment.position.epoch]
-        now = {**recorded, "state": digest_tensors(moment.state)}
+        recorded = self.expected[progress.position.epoch]
+        now = {**recorded, "state": digest_tensors(progress.state)}
         self._compare(recorded, now)
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Compare the epoch that is over."""
-        self._compare(self.expected[moment.position.epoch], make_entry(moment))
+        self._compare(self.expected[progress.position.epoch], make_entry(progress))
 
     def _compare(self, recorded: Entry, now: Entry) -> None:
         found = first_difference([recorded], [now])

@@ -21,9 +21,9 @@ from seedless.core.canonical import canonical_json
 from seedless.core.digest import digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
-from seedless.numerics.environment import capture
-from seedless.train.progress_state import Moment, Observer
-from seedless.train.state import collect_state, fetch_state
+from seedless.numerics.environment import capture_environment
+from seedless.train.progress_state import Observer, ProgressState
+from seedless.train.state_tensors import collect_state, fetch_state
 
 FILE = "trail.jsonl"
 SCHEMA = "seedless.trail/1"
@@ -55,16 +55,16 @@ def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
     }
 
 
-def make_entry(moment: Moment) -> Entry:
+def make_entry(progress: ProgressState) -> Entry:
     """Return the line of an epoch that is over."""
     return {
         "kind": "epoch",
-        "epoch": moment.position.epoch,
-        "step": moment.position.step,
-        "schedule": moment.schedule,
-        "loss": moment.loss,
-        "score": moment.score,
-        "state": digest_tensors(moment.state),
+        "epoch": progress.position.epoch,
+        "step": progress.position.step,
+        "schedule": progress.schedule,
+        "loss": progress.loss,
+        "score": progress.score,
+        "state": digest_tensors(progress.state),
     }
 
 
@@ -125,24 +125,24 @@ class TrailWriter(Observer):
         """The first line of a trail that is there already."""
         return self.known[0] if self.known else None
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Write line 0, or keep the lines up to where the run resumes."""
-        epoch = moment.position.epoch
+        epoch = progress.position.epoch
         if not self.known:
-            self.known = [chain(make_start(self.facts, moment.state), GENESIS)]
+            self.known = [chain(make_start(self.facts, progress.state), GENESIS)]
         if len(self.known) <= epoch:
             raise RunError(
                 f"{self.path} ends with epoch {len(self.known) - 1}, before the checkpoint of "
                 f"epoch {epoch} from which the run would resume: they are not of one run"
             )
-        if not moment.position.batch:
-            self._agree(self.known[epoch], {"state": digest_tensors(moment.state)})
+        if not progress.position.batch:
+            self._agree(self.known[epoch], {"state": digest_tensors(progress.state)})
         self.entries = self.known[: epoch + 1]
         write_atomic(self.path, b"".join(canonical_json(entry) + b"\n" for entry in self.known))
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Add the epoch's line, or find that it is there already."""
-        epoch, content = moment.position.epoch, make_entry(moment)
+        epoch, content = progress.position.epoch, make_entry(progress)
         if epoch < len(self.known):
             self._agree(self.known[epoch], content)
             self.entries.append(self.known[epoch])
@@ -150,7 +150,7 @@ class TrailWriter(Observer):
         entry = chain(content, self.entries[-1]["digest"])
         self.entries.append(entry)
         self.known.append(entry)
-        train = moment.problem.config.train
+        train = progress.problem.config.train
         with self.path.open("ab") as file:
             file.write(canonical_json(entry) + b"\n")
             file.flush()
@@ -188,7 +188,7 @@ class Trail:
         if self.path.exists() and not force:
             raise RunError(f"{self.path} exists; pass force=True to write it anew, or another name")
         self.steps = 0
-        facts = {"settings": dict(config or {}), "environment": capture()}
+        facts = {"settings": dict(config or {}), "environment": capture_environment()}
         start = chain(make_start(facts, {}), GENESIS)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

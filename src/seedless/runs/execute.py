@@ -14,7 +14,7 @@ from torch import nn
 from seedless.core.config import Config
 from seedless.core.digest import digest_value
 from seedless.core.errors import RunError, SeedlessError, TrainError
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import write_receipt
 from seedless.proof.replay import compare_values, judge_environment
@@ -23,12 +23,12 @@ from seedless.proof.trail import TrailWriter
 from seedless.runs.folder import check_place, clear_leftovers, lock, make_folder, read_config
 from seedless.runs.prepare import Prepared, prepare
 from seedless.runs.score import finish
-from seedless.train.background import Background
-from seedless.train.checkpoint import find_last, list_checkpoints, save_checkpoint
+from seedless.train.background_observer import BackgroundObserver
+from seedless.train.checkpoint import find_last_checkpoint, list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
 from seedless.train.loop import Outcome, train
-from seedless.train.progress_state import Moment, Observer, Start
-from seedless.train.state import restore_state
+from seedless.train.progress_state import Observer, ProgressState, Start
+from seedless.train.state_tensors import restore_state
 
 PROMISES = {
     "native": "repeats on this kind of device, with this thread count and these versions",
@@ -81,15 +81,15 @@ class CheckpointWriter(Observer):
         self.run = run
         self.config_digest = config_digest
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Write the state of the k-th, 2k-th, ... and the last epoch."""
-        config, epoch = moment.problem.config.train, moment.position.epoch
+        config, epoch = progress.problem.config.train, progress.position.epoch
         if epoch % config.checkpoint_every == 0 or epoch == config.epochs:
-            save_checkpoint(self.run, moment, self.config_digest)
+            save_checkpoint(self.run, progress, self.config_digest)
 
-    def stop(self, moment: Moment) -> None:
+    def stop(self, progress: ProgressState) -> None:
         """Write the state of this very step."""
-        save_checkpoint(self.run, moment, self.config_digest)
+        save_checkpoint(self.run, progress, self.config_digest)
 
 
 def train_run(
@@ -127,7 +127,7 @@ def resume_run(
             prepared = make(config)
         if prepared.config.digest != config.digest:
             raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
-        checkpoint, damages = find_last(run, config.digest)
+        checkpoint, damages = find_last_checkpoint(run, config.digest)
         for damage in damages:
             say(f"passing over a checkpoint: {damage}")
         if checkpoint is None:
@@ -154,7 +154,7 @@ def execute(
     check_beginning(run, trail, prepared)
     checkpoints = CheckpointWriter(run, prepared.config.digest)
     writers: Sequence[Observer] = (trail, checkpoints)
-    background = Background(writers)
+    background = BackgroundObserver(writers)
     if prepared.problem.device.type == "cuda":
         writers = (background,)
     # The log goes first: a checkpoint must not be there before what it follows on.
@@ -217,12 +217,12 @@ def gather_facts(prepared: Prepared) -> dict[str, Any]:
     return {
         "settings": prepared.config.digest,
         "source": describe_source(),
-        "environment": capture(),
+        "environment": capture_environment(),
         **prepared.facts,
     }
 
 
-def describe_promise(config: Config, last: Moment) -> dict[str, Any]:
+def describe_promise(config: Config, last: ProgressState) -> dict[str, Any]:
     """Return what is promised of this run's bits, and what speaks against it."""
     return {
         "same_bits": not last.moved,

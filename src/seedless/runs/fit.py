@@ -13,7 +13,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
-from seedless.numerics.flags import keep_flags
+from seedless.numerics.determinism import preserve_flags
 from seedless.proof.light import read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import WEIGHTS, read_receipt
@@ -21,12 +21,12 @@ from seedless.runs.build import build_model
 from seedless.runs.execute import Run, resume_run, train_run
 from seedless.runs.folder import CONFIG, read_config
 from seedless.runs.prepare import Prepared
-from seedless.runs.progress import Progress
+from seedless.runs.progress import TrainingProgress
 from seedless.runs.user_model import GIVEN, Given, Model, Pair, prepare_given, read_settings
-from seedless.train.state import name_tensors
+from seedless.train.state_tensors import name_tensors
 
 
-@keep_flags()
+@preserve_flags()
 def fit(
     model: Model,
     train: Pair,
@@ -68,7 +68,7 @@ def fit(
     given = Given(model, train, val, test, names)
     make = partial(prepare_given, given=given)
     place = Path(out) if out is not None else _next_free(Path("runs"))
-    shown = Progress(place.name, shown=progress)
+    shown = TrainingProgress(place.name, shown=progress)
     try:
         if resume and (place / RECEIPT).exists():
             return _match(place, make(read_settings(config)), config is not None)

@@ -23,7 +23,7 @@ from seedless.runs.prepare_again import load_moved
 from seedless.runs.records import Arrays, sort_records
 from seedless.runs.user_model import ENTRY_HELP, GIVEN, load_entry, prepare_given
 from seedless.train.loss import Loss, make_loss
-from seedless.train.predict import predict
+from seedless.train.prediction import predict
 
 # What a run is judged on, the best first, under the names that data and metrics have for it.
 SPLITS = {"test": "test", "val": "validation"}

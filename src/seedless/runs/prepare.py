@@ -19,20 +19,21 @@ from seedless.core.registry import choose
 from seedless.data.load import load
 from seedless.evaluate.ranking import macro_auc
 from seedless.models import MODELS
-from seedless.models.layers import arrange_weights
+from seedless.models.layers import set_weight_layout
+from seedless.numerics.determinism import count_usable_cores, make_deterministic
 from seedless.numerics.dropout import check_layers
-from seedless.numerics.environment import make_deterministic, usable_cores
-from seedless.ordering import STRATEGIES
+from seedless.ordering import ORDERS
 from seedless.runs.build import build_model, initialize_model, order_samples
 from seedless.runs.records import Arrays, Sorted
 from seedless.train.arithmetic import check_arithmetic, compute_in
-from seedless.train.forms import FORMS
+from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
-from seedless.train.optim import DECAYS, OPTIMIZERS, make_optimizer
+from seedless.train.optimizer import OPTIMIZERS, make_optimizer
 from seedless.train.precision import PRECISIONS
-from seedless.train.predict import as_input
-from seedless.train.problem import Problem, Split
+from seedless.train.prediction import to_model_input
+from seedless.train.step_modes import STEP_MODES
+from seedless.train.training_problem import Split, TrainingProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Prepared:
         test: what the selected weights are scored on once, at the end.
     """
 
-    problem: Problem
+    problem: TrainingProblem
     test: Split | None
     classes: tuple[str, ...]
     kind: str
@@ -120,7 +121,7 @@ def assemble(
     keys[order.samples.rows] = keys_of(order.samples.digests)
     place_model(model, device, known.X.ndim == 4)
     storage = config.execution.storage
-    problem = Problem(
+    problem = TrainingProblem(
         config=config,
         model=model,
         optimizer=make_optimizer(config.train, model.parameters(), device),
@@ -140,14 +141,14 @@ def assemble(
 
 
 @torch.no_grad()
-def check_model(problem: Problem, classes: int) -> None:
+def check_model(problem: TrainingProblem, classes: int) -> None:
     """Refuse a model that does not take the samples, or does not give a logit for each class."""
     was_training = problem.model.training
     problem.model.eval()
     for name, split in (("train", problem.train), ("val", problem.val)):
         if split is None:
             continue
-        samples = as_input(split.samples[:2], problem.device)
+        samples = to_model_input(split.samples[:2], problem.device)
         try:
             with compute_in(problem.config.execution.arithmetic):
                 logits = problem.model(samples)
@@ -178,9 +179,9 @@ def settle_execution(config: Config) -> Config:
     if execution.device == "cuda" and not there:
         raise ConfigError("execution.device is cuda, and torch finds no CUDA device here; use cpu")
     device = ("cuda" if there else "cpu") if execution.device == "auto" else execution.device
-    threads = execution.threads or usable_cores()
+    threads = execution.threads or count_usable_cores()
     choose("precision", execution.precision, dict.fromkeys(PRECISIONS))
-    choose("execution mode", execution.mode, dict.fromkeys((*FORMS, "auto")))
+    choose("execution mode", execution.mode, dict.fromkeys((*STEP_MODES, "auto")))
     choose("storage", execution.storage, STORAGE)
     check_arithmetic(config)
     automatic = "graph" if device == "cuda" else "eager"
@@ -196,7 +197,7 @@ def settle_execution(config: Config) -> Config:
 def check_names(config: Config) -> None:
     """Refuse an unknown name before any data is read."""
     choose("model", config.model.name, MODELS)
-    choose("order", config.order.name, STRATEGIES)
+    choose("order", config.order.name, ORDERS)
     choose("optimizer", config.train.optimizer, OPTIMIZERS)
     choose("decay", config.train.decay, dict.fromkeys(DECAYS))
     if config.init.basis == "given":
@@ -236,7 +237,7 @@ STORAGE = {
 def place_model(model: nn.Module, device: torch.device, images: bool) -> None:
     """Put a model on the device, its weights laid out as its operations read them."""
     model.to(device)
-    arrange_weights(model)
+    set_weight_layout(model)
     if images and device.type == "cuda":
         # torch takes it alone; its stubs know it only beside a device or a dtype.
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -1,107 +1,57 @@
-"""How far a run is: a bar on a terminal, a plain line every few seconds elsewhere."""
+"""How far a run is: its epochs, loss and validation score."""
 
 from __future__ import annotations
 
-import sys
-import time
-from typing import Any
-
-from seedless.train.progress_state import Moment, Observer
-
-EVERY = 5.0  # seconds between lines where there is no terminal
+from seedless.core.progress import Progress
+from seedless.train.progress_state import Observer, ProgressState
 
 
-class Progress(Observer):
+class TrainingProgress(Observer):
     """Shows epochs, loss, validation score and time left, on standard error."""
 
     def __init__(self, title: str, *, shown: bool = True) -> None:
         self._title, self._shown = title, shown
-        self._bar: Any = None
+        self._display = Progress(title, shown=False)
         self._score: float | None = None
         self._loss: float | None = None
-        self._began = self._last = time.monotonic()
-        self._done = 0.0  # epochs done when the clock started
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Start the clock."""
-        self._began = self._last = time.monotonic()
-        self._done = moment.position.epoch
-        epochs = moment.problem.config.train.epochs
-        if self._shown and sys.stderr.isatty():
-            from tqdm import tqdm
+        done, epochs = progress.position.epoch, progress.problem.config.train.epochs
+        self._display = Progress(self._title, epochs, "epochs", done=float(done), shown=self._shown)
+        if self._shown:
+            resumed = f", resumed after epoch {done}" if done else ""
+            samples = len(progress.problem.train)
+            self._display.say(f"{samples:,} training samples, {epochs} epochs{resumed}")
 
-            self._bar = tqdm(
-                total=epochs,
-                initial=moment.position.epoch,
-                desc=self._title,
-                unit="epoch",
-                bar_format="{desc} {percentage:3.0f}% |{bar}| epoch {n:.0f}/{total_fmt} "
-                "[{elapsed}<{remaining}]{postfix}",
-            )
-        elif self._shown:
-            split = moment.problem.train
-            where = f", resuming after epoch {self._done}" if self._done else ""
-            self._say(f"{len(split):,} training samples, {epochs} epochs{where}")
-
-    def step(self, moment: Moment) -> None:
-        """Move the bar by one batch, or say a line when it is time."""
+    def step(self, progress: ProgressState) -> None:
+        """Show one batch more."""
         if not self._shown:
             return
-        if moment.problem.device.type == "cpu":  # on a GPU, looking would stop it
-            self._loss = float(moment.losses[: moment.seen].mean())
-        if self._bar is not None:
-            self._bar.update(1 / moment.batches)
-            self._bar.set_postfix_str(self._describe(), refresh=False)
-        elif time.monotonic() - self._last >= EVERY:
-            self._line(moment)
+        if progress.problem.device.type == "cpu":  # on a GPU, reading the loss would stop it
+            self._loss = float(progress.losses[: progress.seen].mean())
+        self._update(progress.position.epoch + progress.position.batch / progress.batches)
 
-    def epoch(self, moment: Moment) -> None:
-        """Take the epoch's loss and score."""
-        self._loss = moment.loss
-        if moment.score is not None:
-            self._score = moment.score
-        if self._bar is not None:
-            self._bar.n = moment.position.epoch
-            self._bar.set_postfix_str(self._describe())
-        elif self._shown and moment.position.epoch == moment.problem.config.train.epochs:
-            self._line(moment)
+    def epoch(self, progress: ProgressState) -> None:
+        """Show the epoch's loss and score."""
+        self._loss = progress.loss
+        if progress.score is not None:
+            self._score = progress.score
+        self._update(float(progress.position.epoch))
 
-    def stop(self, moment: Moment) -> None:
-        """Leave the terminal as it was."""
+    def stop(self, progress: ProgressState) -> None:
+        """Close the display."""
         self.close()
 
     def close(self) -> None:
-        """Take the bar away, leaving its last state behind."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        """Leave the last state behind."""
+        self._display.close()
 
     def say(self, text: str) -> None:
-        """Write a line of text beside what is shown."""
-        if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
-        else:
-            self._say(text)
+        """Write a line of text, also where no progress is shown."""
+        self._display.say(text)
 
-    def _describe(self) -> str:
-        parts = []
-        if self._loss is not None:
-            parts.append(f"loss {self._loss:.4f}")
-        if self._score is not None:
-            parts.append(f"val AUC {self._score:.4f}")
-        return ", ".join(parts)
-
-    def _line(self, moment: Moment) -> None:
-        now, position = time.monotonic(), moment.position
-        self._last = now
-        epochs = moment.problem.config.train.epochs
-        done = position.epoch + (position.batch / moment.batches if moment.batches else 0)
-        left = ""
-        if done > self._done:
-            seconds = (now - self._began) / (done - self._done) * (epochs - done)
-            left = f", {seconds:.0f} s left" if seconds >= 0.5 else ""
-        self._say(f"epoch {done:.1f} of {epochs}, {self._describe()}{left}")
-
-    def _say(self, text: str) -> None:
-        sys.stderr.write(f"{self._title}: {text}\n")
-        sys.stderr.flush()
+    def _update(self, done: float) -> None:
+        loss = [] if self._loss is None else [f"loss {self._loss:.4f}"]
+        score = [] if self._score is None else [f"val AUC {self._score:.4f}"]
+        self._display.update(done, ", ".join(loss + score))

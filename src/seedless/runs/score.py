@@ -21,15 +21,15 @@ from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS
 from seedless.runs.prepare import Prepared
 from seedless.train.loss import Loss
-from seedless.train.predict import infer
-from seedless.train.problem import Split
-from seedless.train.progress_state import Best
-from seedless.train.state import name_tensors
+from seedless.train.prediction import compute_outputs
+from seedless.train.progress_state import BestWeights
+from seedless.train.state_tensors import name_tensors
+from seedless.train.training_problem import Split
 
 METRICS = "metrics.json"
 
 
-def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
+def finish(prepared: Prepared, best: BestWeights, run: Path | None) -> dict[str, Any]:
     """Score the selected weights and return what a receipt claims of them.
 
     With a folder, weights, predictions and metrics are written there.
@@ -80,7 +80,7 @@ def finish(prepared: Prepared, best: Best, run: Path | None) -> dict[str, Any]:
 
 def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> Scored:
     """Return what a model says of a split, with the features it says it from."""
-    outputs = infer(model, split, config, with_features=True)
+    outputs = compute_outputs(model, split, config, with_features=True)
     seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
     if not all(values.isfinite().all() for values in seen):
         raise TrainError(

@@ -1,6 +1,6 @@
 """Could the labels of the arms be anyone's? Permutation tests: all of them, or counted draws.
 
-No generator is used. Sampled splits come from a counter (numerics.counter) and are applied to the
+No generator is used. Sampled splits come from numerics.counter_random and are applied to the
 sorted values, so that a p value depends on neither the order of the runs nor which arm is first.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import StatsError
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 from seedless.stats.answer import Answer, show
 from seedless.stats.samples import Values, read_pairs, read_sample
 
@@ -126,7 +126,7 @@ def _draw_rows(name: str, draws: int, width: int) -> Iterator[NDArray[np.float64
     rows = max(1, _CHUNK // width)
     for start in range(0, draws, rows):
         size = min(rows, draws - start)
-        yield draw(0, f"{name} from {start}", size * width).reshape(size, width)
+        yield draw_uniform(0, f"{name} from {start}", size * width).reshape(size, width)
 
 
 def _answer(

@@ -23,9 +23,9 @@ from seedless.core.canonical import canonical_json
 from seedless.core.digest import digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
-from seedless.train.progress_state import Best, Moment, Position, Start
+from seedless.train.progress_state import BestWeights, Position, ProgressState, Start
 
-FOLDER = "checkpoints"
+CHECKPOINT_FOLDER = "checkpoints"
 SCHEMA = "seedless.checkpoint/1"
 _NAME = re.compile(r"epoch-(\d{4,})(?:-batch-(\d{4,}))?\.safetensors")
 
@@ -39,19 +39,19 @@ class Checkpoint:
     start: Start
 
 
-def name_checkpoint(position: Position) -> str:
+def checkpoint_file_name(position: Position) -> str:
     """Return the file name of a position."""
     within = f"-batch-{position.batch:04d}" if position.batch else ""
     return f"epoch-{position.epoch:04d}{within}.safetensors"
 
 
-def save_checkpoint(run: Path, moment: Moment, config_digest: str) -> Path:
+def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> Path:
     """Write the state of a moment; older ones within an epoch are removed after it is there."""
-    position, best = moment.position, moment.best
+    position, best = progress.position, progress.best
     layout = torch.contiguous_format  # and copies: safetensors writes no two that share memory
-    tensors = {name: tensor.clone(memory_format=layout) for name, tensor in moment.state.items()}
+    tensors = {name: tensor.clone(memory_format=layout) for name, tensor in progress.state.items()}
     if position.batch:
-        tensors["epoch/losses"] = moment.losses[: moment.seen].cpu().contiguous()
+        tensors["epoch/losses"] = progress.losses[: progress.seen].cpu().contiguous()
     if best is not None:
         tensors |= {f"best/{name}": tensor for name, tensor in best.weights.items()}
     meta = {
@@ -61,11 +61,11 @@ def save_checkpoint(run: Path, moment: Moment, config_digest: str) -> Path:
         "batch": position.batch,
         "step": position.step,
         "best": None if best is None else {"epoch": best.epoch, "score": best.score},
-        "moved": list(moment.moved),
+        "moved": list(progress.moved),
         "tensors": digest(tensors),
     }
     sealed = canonical_json({**meta, "digest": digest_value(meta)}).decode()
-    path = run / FOLDER / name_checkpoint(position)
+    path = run / CHECKPOINT_FOLDER / checkpoint_file_name(position)
     path.parent.mkdir(exist_ok=True)
     write_atomic(path, save(tensors, metadata={"seedless": sealed}))
     if not position.batch:
@@ -77,7 +77,7 @@ def save_checkpoint(run: Path, moment: Moment, config_digest: str) -> Path:
 def list_checkpoints(run: Path) -> list[tuple[Position, Path]]:
     """Return the checkpoints of a run by position, earliest first; their steps are not read."""
     found = []
-    for path in (run / FOLDER).glob("*.safetensors"):
+    for path in (run / CHECKPOINT_FOLDER).glob("*.safetensors"):
         match = _NAME.fullmatch(path.name)
         if match:
             found.append((Position(int(match[1]), int(match[2] or 0)), path))
@@ -98,8 +98,8 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
         if meta["config"] != config_digest:
             raise RunError(f"{path} belongs to a run of another configuration")
         position = Position(meta["epoch"], meta["batch"], meta["step"])
-        if path.name != name_checkpoint(position):
-            raise RunError(f"{path} holds the state of {name_checkpoint(position)}")
+        if path.name != checkpoint_file_name(position):
+            raise RunError(f"{path} holds the state of {checkpoint_file_name(position)}")
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, RunError):
             raise
@@ -111,14 +111,14 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
         {name: value for name, value in tensors.items() if not name.startswith(parts)},
         Start(
             position,
-            best and Best(best["epoch"], best["score"], _part(tensors, "best/")),
+            best and BestWeights(best["epoch"], best["score"], _part(tensors, "best/")),
             _part(tensors, "epoch/").get("losses", torch.empty(0)),
             tuple(meta["moved"]),
         ),
     )
 
 
-def find_last(run: Path, config_digest: str) -> tuple[Checkpoint | None, list[str]]:
+def find_last_checkpoint(run: Path, config_digest: str) -> tuple[Checkpoint | None, list[str]]:
     """Return the last checkpoint that is whole, and what was wrong with those after it."""
     problems: list[str] = []
     for _, path in reversed(list_checkpoints(run)):

@@ -8,33 +8,33 @@ from pathlib import Path
 
 from seedless.core.canonical import canonical_json
 from seedless.core.files import write_atomic
-from seedless.train.progress_state import Moment, Observer
+from seedless.train.progress_state import Observer, ProgressState
 
-FILE = "log.jsonl"
+LOG_FILE = "log.jsonl"
 
 
 class LogWriter(Observer):
     """Writes epoch, step, loss, rate, score and seconds."""
 
     def __init__(self, run: Path) -> None:
-        self.path = run / FILE
+        self.path = run / LOG_FILE
         self._began = time.perf_counter()
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Keep the lines up to where the run resumes."""
-        kept = [line for line in read_log(self.path) if line["epoch"] <= moment.position.epoch]
+        kept = [line for line in read_log(self.path) if line["epoch"] <= progress.position.epoch]
         write_atomic(self.path, b"".join(canonical_json(line) + b"\n" for line in kept))
         self._began = time.perf_counter()
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Add a line."""
         now = time.perf_counter()
         line = {
-            "epoch": moment.position.epoch,
-            "step": moment.position.step,
-            "loss": moment.loss,
-            "rate": moment.rate,
-            "score": moment.score,
+            "epoch": progress.position.epoch,
+            "step": progress.position.step,
+            "loss": progress.loss,
+            "rate": progress.rate,
+            "score": progress.score,
             "seconds": round(now - self._began, 3),
         }
         self._began = now

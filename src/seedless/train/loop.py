@@ -18,26 +18,26 @@ from torch import Tensor
 
 from seedless.core.errors import ConfigError, TrainError
 from seedless.core.registry import choose
-from seedless.numerics.generators import GeneratorGuard
-from seedless.train.control import flip_bit, read_target
-from seedless.train.forms import make_step
-from seedless.train.optim import rate_at, set_rate
-from seedless.train.predict import predict
-from seedless.train.problem import Problem
-from seedless.train.progress_state import Best, Moment, Observer, Position, Start
-from seedless.train.state import fetch_state, name_tensors
+from seedless.numerics.generator_guard import GeneratorGuard
+from seedless.train.bit_flip import flip_bit, parse_target
+from seedless.train.learning_rate import learning_rate_at, set_learning_rate
+from seedless.train.prediction import predict
+from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
+from seedless.train.state_tensors import fetch_state, name_tensors
 from seedless.train.step import Step
+from seedless.train.step_modes import make_step
+from seedless.train.training_problem import TrainingProblem
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """How a run ended: its last moment, and whether it was asked to stop before its end."""
 
-    last: Moment
+    last: ProgressState
     stopped: bool = False
 
     @property
-    def best(self) -> Best:
+    def best(self) -> BestWeights:
         """The weights the run selected."""
         if self.last.best is None:
             raise TrainError("no epoch was finished, so no weights were selected")
@@ -45,13 +45,13 @@ class Outcome:
 
 
 def train(
-    problem: Problem,
+    problem: TrainingProblem,
     observers: Sequence[Observer] = (),
     *,
     start: Start | None = None,
     until: Position | None = None,
     stop: Callable[[], bool] = lambda: False,
-    step: Step | None = None,
+    step: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Outcome:
     """Run a problem to its end, and tell the observers about it.
 
@@ -61,93 +61,94 @@ def train(
         start: where the state stands; by default before the first step.
         until: stop once this many epochs, or within one this many batches, are done.
         stop: asked after every step; a true answer ends the run between two steps.
-        step: what makes a step; by default the form that the configuration asks for.
+        step: updates the model on training rows (B,) in an epoch and returns their losses (B,), or
+            one loss for all of them; by default the step that the configuration asks for.
     """
     config, order = problem.config.train, problem.order
     start = start or Start()
     step = step or make_step(problem)
     guard = GeneratorGuard()
     check_settings(problem)
-    moment = Moment(problem, start.position, start.losses, start.best, moved=start.moved)
+    progress = ProgressState(problem, start.position, start.losses, start.best, moved=start.moved)
     for observer in observers:
-        observer.begin(moment)
+        observer.begin(progress)
 
     problem.model.train()
     for epoch in range(start.position.epoch, config.epochs):
         schedule = order.schedule(epoch)
-        batches = join_single(schedule.batches)
+        batches = merge_single_sample_batch(schedule.batches)
         edges = np.cumsum([0, *map(len, batches)]).tolist()
         rows = torch.from_numpy(np.concatenate(batches)).to(problem.device)
         losses = torch.zeros(len(rows), device=problem.device)
         losses[: len(start.losses)] = start.losses.to(problem.device)
-        moment = replace(
-            moment,
+        progress = replace(
+            progress,
             losses=losses,
             loss=None,
             score=None,
             schedule=schedule.digest,
-            rate=rate_at(config, epoch, max(0, moment.position.step - 1)),
+            rate=learning_rate_at(config, epoch, max(0, progress.position.step - 1)),
             batches=len(batches),
             seen=len(start.losses),
         )
 
         # Empty where a run was stopped after the last batch of an epoch and goes on from there.
-        for batch in range(moment.position.batch, len(batches)):
-            position, (begin, end) = moment.position, edges[batch : batch + 2]
-            rate = rate_at(config, epoch, position.step)
-            set_rate(problem.optimizer, rate)
-            sabotage(problem, position.step)
+        for batch in range(progress.position.batch, len(batches)):
+            position, (begin, end) = progress.position, edges[batch : batch + 2]
+            rate = learning_rate_at(config, epoch, position.step)
+            set_learning_rate(problem.optimizer, rate)
+            apply_negative_control(problem, position.step)
             losses[begin:end] = step(rows[begin:end], epoch)
-            moment = replace(
-                moment,
+            progress = replace(
+                progress,
                 position=Position(epoch, batch + 1, position.step + 1),
                 rate=rate,
                 seen=end,
             )
             if problem.device.type == "cpu":  # on a GPU, looking would stop it
-                check_losses(problem, losses[begin:end], batches[batch], moment.position)
+                check_losses(problem, losses[begin:end], batches[batch], progress.position)
             for observer in observers:
-                observer.step(moment)
+                observer.step(progress)
             if stop():
-                return _halt(moment, observers, guard)
-            if until == moment.position and batch + 1 < len(batches):
-                return Outcome(moment)
+                return _halt(progress, observers, guard)
+            if until == progress.position and batch + 1 < len(batches):
+                return Outcome(progress)
 
         start = Start()
-        moment = finish_epoch(moment, batches, guard)
+        progress = finish_epoch(progress, batches, guard)
         for observer in observers:
-            observer.epoch(moment)
-        if until is not None and moment.position.epoch >= until.epoch and not until.batch:
+            observer.epoch(progress)
+        if until is not None and progress.position.epoch >= until.epoch and not until.batch:
             break
-    return Outcome(moment)
+    return Outcome(progress)
 
 
-def _halt(moment: Moment, observers: Sequence[Observer], guard: GeneratorGuard) -> Outcome:
-    moment = replace(moment, moved=_watch(moment, guard, f"by step {moment.position.step}"))
+def _halt(progress: ProgressState, observers: Sequence[Observer], guard: GeneratorGuard) -> Outcome:
+    progress = replace(progress, moved=_watch(progress, guard, f"by step {progress.position.step}"))
     for observer in observers:
-        observer.stop(moment)
-    return Outcome(moment, stopped=True)
+        observer.stop(progress)
+    return Outcome(progress, stopped=True)
 
 
-def _watch(moment: Moment, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
+def _watch(progress: ProgressState, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
     """Return all generators that moved so far, or refuse to go on, as the run was told."""
-    if moment.problem.config.train.guard == "refuse":
+    if progress.problem.config.train.guard == "refuse":
         guard.check(where)
-    return tuple(sorted({*moment.moved, *guard.moved()}))
+    return tuple(sorted({*progress.moved, *guard.moved()}))
 
 
 def finish_epoch(
-    moment: Moment, batches: Sequence[NDArray[np.int64]], guard: GeneratorGuard
-) -> Moment:
+    progress: ProgressState, batches: Sequence[NDArray[np.int64]], guard: GeneratorGuard
+) -> ProgressState:
     """Check the epoch's losses, hand them to the order, evaluate, and select."""
-    problem, config = moment.problem, moment.problem.config.train
-    epoch, steps = moment.position.epoch + 1, moment.position.step
-    losses = moment.losses.cpu()
+    problem, config = progress.problem, progress.problem.config.train
+    epoch, steps = progress.position.epoch + 1, progress.position.step
+    losses = progress.losses.cpu()
     parts = [] if losses.isfinite().all() else torch.split(losses, [len(rows) for rows in batches])
     for batch, part in enumerate(parts):
         position = Position(epoch - 1, batch + 1, steps - len(batches) + batch + 1)
         check_losses(problem, part, batches[batch], position)
-    moved = _watch(moment, guard, f"by the end of epoch {epoch}")
+    moved = _watch(progress, guard, f"by the end of epoch {epoch}")
     if problem.order.needs_losses:
         by_row = np.zeros(len(problem.train), dtype=np.float64)
         by_row[np.concatenate(batches)] = losses.double().numpy()
@@ -156,16 +157,16 @@ def finish_epoch(
     if epoch % config.evaluate_every == 0 or epoch == config.epochs:
         score = evaluate(problem)
     return replace(
-        moment,
+        progress,
         position=Position(epoch, 0, steps),
         loss=math.fsum(losses.double().tolist()) / len(losses),
         score=score,
-        best=select(problem, moment.best, epoch, score),
+        best=select(problem, progress.best, epoch, score),
         moved=moved,
     )
 
 
-def evaluate(problem: Problem) -> float | None:
+def evaluate(problem: TrainingProblem) -> float | None:
     """Return the validation score, or None where there is nothing to validate on."""
     if problem.val is None:
         return None
@@ -173,7 +174,9 @@ def evaluate(problem: Problem) -> float | None:
     return problem.score(probabilities, problem.val.labels.cpu().numpy().astype(np.uint8))
 
 
-def select(problem: Problem, best: Best | None, epoch: int, score: float | None) -> Best | None:
+def select(
+    problem: TrainingProblem, best: BestWeights | None, epoch: int, score: float | None
+) -> BestWeights | None:
     """Return the weights to keep: the first of the best score, or the last where none is scored."""
     last = epoch == problem.config.train.epochs
     if score is None:
@@ -186,28 +189,33 @@ def select(problem: Problem, best: Best | None, epoch: int, score: float | None)
     plain = torch.contiguous_format
     fetched = fetch_state(weights)
     copies = {name: tensor.clone(memory_format=plain) for name, tensor in fetched.items()}
-    return Best(epoch, score, copies)
+    return BestWeights(epoch, score, copies)
 
 
-def join_single(batches: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], ...]:
+def merge_single_sample_batch(
+    batches: Sequence[NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], ...]:
     """Let a last batch of one sample join the batch before it: BatchNorm cannot train on one."""
     if len(batches) > 1 and len(batches[-1]) == 1 and len(batches[-2]) > 1:
         return (*batches[:-2], np.concatenate(batches[-2:]))
     return tuple(batches)
 
 
-def check_settings(problem: Problem) -> None:
+def check_settings(problem: TrainingProblem) -> None:
     """Refuse settings of the loop's own that name nothing."""
     choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
     control = problem.config.control
     if control.flip_bit is not None:
-        read_target(problem.model, control.flip_bit)
-        steps = len(join_single(problem.order.schedule(0).batches)) * problem.config.train.epochs
+        parse_target(problem.model, control.flip_bit)
+        steps = (
+            len(merge_single_sample_batch(problem.order.schedule(0).batches))
+            * problem.config.train.epochs
+        )
         if control.at_step >= steps:
             raise ConfigError(f"control.at_step is {control.at_step}; the run has {steps} steps")
 
 
-def sabotage(problem: Problem, step: int) -> None:
+def apply_negative_control(problem: TrainingProblem, step: int) -> None:
     """Flip a bit where the configuration asks for this negative control."""
     control = problem.config.control
     if control.flip_bit is not None and step == control.at_step:
@@ -215,7 +223,7 @@ def sabotage(problem: Problem, step: int) -> None:
 
 
 def check_losses(
-    problem: Problem, losses: Tensor, rows: NDArray[np.int64], position: Position
+    problem: TrainingProblem, losses: Tensor, rows: NDArray[np.int64], position: Position
 ) -> None:
     """Stop a run whose loss is no number, and say at which step and on which samples."""
     bad = ~torch.isfinite(losses)

@@ -11,7 +11,7 @@ import torch
 PRECISIONS = ("fp32", "tf32", "bf16")
 
 
-def cast_as(precision: str, device: torch.device) -> AbstractContextManager[object]:
+def autocast_for(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Return the context a forward pass of this precision runs in."""
     if precision == "bf16":
         return torch.autocast(device.type, torch.bfloat16)

@@ -9,8 +9,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from seedless.train.problem import Problem
-from seedless.train.state import Snapshot, collect_state
+from seedless.train.state_tensors import Snapshot, collect_state
+from seedless.train.training_problem import TrainingProblem
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Position:
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class BestWeights:
     """The weights to keep so far: the epoch they were seen at, their score, copies on the CPU."""
 
     epoch: int
@@ -32,7 +32,7 @@ class Best:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class ProgressState:
     """A point of a run between two steps.
 
     Attributes:
@@ -46,10 +46,10 @@ class Moment:
         moved: global generators that moved, where the run was told to go on all the same.
     """
 
-    problem: Problem
+    problem: TrainingProblem
     position: Position
     losses: Tensor
-    best: Best | None = None
+    best: BestWeights | None = None
     loss: float | None = None
     score: float | None = None
     schedule: str | None = None
@@ -75,7 +75,7 @@ class Start:
     """Where a run begins: from nothing, or from a checkpoint."""
 
     position: Position = Position()
-    best: Best | None = None
+    best: BestWeights | None = None
     losses: Tensor = field(default_factory=lambda: torch.empty(0))
     moved: tuple[str, ...] = ()
 
@@ -83,14 +83,14 @@ class Start:
 class Observer:
     """Watches a run. Whoever wants to know something overrides a method."""
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, progress: ProgressState) -> None:
         """Take note of the state before the first step, or of the state a run resumes from."""
 
-    def step(self, moment: Moment) -> None:
+    def step(self, progress: ProgressState) -> None:
         """Take note that a step was made; reading the device here costs a synchronization."""
 
-    def epoch(self, moment: Moment) -> None:
+    def epoch(self, progress: ProgressState) -> None:
         """Take note that an epoch is over and was evaluated."""
 
-    def stop(self, moment: Moment) -> None:
+    def stop(self, progress: ProgressState) -> None:
         """Take note that the run was asked to stop here, perhaps within an epoch."""

@@ -11,10 +11,10 @@ from torch import Tensor
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import dropout_keys
 from seedless.train.arithmetic import compute_in, make_split
-from seedless.train.optim import apply_step
-from seedless.train.precision import cast_as
-from seedless.train.predict import as_input
-from seedless.train.problem import Problem
+from seedless.train.optimizer import apply_step
+from seedless.train.precision import autocast_for
+from seedless.train.prediction import to_model_input
+from seedless.train.training_problem import TrainingProblem
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
@@ -25,7 +25,7 @@ class Step:
     ``phase`` is told what is going on ("forward", "backward", "optimizer"), for whoever records it.
     """
 
-    def __init__(self, problem: Problem, phase: Phase = lambda _: nullcontext()) -> None:
+    def __init__(self, problem: TrainingProblem, phase: Phase = lambda _: nullcontext()) -> None:
         self.problem = problem
         self.phase = phase
         self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]
@@ -103,13 +103,13 @@ class Step:
         split, precision = problem.train, problem.config.execution.precision
         with self.phase("forward"):
             if samples is None:
-                samples = as_input(split.samples[rows], rows.device)
+                samples = to_model_input(split.samples[rows], rows.device)
             keys, labels = problem.keys[rows], split.labels[rows]
             if augment.padding or augment.flip:
                 samples = crop_and_flip(
                     samples, samples=keys, epoch=epoch, padding=augment.padding, flip=augment.flip
                 )
-            with dropout_keys(samples=keys, epoch=epoch), cast_as(precision, rows.device):
+            with dropout_keys(samples=keys, epoch=epoch), autocast_for(precision, rows.device):
                 return self.evaluate(samples, labels)
 
     def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:

@@ -12,9 +12,12 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
 
 from seedless.core.errors import DataError
+from seedless.core.files import has_hash
+from seedless.core.progress import Progress
 from seedless.core.registry import choose
 from seedless.data.catalog import SUMS, Entry, File, find
 from seedless.data.download.archive import extract
+from seedless.data.download.progress import DownloadProgress
 from seedless.data.download.transfer import (
     DownloadError,
     Job,
@@ -23,7 +26,6 @@ from seedless.data.download.transfer import (
     download,
     open_session,
 )
-from seedless.data.progress import Progress
 
 CONNECTIONS = 4  # at once: PTB-XL is 43,600 small files
 _LINE = re.compile(r"([0-9a-fA-F]{64})[ \t]+\*?(.+)")  # one space or two, as tools differ
@@ -61,8 +63,7 @@ def fetch(
         check_url(base_url)
     root = _find_root(entry, Path(folder).expanduser())
     try:
-        with _quiet_pooch():
-            _bring(entry, root, base_url, extras, progress, patience)
+        _bring(entry, root, base_url, extras, progress, patience)
     except OSError as error:
         raise DataError(
             f"cannot write in {root}: {error.strerror or error}; choose another folder"
@@ -170,20 +171,16 @@ def read_sums(path: Path) -> list[tuple[str, str]]:
 
 def _is_there(root: Path, file: File) -> bool:
     """Whether a file is there with the right hash, or unpacked."""
-    import pooch
-
     if file.unpack is not None and _is_unpacked(root, file):
         return True
     path = root / file.path
     if not path.is_file() or path.stat().st_size == 0:
         return False
-    return bool(pooch.hashes.hash_matches(path, file.hash))
+    return has_hash(path, file.hash)
 
 
 def _is_unpacked(root: Path, file: File) -> bool:
     """Whether an archive's folder is there; one that holds something else is an error."""
-    import pooch
-
     if file.unpack is None:
         return True
     folder = root / file.unpack
@@ -191,7 +188,7 @@ def _is_unpacked(root: Path, file: File) -> bool:
         return False
     for name, known in file.contents.items():
         path = folder / name
-        if not path.is_file() or not pooch.hashes.hash_matches(path, known):
+        if not path.is_file() or not has_hash(path, known):
             raise DataError(
                 f"{path} is {'not the published file' if path.exists() else 'missing'}: expected "
                 f"{known}; remove {folder} and fetch again"
@@ -223,7 +220,7 @@ def _download_all(
     if not missing:
         return
     session, stop = open_session(CONNECTIONS), threading.Event()
-    with session, Progress(entry.name, len(missing), shown=shown) as progress:
+    with session, DownloadProgress(entry.name, len(missing), shown=shown) as progress:
 
         def bring(file: File) -> None:
             target = root / file.path
@@ -264,24 +261,10 @@ def _only_one(entry: Entry, root: Path, shown: bool) -> Iterator[None]:
     try:
         lock.acquire(timeout=1)
     except Timeout:
-        with Progress(entry.name, 0, shown=shown) as progress:
-            progress.say(f"{entry.name}: another process is fetching it; waiting")
-            lock.acquire()
+        if shown:
+            Progress(entry.name, shown=False).say("another process is fetching it; waiting")
+        lock.acquire()
     try:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def _quiet_pooch() -> Iterator[None]:
-    """Keep pooch from announcing every file."""
-    import pooch
-
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("WARNING")
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

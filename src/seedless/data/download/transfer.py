@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from seedless.core.errors import DataError
+from seedless.core.files import has_hash, hash_file
 
 if TYPE_CHECKING:
     import requests
 
-    from seedless.data.progress import Progress
+    from seedless.data.download.progress import DownloadProgress
 
 _CHUNK = 2**16
 _LONGEST_PAUSE = 60.0
@@ -47,7 +48,7 @@ class Job:
     target: Path
     hash: str | None
     session: requests.Session
-    progress: Progress
+    progress: DownloadProgress
     patience: Patience
     stop: threading.Event  # set by whoever waits for no more
 
@@ -96,25 +97,20 @@ def download(job: Job) -> None:
     Where such a file was put together from several answers, it is fetched once more before the
     server is blamed.
     """
-    import pooch
-
-    def hand_over(_url: str, output: str, _pooch: Any) -> None:
-        os.replace(job.part, output)
-
     check_url(job.url)
-    folder, name = job.target.parent, job.target.name
-    folder.mkdir(parents=True, exist_ok=True)
+    job.target.parent.mkdir(parents=True, exist_ok=True)
     for last in (False, True):
         whole = _receive(job)
         job.note.unlink(missing_ok=True)
-        try:
-            pooch.retrieve(job.url, job.hash, name, folder, downloader=hand_over)
+        if has_hash(job.part, job.hash):
+            os.replace(job.part, job.target)
             return
-        except ValueError as error:
-            if whole or last:
-                raise DownloadError(
-                    f"{job.url}: not the file that was published. {error}"
-                ) from None
+        found = hash_file(job.part, str(job.hash).partition(":")[0])
+        job.part.unlink()
+        if whole or last:
+            raise DownloadError(
+                f"{job.url}: not the file that was published: expected {job.hash}, got {found}."
+            )
 
 
 def check_url(url: str) -> None:

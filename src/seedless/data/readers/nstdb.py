@@ -22,7 +22,7 @@ from seedless.data.leads import SIX, TWELVE, derive_limb_leads, select_leads
 from seedless.data.quality_checks import check_signal
 from seedless.data.readers.waveform import read_header, read_signal
 from seedless.data.resample import resample
-from seedless.numerics.counter import MASK, philox
+from seedless.numerics.counter_random import WORD_MASK, philox
 
 RATE = 360
 KINDS = {"bw": "baseline wander", "ma": "muscle artifact", "em": "electrode motion"}
@@ -149,7 +149,7 @@ def draw_starts(keys: NDArray[np.int64], kind: str, span: int) -> NDArray[np.int
     """Return where each sample's stretch begins: an integer in [0, span) for each key."""
     zero = np.zeros_like(keys)
     counter = (zero, zero + _TAG, zero + list(KINDS).index(kind), zero)
-    word = philox(counter, (keys & MASK, (keys >> 32) & MASK))[0]
+    word = philox(counter, (keys & WORD_MASK, (keys >> 32) & WORD_MASK))[0]
     starts: NDArray[np.int64] = word * span >> 32  # below 2^32 * 2^31: no overflow
     return starts
 

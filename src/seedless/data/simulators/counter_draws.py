@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.numerics.counter import MASK, philox
-from seedless.numerics.exact import cosines
+from seedless.numerics.correct_rounding import rounded_cosines
+from seedless.numerics.counter_random import WORD_MASK, philox
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -46,8 +46,8 @@ def _words(keys: Int64, name: str, blocks: int) -> tuple[Int64, Int64, Int64, In
     label = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
     block = np.arange(blocks, dtype=np.int64)[None, :]
     key = keys.astype(np.int64)[:, None]
-    counter = (block, np.int64(0), np.int64(label & MASK), np.int64(label >> 32))
-    return philox(counter, (key & MASK, key >> 32))
+    counter = (block, np.int64(0), np.int64(label & WORD_MASK), np.int64(label >> 32))
+    return philox(counter, (key & WORD_MASK, key >> 32))
 
 
 def bell(uniforms: Float64) -> Float64:
@@ -84,6 +84,6 @@ def bump(distance: Float64, width: Float64) -> Float64:
 @cache
 def _cosine_table() -> Float64:
     size = 1 << _TABLE_BITS
-    table = cosines(np.arange(size, dtype=np.int64), size // 2)
+    table = rounded_cosines(np.arange(size, dtype=np.int64), size // 2)
     table.flags.writeable = False
     return table

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from seedless.core.registry import choose
 from seedless.data.class_names import RHYTHMS
 from seedless.data.simulators.counter_draws import Float64, Int64, draw_rows
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 
 CLASSES = RHYTHMS  # ever rarer, which `_deal` relies on
 FOLDS = 10
@@ -140,21 +140,21 @@ def _deal() -> _Deck:
     which = np.repeat(np.arange(len(sets)), list(LABEL_SETS.values()))
     size = len(which)
     stratum = np.array(strata)[which]
-    dealt = np.lexsort((draw(0, "simulated deal", size), stratum))
+    dealt = np.lexsort((draw_uniform(0, "simulated deal", size), stratum))
     folds, turn = np.empty(size, np.int64), np.empty(size, np.int64)
     folds[dealt] = 1 + np.arange(size) % FOLDS
     turn[dealt] = np.arange(size) - np.searchsorted(stratum[dealt], stratum[dealt])
     multi_hot = np.zeros((len(sets), len(CLASSES)), np.uint8)
     for row, members in enumerate(sets):
         multi_hot[row, members] = 1
-    place = np.argsort(draw(0, "simulated place", size), kind="stable")
+    place = np.argsort(draw_uniform(0, "simulated place", size), kind="stable")
     folds = folds[place]
     return _Deck(multi_hot[which[place]], folds, _group(folds), stratum[place], turn[place])
 
 
 def _group(folds: Int64) -> Int64:
     """Return each record's patient, numbered by first appearance; a patient stays in one fold."""
-    shuffled = np.argsort(draw(0, "simulated patients", len(folds)), kind="stable")
+    shuffled = np.argsort(draw_uniform(0, "simulated patients", len(folds)), kind="stable")
     several = [size for size, count in PATIENT_SIZES.items() for _ in range(count) if size > 1]
     patients = np.empty(len(folds), np.int64)
     first = 0

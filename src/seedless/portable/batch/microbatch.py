@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.batch_dependence import SIZES, Planned, plan
 from seedless.portable.batch.op_trace import record
-from seedless.portable.exact.sums import Parts, Sum, add_parts, taken_by
+from seedless.portable.context import CONTEXT
+from seedless.portable.exact.sums import Parts, Sum, add_parts
 from seedless.portable.mode import is_active
 
 Forward = Callable[..., Tensor | Sequence[Tensor]]
@@ -124,7 +125,7 @@ class Split:
             for number, part in enumerate(parts):
                 turns.begin(last=number == len(parts) - 1)
                 here = [None if pieces is None else pieces[number] for pieces in cut]
-                with taken_by(turns):
+                with CONTEXT.evaluate_sums_with(turns):
                     grads = self._backward(_listed(forward(*part)), here)
                 turns.end()
         return loss, grads
@@ -194,7 +195,7 @@ class _Turns:
         if self.number != len(self.planned):
             raise _differs(f"{self.number} sums", f"{len(self.planned)}")
 
-    def take(self, call: Sum) -> Tensor:
+    def evaluate_sum(self, call: Sum) -> Tensor:
         """Evaluate a sum of this part alone; of one over samples give zeros, the last part all."""
         place, self.number = self.number, self.number + 1
         if place >= len(self.planned) or self.planned[place].name != call.name:

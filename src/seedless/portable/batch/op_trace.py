@@ -20,9 +20,8 @@ from torch.nn.modules.module import (
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
-from seedless.portable.exact.sums import Sum, taken_by
-from seedless.portable.mode import watched_by
-from seedless.portable.ops.elementwise import whole
+from seedless.portable.context import CONTEXT
+from seedless.portable.exact.sums import Sum
 from seedless.portable.refusal import find_caller
 
 # Ops in which a bare integer is a value; elsewhere it is a place or a size.
@@ -90,7 +89,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in t
         self._write(bare, given, [out], written, tuple(numbers))
         return out
 
-    def take(self, call: Sum) -> Tensor:
+    def evaluate_sum(self, call: Sum) -> Tensor:
         """Evaluate a sum and write it down as one entry."""
         with _disable_current_modes():
             out = call.compute()
@@ -146,7 +145,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in t
             register_module_forward_hook(leave),  # not called when a module raises: so does a trace
         ]
         try:
-            with taken_by(self), watched_by(self), whole():
+            with CONTEXT.evaluate_sums_with(self), CONTEXT.record_ops_with(self):
                 yield
         finally:
             for handle in handles:

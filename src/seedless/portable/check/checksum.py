@@ -10,8 +10,6 @@ nothing and are left out; every NaN counts as one and the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -78,22 +76,3 @@ def _stir(x: Tensor) -> Tensor:
     """Let every bit depend on many: shifts and products modulo 2^64."""
     x = (x ^ (x >> 31)) * _STIR
     return x ^ (x >> 29)
-
-
-_ACTIVE: list[Trace] = []
-
-
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Let a trace see every op of `with portable():` inside; backward passes of any thread too."""
-    _ACTIVE.append(trace)
-    try:
-        yield
-    finally:
-        _ACTIVE.remove(trace)
-
-
-def note(name: str, args: tuple[Any, ...], out: Any) -> None:
-    """Tell every active trace of an op's result."""
-    for trace in _ACTIVE:
-        trace.note(name, args, out)

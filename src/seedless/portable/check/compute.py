@@ -22,8 +22,9 @@ from torch import Tensor, nn
 
 from seedless.core.digest import digest
 from seedless.numerics.dropout import dropout_keys
-from seedless.portable.check.checksum import Trace, tracing
+from seedless.portable.check.checksum import Trace
 from seedless.portable.check.op_cases import OPS
+from seedless.portable.context import CONTEXT
 from seedless.portable.mode import portable
 from seedless.portable.test_inputs import Case, Drawn
 
@@ -96,7 +97,11 @@ def train(
     keys = torch.arange(len(x), device=place)
     trace, digests, traces = Trace(), [""], []
     for step in range(steps):
-        with tracing(trace), portable(), dropout_keys(samples=keys, epoch=step):
+        with (
+            CONTEXT.observe_results_with(trace.note),
+            portable(),
+            dropout_keys(samples=keys, epoch=step),
+        ):
             optimizer.zero_grad()
             loss = _loss(model(x), image)
             torch.autograd.backward(loss)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seedless.numerics.counter import draw
+from seedless.numerics.counter_random import draw_uniform
 
 Make = Callable[[], nn.Module]
 
@@ -48,7 +48,7 @@ def make_net(build: Callable[..., nn.Module], *options: Any) -> nn.Module:
         model = build(*options)
     model.to_empty(device="cpu")
     for name, parameter in model.named_parameters():
-        values = torch.from_numpy(draw(0, name, parameter.numel())).view(parameter.shape)
+        values = torch.from_numpy(draw_uniform(0, name, parameter.numel())).view(parameter.shape)
         shift = 1.0 if parameter.ndim == 1 and "norm" in name and "weight" in name else 0.0
         parameter.data.copy_((values - 0.5) * 0.5 + shift)
     return model

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from seedless.portable.constants import HALF, LIMB, PRODUCT_BITS
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact.grid import place
-from seedless.portable.exact.sums import Operand, Parts, Sum, add_parts, evaluate, is_taken
+from seedless.portable.exact.sums import Operand, Parts, Sum, add_parts, evaluate
 from seedless.portable.kernels import grids, products
 from seedless.portable.kernels.scratch_memory import borrow
 
@@ -52,7 +53,12 @@ def multiply_narrow(left: Tensor, right: Tensor, inner: int = 0) -> Tensor:
 
     With ``inner``, n is (samples, inner) and the result (samples, batch m, inner): a convolution's.
     """
-    if not is_taken() and left.numel() and right.numel() and left.dtype == torch.float32:
+    if (
+        not CONTEXT.redirects_sums
+        and left.numel()
+        and right.numel()
+        and left.dtype == torch.float32
+    ):
         product = describe(left, right)
         tops = product.tops()
         found = products.multiply(left, right, tops, SHORT, inner)

@@ -8,16 +8,14 @@ of each part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
 from seedless.portable.constants import HIGHEST
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact.grid import exponents, place, power, settle
 
 Parts = tuple[Tensor, Tensor | None]
@@ -91,39 +89,7 @@ def add_parts(one: Parts, two: Parts) -> Parts:
     return high.add_(more_high), low.add_(more_low)
 
 
-class Taker(Protocol):
-    """Whoever evaluates sums in place of `Sum.compute`."""
-
-    def take(self, call: Sum) -> Tensor:
-        """Return what the sum shall be."""
-
-
-class _Turn:
-    """Who takes the sums now: one for all threads, since a GPU's backward pass has its own."""
-
-    taker: Taker | None = None
-
-
-def evaluate(call: Sum) -> Tensor:
-    """Return the value of a sum in float64, or what the taker makes of it."""
-    return call.compute() if _Turn.taker is None else _Turn.taker.take(call)
-
-
-def is_taken() -> bool:
-    """Return whether someone else evaluates the sums now, and counts them."""
-    return _Turn.taker is not None
-
-
-@contextmanager
-def taken_by(taker: Taker) -> Iterator[None]:
-    """Send every sum of this process to ``taker``."""
-    if _Turn.taker is not None:
-        raise NumericsError(
-            "expected one batch in parts at a time in a process; got a second one before the first "
-            "was done. Finish the step first, or use another process"
-        )
-    _Turn.taker = taker
-    try:
-        yield
-    finally:
-        _Turn.taker = None
+def evaluate(exact_sum: Sum) -> Tensor:
+    """Return the value of a sum in float64, from the context's evaluator where there is one."""
+    evaluator = CONTEXT.sum_evaluator
+    return exact_sum.compute() if evaluator is None else evaluator.evaluate_sum(exact_sum)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from seedless.core.cache_location import find_cache_folder
+
 
 def keep(known: bytes, suffix: str, make: Callable[[Path], None]) -> Path:
     """Return the file made from what is ``known``, made now by ``make`` or before.
@@ -28,10 +30,8 @@ def keep(known: bytes, suffix: str, make: Callable[[Path], None]) -> Path:
 @lru_cache(maxsize=1)
 def find_home() -> Path:
     """Return a folder that can be written: in SEEDLESS_CACHE or the user's cache, or a new one."""
-    chosen, caches = (os.environ.get(name) for name in ("SEEDLESS_CACHE", "XDG_CACHE_HOME"))
     try:
-        home = Path(chosen or Path(caches or "~/.cache") / "seedless").expanduser()
-        folder = home / "kernels"
+        folder = find_cache_folder() / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder

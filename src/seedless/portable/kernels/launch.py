@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from seedless.portable.context import CONTEXT
 from seedless.portable.kernels.cpu import Library, Work, load_library
 from seedless.portable.kernels.cuda import Module, load_module
 
-VARIABLE = "SEEDLESS_FUSED"  # 0: compute op by op
 THREADS = 256
 BLOCKS = 4096  # a GPU's, at most, for what one block can take up after another
 MOST = 1 << 20  # the same, for rows
@@ -23,34 +20,9 @@ WARPS = 8  # of a block, each with a row
 DEEP = 16  # threads of a block that share a column, as columns.c has it
 
 
-class _Use:
-    """How many have asked for ops one by one; of the process, as backward passes have threads.
-
-    ``without``: devices whose kernels are not used.
-    """
-
-    stopped = 1 if os.environ.get(VARIABLE) == "0" else 0
-    without: ClassVar[set[torch.device]] = set()
-
-
-@contextmanager
-def op_by_op() -> Iterator[None]:
-    """Use no fused kernel inside."""
-    _Use.stopped += 1
-    try:
-        yield
-    finally:
-        _Use.stopped -= 1
-
-
-def distrust(device: torch.device) -> None:
-    """Use no fused kernel on a device from now on."""
-    _Use.without.add(device)
-
-
 def find_kernels(device: torch.device) -> Library | Module | None:
     """Return the compiled kernels for a device, or None where it has none."""
-    return None if _Use.stopped or device in _Use.without else _load(device)
+    return _load(device) if CONTEXT.allows_kernels(device) else None
 
 
 def _load(device: torch.device) -> Library | Module | None:

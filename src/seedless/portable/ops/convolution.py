@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact.product import SHORT, describe, multiply, multiply_narrow
 from seedless.portable.exact.reduce import total
-from seedless.portable.exact.sums import is_taken
 from seedless.portable.kernels import grids
 from seedless.portable.kernels import products as product_kernels
 from seedless.portable.ops.elementwise import Handler
@@ -130,7 +130,11 @@ def _gather_fused(
     filters: Tensor, rows: Tensor, sizes: Sizes, positions: Sizes, windows: Windows, groups: int
 ) -> Tensor | None:
     """Return the same from the product's parts, in one kernel; None where there is none."""
-    if len(sizes) > 2 or is_taken() or not (filters.numel() and rows.numel() and math.prod(sizes)):
+    if (
+        len(sizes) > 2
+        or CONTEXT.redirects_sums
+        or not (filters.numel() and rows.numel() and math.prod(sizes))
+    ):
         return None
     if not grids.is_ready(filters, rows) or windows.reach(sizes) >= grids.FEW:
         return None

@@ -6,8 +6,7 @@ value are multiplied in a kernel of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,8 @@ from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.portable import constants as c
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
-from seedless.portable.exact.sums import is_taken
 from seedless.portable.kernels.rows import apply_map
 
 Handler = Callable[..., Any]
@@ -26,29 +25,16 @@ Handler = Callable[..., Any]
 BLOCK = 1 << 16  # elements computed at a time on a CPU: what they need stays in its cache
 
 
-class _Cut:
-    """Whether large tensors are computed block by block."""
-
-    on = True
-
-
-@contextmanager
-def whole() -> Iterator[None]:
-    """Compute no tensor in blocks: their number would depend on its size."""
-    before, _Cut.on = _Cut.on, False
-    try:
-        yield
-    finally:
-        _Cut.on = before
-
-
 def widen(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """Return f of the inputs in float64, element by element, rounded to the first one's type."""
     first = inputs[0]
     dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
     size = first.numel()
     apart = (
-        _Cut.on and first.is_cpu and size > BLOCK and all(x.shape == first.shape for x in inputs)
+        CONTEXT.splits_tensors
+        and first.is_cpu
+        and size > BLOCK
+        and all(x.shape == first.shape for x in inputs)
     )
     if not apart or not all(x.is_contiguous() for x in inputs):
         return f(*(x.to(torch.float64) for x in inputs)).to(dtype)
@@ -63,11 +49,13 @@ def widen(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
 def by_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]:
     """Return f of tensors whose rows it takes one by one: on a CPU some rows at a time.
 
-    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. Where sums are counted (`sums.is_taken`)
-    all rows go at once.
+    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. While an evaluator counts
+    the sums all rows go at once.
     """
     rows, size = inputs[0].shape[0], inputs[0].numel()
-    cut = _Cut.on and inputs[0].is_cpu and size > BLOCK and not is_taken()
+    cut = (
+        CONTEXT.splits_tensors and inputs[0].is_cpu and size > BLOCK and not CONTEXT.redirects_sums
+    )
     if not cut:
         return list(f(*inputs))
     step = max(1, BLOCK * rows // size)

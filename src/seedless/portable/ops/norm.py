@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
+from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
 from seedless.portable.exact.reduce import axes, count, divide, mean, total
-from seedless.portable.exact.sums import is_taken
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import Handler, by_rows
@@ -49,7 +49,7 @@ def layer_norm(
     lead = x.shape[: x.ndim - len(shape)]
     dims = list(range(1, len(shape) + 1))
     kept = [*lead, *(1 for _ in shape)]
-    if not is_taken():
+    if not CONTEXT.redirects_sums:
         found = rows.layer_norm(x, math.prod(shape), weight, bias, eps)
         if found is not None:
             return found[0].view(x.shape), found[1].view(kept), found[2].view(kept)
@@ -79,7 +79,7 @@ def layer_norm_backward(
     """Return the gradients of x, weight and bias that ``mask`` asks for."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
-    if not is_taken():
+    if not CONTEXT.redirects_sums:
         found = rows.layer_norm_backward(grad, x, math.prod(shape), centre, scale, weight)
         if found is not None:
             return (
@@ -116,7 +116,7 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y, the batch's mean and its reciprocal deviation; update the running statistics."""
     dims, spread = _channels(x)
-    if training and not is_taken():
+    if training and not CONTEXT.redirects_sums:
         found = batch_norm_kernels.batch_norm(
             x, weight, bias, (running_mean, running_var), momentum, eps
         )
@@ -167,7 +167,7 @@ def batch_norm_backward(
         centre, scale = running_mean, e.rsqrt(running_var.to(torch.float64) + eps).to(x.dtype)
     assert centre is not None
     assert scale is not None
-    if training and not is_taken():
+    if training and not CONTEXT.redirects_sums:
         found = batch_norm_kernels.batch_norm_backward(grad, x, weight, centre, scale)
         if found is not None:
             asked = [one if wanted else None for one, wanted in zip(found, mask, strict=True)]

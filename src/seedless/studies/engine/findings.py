@@ -18,7 +18,7 @@ from typing import Any
 from seedless.audit.verify import verify
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
-from seedless.numerics.environment import capture
+from seedless.numerics.environment import capture_environment
 from seedless.proof.receipt import read_receipt
 from seedless.runs.folder import read_config
 
@@ -66,7 +66,7 @@ def prove_run(run: Path) -> dict[str, Any]:
     if known is not None:
         return known
     verdict = verify(run)
-    here = capture()
+    here = capture_environment()
     on_gpu = read_config(run).execution.device == "cuda" and here["devices"]
     device = here["devices"][0]["name"] if on_gpu else here["cpu"]["model"]
     values = {

@@ -96,9 +96,9 @@ def _run_tasks(
 
 def execute_point(folder: str, point: Point, again: bool) -> str:
     """Execute one run in a worker of the cluster; return its key."""
-    from seedless.numerics.environment import prepare_process
+    from seedless.numerics.determinism import set_environment_variables
 
-    prepare_process()
+    set_environment_variables()
     store = Store(Path(folder))
     Worker(store).execute(point, again=again)
     return point.key

@@ -18,7 +18,7 @@ from typing import Any
 
 from seedless.core.config import Config, parse_config
 from seedless.core.errors import SeedlessError
-from seedless.numerics.environment import prepare_process
+from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store, explain_error
 
@@ -136,7 +136,7 @@ def read_points(file: Path) -> list[Point]:
 
 def main() -> None:
     """Go through a grid as the command line says."""
-    prepare_process()
+    set_environment_variables()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store", type=Path)
     parser.add_argument("grid", type=Path)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import StudyError
-from seedless.init.fill import draw_normal
+from seedless.init.layer_weights import normal_weights
 
 Float64 = NDArray[np.float64]
 BLOCK = 256  # records at a time
@@ -28,7 +28,7 @@ def covariance(size: int, rho: float) -> Float64:
 
 def draw_gaussian(rows: int, columns: int, seed: int = 0) -> Float64:
     """Return He's normal weights (rows, columns), a function of the seed and the shape alone."""
-    return draw_normal((rows, columns), columns, seed, f"gaussian {rows} x {columns}")
+    return normal_weights((rows, columns), columns, seed, f"gaussian {rows} x {columns}")
 
 
 def draw_orthonormal(size: int, seed: int = 0) -> Float64:

@@ -29,7 +29,7 @@ def digest_in_worker(run: Path, method: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    from seedless.numerics.environment import prepare_process
+    from seedless.numerics.determinism import set_environment_variables
 
-    prepare_process()
+    set_environment_variables()
     answer_request(lambda request: digest_maps(explain_run(Path(request[0]), request[1])))

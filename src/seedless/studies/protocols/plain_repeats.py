@@ -19,8 +19,8 @@ from seedless.core.errors import StudyError
 from seedless.evaluate.ranking import macro_auc
 from seedless.runs.prepare import Prepared, prepare
 from seedless.train.loop import train
-from seedless.train.predict import predict
-from seedless.train.state import name_tensors
+from seedless.train.prediction import predict
+from seedless.train.state_tensors import name_tensors
 
 
 def repeat_plain(config: Config, count: int) -> list[float]:

@@ -11,7 +11,7 @@ from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study, seed_points
 from seedless.studies.engine.table import Table
-from seedless.train.log import FILE as LOG
+from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 if TYPE_CHECKING:

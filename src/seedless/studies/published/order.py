@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
-from seedless.ordering import STRATEGIES
+from seedless.ordering import ORDERS
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid
@@ -48,7 +48,7 @@ PUBLISHED = {
 def make(options: StudyOptions) -> Grid:
     """Every order with the same Kaiming seeds; the seeded one shuffles by that seed too."""
     points: list[Point] = []
-    for name in (REFERENCE, *(other for other in STRATEGIES if other != REFERENCE)):
+    for name in (REFERENCE, *(other for other in ORDERS if other != REFERENCE)):
 
         def build(seed: int, name: str = name) -> Config:
             order = {"name": name, "seed": seed if name == REFERENCE else None}

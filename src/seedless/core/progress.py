@@ -1,0 +1,100 @@
+"""How far a long task is: a bar on a terminal, a plain line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any, Self
+
+SECONDS_BETWEEN_LINES = 5.0  # where standard error is not a terminal
+
+
+class Progress:
+    """Shows on standard error how much of a task is done. Safe to call from several threads.
+
+    ``shown=False`` shows nothing, as for ``--json``.
+
+    >>> with Progress("training", total=85, unit="epochs", shown=False) as progress:
+    ...     progress.update(3, "loss 0.1234")
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: float | None = None,
+        unit: str = "",
+        *,
+        done: float = 0,
+        shown: bool = True,
+    ) -> None:
+        self.total = total
+        self._title, self._unit, self._shown = title, unit, shown
+        self._first, self._done, self._detail = done, done, ""
+        self._started = self._last = time.monotonic()
+        self._lock = threading.RLock()
+        self._bar: Any = None
+        if shown and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=total,
+                initial=done,
+                desc=title,
+                miniters=0,
+                bar_format="{desc} {percentage:3.0f}% |{bar}| [{elapsed}<{remaining}]{postfix}",
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def update(self, done: float, detail: str = "") -> None:
+        """Show that ``done`` of the total is done; ``detail`` is further text, such as a loss."""
+        with self._lock:
+            self._done, self._detail = done, detail
+            if self._bar is not None:
+                self._bar.n, self._bar.total = done, self.total
+                self._bar.set_postfix_str(self._describe(), refresh=False)
+                self._bar.update(0)
+            elif self._shown and time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+                self._last = time.monotonic()
+                self.say(self._describe() + self._estimate())
+
+    def say(self, text: str) -> None:
+        """Write a line of text, also where no progress is shown."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.write(f"{self._title}: {text}", file=sys.stderr)
+            else:
+                sys.stderr.write(f"{self._title}: {text}\n")
+                sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the last state behind, with the time that it took."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.refresh()
+                self._bar.close()
+                self._bar = None
+            elif self._shown and self._done != self._first:
+                self.say(f"{self._describe()} in {time.monotonic() - self._started:.0f} s")
+            self._shown = False
+
+    def _describe(self) -> str:
+        total = "" if self.total is None else f" of {_write_number(self.total)}"
+        amount = f"{_write_number(self._done)}{total} {self._unit}".strip()
+        return f"{amount}, {self._detail}" if self._detail else amount
+
+    def _estimate(self) -> str:
+        """Return how long the rest will take, at the speed so far."""
+        if self.total is None or self._done <= self._first:
+            return ""
+        speed = (self._done - self._first) / (time.monotonic() - self._started)
+        return f", {(self.total - self._done) / speed:.0f} s left"
+
+
+def _write_number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

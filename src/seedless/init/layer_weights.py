@@ -1,0 +1,88 @@
+"""From a basis to a layer's weights.
+
+A layer's weight is (O, I, *kernel): O filters of fan-in F = I * prod(kernel).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.registry import choose
+from seedless.init.bases import BASES
+from seedless.numerics.counter_random import draw_uniform
+from seedless.numerics.exact_sums import exact_sum
+from seedless.numerics.normal_quantile import normal_quantile
+
+Float64 = NDArray[np.float64]
+
+
+def fan_in(shape: tuple[int, ...]) -> int:
+    """Return F = I * prod(kernel) of a weight (O, I, *kernel)."""
+    return math.prod(shape[1:])
+
+
+def default_sigma(shape: tuple[int, ...]) -> float:
+    """Return 1/sqrt(3 F), the standard deviation of PyTorch's default convolution weights."""
+    return 1.0 / math.sqrt(3 * fan_in(shape))
+
+
+def basis_filters(name: str, shape: tuple[int, ...]) -> Float64:
+    """Return the layer's filters as basis vectors, before centring: float64 (O, F).
+
+    1-D convolutions and dense layers take the first F entries of the first O rows of the basis of
+    size max(O, F): with O <= F the rows are orthonormal, with O > F the columns are. Convolutions
+    over two and more dimensions are separable.
+    """
+    if len(shape) > 3:
+        return _lay_out_separable(name, shape)
+    filters, features = shape[0], fan_in(shape)
+    return choose("basis", name, BASES)(max(filters, features), filters, features)
+
+
+def _lay_out_separable(name: str, shape: tuple[int, ...]) -> Float64:
+    """Products of a channel basis and one spatial basis an axis: (O, F).
+
+    Filters are enumerated with the channel index outermost and the last spatial index innermost;
+    a layer with more filters than products cycles through them.
+    """
+    corner = choose("basis", name, BASES)
+    filters, *axes = shape
+    unique = math.prod(axes)
+    digits = np.unravel_index(np.arange(filters) % unique, axes)
+    out = np.ones((filters, 1))
+    for size, digit in zip(axes, digits, strict=True):
+        factor = corner(size, size, size)[digit]
+        out = (out[:, :, None] * factor[:, None, :]).reshape(filters, -1)
+    return out
+
+
+def centre_and_scale(values: Float64, sigma: float) -> Float64:
+    """Subtract the mean and scale to the population standard deviation sigma.
+
+    Both sums are exactly rounded. Constant values have nothing left after centring; they stay as
+    they are and are scaled to the root mean square sigma. Equal real numbers are equal floats in
+    every basis, so comparing the extremes decides this without a tolerance.
+    """
+    if values.min() != values.max():
+        values = values - exact_sum(values) / values.size
+    return values * (sigma / math.sqrt(exact_sum(values * values) / values.size))
+
+
+def structured_weights(name: str, shape: tuple[int, ...]) -> Float64:
+    """Return the layer's structured weights before rounding: float64 of ``shape``."""
+    return centre_and_scale(basis_filters(name, shape), default_sigma(shape)).reshape(shape)
+
+
+def uniform_weights(shape: tuple[int, ...], features: int, seed: int, parameter: str) -> Float64:
+    """PyTorch's default: uniform in +-1/sqrt(F), a function of (seed, parameter name, index)."""
+    unit = 2.0 * draw_uniform(seed, parameter, math.prod(shape)) - 1.0
+    return (unit / math.sqrt(features)).reshape(shape)
+
+
+def normal_weights(shape: tuple[int, ...], features: int, seed: int, parameter: str) -> Float64:
+    """He's normal initialization: N(0, 2/F), a function of (seed, parameter name, index)."""
+    normal = normal_quantile(draw_uniform(seed, parameter, math.prod(shape)))
+    return (normal * math.sqrt(2.0 / features)).reshape(shape)

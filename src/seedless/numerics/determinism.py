@@ -1,0 +1,151 @@
+"""Everything in a process that changes bits, set in one place and put back afterwards.
+
+On a CPU the thread count matters most, and other programs change it silently through
+OMP_NUM_THREADS. An explicit `torch.set_num_threads` overrides that variable, so
+`make_deterministic` always makes this call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from operator import attrgetter
+from typing import Any
+
+from seedless.core.errors import NumericsError
+
+# cuBLAS keeps its results reproducible only with a workspace of fixed size.
+CUBLAS_WORKSPACE = ":4096:8"
+
+# Every place where torch keeps a float32 precision: {name in a receipt: path below torch.backends}.
+# A group comes before its members, because setting a group also sets its members.
+PRECISION_SETTINGS = {
+    "cuda matmul": "cuda.matmul",
+    "cudnn": "cudnn",
+    "cudnn conv": "cudnn.conv",
+    "cudnn rnn": "cudnn.rnn",
+    "onednn": "mkldnn",
+    "onednn matmul": "mkldnn.matmul",
+    "onednn conv": "mkldnn.conv",
+    "onednn rnn": "mkldnn.rnn",
+}
+
+
+def set_environment_variables() -> None:
+    """Set the variables that libraries read once, at import: call this before importing torch.
+
+    With the passive wait policy, idle OpenMP threads do not spin while other threads need the
+    cores. That changes the speed and no bits.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
+
+
+def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> None:
+    """Set torch's deterministic flags, float32 precisions and thread count for this process.
+
+    Args:
+        threads: threads of torch's CPU operations; all usable cores by default. Results on a CPU
+            depend on this number.
+        tf32: let matrix products and convolutions on a GPU round their float32 inputs to TF32.
+
+    Example:
+        >>> seedless.make_deterministic(threads=4)
+    """
+    import torch
+
+    count = count_usable_cores() if threads is None else threads
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise NumericsError(f"expected threads to be an integer of at least 1, got {threads!r}")
+    workspace = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
+    if workspace not in (":4096:8", ":16:8"):
+        raise NumericsError(
+            f"CUBLAS_WORKSPACE_CONFIG is {workspace!r}, with which cuBLAS is not reproducible: "
+            f"unset it or set it to {CUBLAS_WORKSPACE}"
+        )
+    torch.set_num_threads(count)
+    # The same as use_deterministic_algorithms(True), which imports torch's compiler: 1.6 s.
+    torch.set_deterministic_debug_mode("error")
+    # Filling new memory costs one kernel for each allocation, and nothing here reads memory before
+    # writing it: tests/train/test_memory.py runs with several fillings and gets the same bits.
+    set_fill_uninitialized_memory(False)
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    # The older settings first, then the newer ones: torch keeps both, and refuses to read an older
+    # one where they disagree.
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = tf32
+    for path in PRECISION_SETTINGS.values():
+        precision = "tf32" if tf32 and path.startswith("cud") else "ieee"
+        find_precision_setting(path).fp32_precision = precision
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.set_flush_denormal(False)
+
+
+@contextmanager
+def preserve_flags() -> Iterator[None]:
+    """Restore torch's flags and thread count at the end of a `with` block or decorated function."""
+    import torch
+
+    matmul: Any = torch.backends.cuda.matmul
+    deterministic: Any = torch.utils.deterministic
+    cudnn: Any = torch.backends.cudnn
+    threads, product = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    mode = torch.get_deterministic_debug_mode()
+    algorithms = (cudnn.deterministic, cudnn.benchmark)
+    allow_tf32 = None
+    with suppress(RuntimeError):  # raised where older and newer settings disagree
+        allow_tf32 = cudnn.allow_tf32
+    paths = ("", *PRECISION_SETTINGS.values())
+    precisions = {path: find_precision_setting(path).fp32_precision for path in paths}
+    reduced = (
+        matmul.allow_bf16_reduced_precision_reduction,
+        matmul.allow_fp16_reduced_precision_reduction,
+    )
+    fill, flush = deterministic.fill_uninitialized_memory, flushes_denormals()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_deterministic_debug_mode(mode)
+        cudnn.deterministic, cudnn.benchmark = algorithms
+        # The older settings first, as in `make_deterministic`.
+        torch.set_float32_matmul_precision(product)
+        if allow_tf32 is not None:
+            cudnn.allow_tf32 = allow_tf32
+        for path, value in precisions.items():
+            find_precision_setting(path).fp32_precision = value
+        matmul.allow_bf16_reduced_precision_reduction = reduced[0]
+        matmul.allow_fp16_reduced_precision_reduction = reduced[1]
+        set_fill_uninitialized_memory(fill)
+        torch.set_flush_denormal(flush)
+
+
+def set_fill_uninitialized_memory(enabled: bool) -> None:
+    """Choose whether torch's deterministic mode fills new memory with a known value."""
+    import torch
+
+    # A property of the module object, which its stubs do not list.
+    torch.utils.deterministic.fill_uninitialized_memory = enabled  # type: ignore[attr-defined]
+
+
+def find_precision_setting(path: str) -> Any:
+    """Return the object below torch.backends that holds a `fp32_precision`; "" is the root."""
+    import torch
+
+    return attrgetter(path)(torch.backends) if path else torch.backends
+
+
+def flushes_denormals() -> bool:
+    """Return whether half the smallest normal float32 becomes zero: torch has no getter for it."""
+    import torch
+
+    return float(torch.full((1,), 2.0**-126) * 0.5) == 0.0
+
+
+def count_usable_cores() -> int:
+    """Return the number of cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -1,0 +1,81 @@
+"""Windows that slide over time: what convolutions and pools share.
+
+A window of length `kernel` starts every `stride` samples of a (batch, time, channel) sequence with
+`padding` samples added at each end. Tap j of every window together is one slice of the padded
+sequence, so gathering is slicing, and its transpose is adding slices in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+
+from seedless.core.errors import NumericsError
+
+
+def apply_function(function: type[Function], *arguments: Any) -> Tensor:
+    """Apply an autograd Function of one output, which torch leaves untyped."""
+    return cast(Tensor, function.apply(*arguments))  # type: ignore[no-untyped-call]  # untyped in torch
+
+
+def check_sequence(op: str, x: Tensor) -> None:
+    """Refuse anything but a floating-point (batch, time, channel) tensor with no empty axis."""
+    if x.ndim != 3 or not x.is_floating_point() or 0 in x.shape:
+        raise NumericsError(
+            f"{op} expects a floating-point (batch, time, channel) tensor, not empty; "
+            f"got {x.dtype} of shape {tuple(x.shape)}"
+        )
+
+
+def check_integer(op: str, name: str, value: object, least: int) -> None:
+    """Refuse a setting that is no integer of at least `least`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise NumericsError(f"{op} expects {name} to be an integer >= {least}; got {value!r}")
+
+
+def count_windows(op: str, length: int, kernel: int, stride: int, padding: int) -> int:
+    """Return how many windows fit, refusing settings that make no sense or leave none."""
+    check_integer(op, "kernel", kernel, 1)
+    check_integer(op, "stride", stride, 1)
+    check_integer(op, "padding", padding, 0)
+    if length + 2 * padding < kernel:
+        raise NumericsError(
+            f"{op} expects at least kernel = {kernel} samples of time with padding; "
+            f"got {length} + 2 x {padding}; use longer input or more padding"
+        )
+    return (length + 2 * padding - kernel) // stride + 1
+
+
+def pad_time(x: Tensor, padding: int, value: float = 0.0) -> Tensor:
+    """Add `padding` samples of `value` at both ends of time."""
+    return F.pad(x, (0, 0, padding, padding), value=value) if padding else x
+
+
+def take_tap(padded: Tensor, tap: int, windows: int, stride: int) -> Tensor:
+    """Return sample `tap` of every window: (batch, windows, channel), a view."""
+    return padded[:, tap : tap + (windows - 1) * stride + 1 : stride]
+
+
+def add_taps(taps: Iterable[Tensor], length: int, stride: int, padding: int) -> Tensor:
+    """Add tap j's (batch, windows, channel) back to where `take_tap` took it, for j = 0, 1, ...
+
+    The result is (batch, length, channel): what falls on the padding is dropped. Each addition is
+    one elementwise kernel over one slice, so no two of them race and their order is fixed.
+    """
+    total: Tensor | None = None
+    for tap, part in enumerate(taps):
+        if total is None:
+            total = part.new_zeros(part.shape[0], length, part.shape[2])
+        shift = tap - padding
+        first = max(0, -(shift // stride))  # the first window whose tap is not on the left padding
+        last = min(part.shape[1] - 1, (length - 1 - shift) // stride)
+        if first <= last:
+            start, stop = first * stride + shift, last * stride + shift + 1
+            total[:, start:stop:stride] += part[:, first : last + 1]
+    if total is None:
+        raise NumericsError("add_taps expects at least one tap; got none")
+    return total

@@ -1,0 +1,23 @@
+"""All orders, by name. Each function's docstring says what it does."""
+
+from __future__ import annotations
+
+from seedless.ordering import class_orders, feature_orders, loss_orders, shuffle_orders
+from seedless.ordering.strategy import Strategy
+
+ORDERS: dict[str, Strategy] = {
+    "content": Strategy(shuffle_orders.content),
+    "content_static": Strategy(shuffle_orders.content_static),
+    "golden": Strategy(shuffle_orders.golden),
+    "golden_index": Strategy(shuffle_orders.golden_index),
+    "sobol": Strategy(shuffle_orders.sobol),
+    "seeded": Strategy(shuffle_orders.seeded, takes_seed=True),
+    "class_guaranteed": Strategy(class_orders.class_guaranteed, needs_labels=True),
+    "class_diverse": Strategy(class_orders.class_diverse, needs_labels=True),
+    "feature_diverse": Strategy(feature_orders.feature_diverse),
+    "herding": Strategy(feature_orders.herding),
+    "stratified_quantile": Strategy(loss_orders.stratified_quantile, needs_losses=True),
+    "loss_ranked": Strategy(loss_orders.loss_ranked, needs_losses=True),
+    "interleaved_loss_ranked": Strategy(loss_orders.interleaved_loss_ranked, needs_losses=True),
+    "pair_balance": Strategy(loss_orders.pair_balance, needs_losses=True),
+}

@@ -1,0 +1,141 @@
+"""Everything that portable arithmetic can have switched on, in one object: `CONTEXT`.
+
+A switch belongs to the process and not to a thread, because torch runs the backward pass of a CUDA
+device in a thread of its own, and that thread must see what the forward pass saw. Each switch is
+entered with ``with`` and restored on the way out, after an exception too. Changes are made under a
+lock; a reader takes one attribute and needs none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from seedless.core.errors import NumericsError
+
+KERNELS_VARIABLE = "SEEDLESS_FUSED"  # an environment variable; 0 means: use no compiled kernel
+ResultObserver = Callable[[str, tuple[Any, ...], Any], None]
+
+
+class SumEvaluator(Protocol):
+    """Computes exact sums in place of `exact.sums.ExactSum.compute`."""
+
+    def evaluate_sum(self, exact_sum: Any) -> Tensor:
+        """Return the value of a sum in float64."""
+
+
+class Context:
+    """What is switched on now.
+
+    Attributes:
+        sum_evaluator: computes every exact sum in place of the sum itself; None: nobody does.
+        op_recorder: a dispatch mode that sees every op, also those inside implementations.
+        result_observers: called with the name, arguments and result of every op.
+        tested_devices: devices whose compiled kernels were compared with the ops they replace.
+        rejected_devices: devices whose compiled kernels gave other bits and are not used.
+        self_test_lock: held while a device is tested, so that no thread uses its kernels before.
+    """
+
+    def __init__(self) -> None:
+        self.sum_evaluator: SumEvaluator | None = None
+        self.op_recorder: AbstractContextManager[Any] | None = None
+        self.result_observers: tuple[ResultObserver, ...] = ()
+        self.tested_devices: set[torch.device] = set()
+        self.rejected_devices: set[torch.device] = set()
+        self.self_test_lock = threading.RLock()
+        self._lock = threading.RLock()
+        self._kernel_stops = 1 if os.environ.get(KERNELS_VARIABLE) == "0" else 0
+        self._open_blocks = 0
+        self._block_settings = ExitStack()
+
+    @property
+    def redirects_sums(self) -> bool:
+        """Return whether a `SumEvaluator` must see every sum, so that no kernel may hide one."""
+        return self.sum_evaluator is not None
+
+    @property
+    def splits_tensors(self) -> bool:
+        """Return whether large tensors may be computed in pieces that fit a CPU's cache.
+
+        Not while ops are recorded: the number of pieces, and so of ops, depends on the size.
+        """
+        return self.op_recorder is None
+
+    def allows_kernels(self, device: torch.device) -> bool:
+        """Return whether the compiled kernels of a device may be used."""
+        return not self._kernel_stops and device not in self.rejected_devices
+
+    @contextmanager
+    def without_kernels(self) -> Iterator[None]:
+        """Compute every op from torch's own ops inside, without compiled kernels."""
+        with self._lock:
+            self._kernel_stops += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._kernel_stops -= 1
+
+    @contextmanager
+    def evaluate_sums_with(self, evaluator: SumEvaluator) -> Iterator[None]:
+        """Send every exact sum of this process to ``evaluator`` inside; one at a time."""
+        with self._lock:
+            if self.sum_evaluator is not None:
+                raise NumericsError(
+                    "expected one batch in parts at a time in a process; got a second one before "
+                    "the first was done. Finish the step first, or use another process"
+                )
+            self.sum_evaluator = evaluator
+        try:
+            yield
+        finally:
+            self.sum_evaluator = None
+
+    @contextmanager
+    def record_ops_with(self, recorder: AbstractContextManager[Any]) -> Iterator[None]:
+        """Show a dispatch mode every op inside, also those that implementations are made of."""
+        before, self.op_recorder = self.op_recorder, recorder
+        try:
+            with self.without_kernels():
+                yield
+        finally:
+            self.op_recorder = before
+
+    @contextmanager
+    def observe_results_with(self, observer: ResultObserver) -> Iterator[None]:
+        """Call ``observer`` with the result of every op inside, whichever thread computes it."""
+        with self._lock:
+            self.result_observers = (*self.result_observers, observer)
+        try:
+            yield
+        finally:
+            with self._lock:
+                observers = list(self.result_observers)
+                observers.remove(observer)
+                self.result_observers = tuple(observers)
+
+    @contextmanager
+    def share_settings(
+        self, settings: Callable[[], AbstractContextManager[None]]
+    ) -> Iterator[None]:
+        """Enter ``settings`` of the process with the first open block, leave them with the last."""
+        with self._lock:
+            if not self._open_blocks:
+                self._block_settings.enter_context(settings())
+            self._open_blocks += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open_blocks -= 1
+                if not self._open_blocks:
+                    self._block_settings.close()
+
+
+CONTEXT = Context()

@@ -1,0 +1,68 @@
+"""What a model says of a split, always in the same batches, so that bits repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from seedless.core.config import Config
+from seedless.models.layers import Classifier
+from seedless.train.arithmetic import compute_in
+from seedless.train.loss import Loss
+from seedless.train.precision import autocast_for
+from seedless.train.training_problem import Split
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Logits (n, K), and features (n, D): what the head received, None without a declared one."""
+
+    logits: Tensor
+    features: Tensor | None
+
+
+def predict(model: nn.Module, split: Split, loss: Loss, config: Config) -> NDArray[np.float64]:
+    """Return (n, K) probabilities, computed on the CPU in float64 from the model's logits."""
+    return loss.probabilities(compute_outputs(model, split, config).logits).numpy()
+
+
+@torch.no_grad()
+def compute_outputs(
+    model: nn.Module, split: Split, config: Config, *, with_features: bool = False
+) -> Outputs:
+    """Return a model's outputs on the CPU; features, if asked for, from the same pass.
+
+    The model is put into evaluation mode, and back into the mode it was in.
+    """
+    was_training = model.training
+    model.eval()
+    parts = torch.split(split.samples, config.train.evaluate_batch)
+    device = split.labels.device
+    seen: list[Tensor] = []
+
+    def keep(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        seen.append(inputs[0].float().cpu())
+
+    hook = None
+    if with_features and isinstance(model, Classifier):
+        hook = model.head.register_forward_pre_hook(keep)
+    try:
+        execution = config.execution
+        with compute_in(execution.arithmetic), autocast_for(execution.precision, device):
+            logits = [model(to_model_input(part, device)) for part in parts]
+    finally:
+        model.train(was_training)
+        if hook is not None:
+            hook.remove()
+    return Outputs(torch.cat(logits).cpu(), torch.cat(seen) if seen else None)
+
+
+def to_model_input(samples: Tensor, device: torch.device) -> Tensor:
+    """Return samples as the model receives them: on the device, float32 or whole numbers."""
+    there = samples.to(device)
+    return there.float() if there.is_floating_point() else there
