@@ -24,7 +24,6 @@ from seedless.train.learning_rate import learning_rate_at, set_learning_rate
 from seedless.train.prediction import predict
 from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
 from seedless.train.state_tensors import fetch_state, name_tensors
-from seedless.train.step import Step
 from seedless.train.step_modes import make_step
 from seedless.train.training_problem import TrainingProblem
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seedless.core.files import write_atomic
 from seedless.studies.engine.arm_tables import name_arm
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.table import Published, mean_and_sd
@@ -24,7 +22,7 @@ def draw_arms(
     axis: str,
     published: Mapping[tuple[str, str], Published] | None = None,
 ) -> Figure:
-    """Draw every run as a dot on the line of its arm, with mean and SD; published means as diamonds.
+    """Draw every run as a dot on the line of its arm, mean and SD, and published means as diamonds.
 
     Published means belong to the full network, so they are drawn only at the scale "paper".
     """
@@ -159,9 +157,8 @@ def style_axes(figure: Figure, axes: Axes, axis: str, legend: str = "") -> None:
         figure.text(0.985, 0.985, legend, fontsize=8, ha="right", va="top", color=INK)
 
 
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG, without the date and the version that matplotlib would add."""
+def encode_png(figure: Figure) -> bytes:
+    """Return a figure as PNG, without the date and the version that matplotlib would add."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomic(path, buffer.getvalue())
-    return path
+    return buffer.getvalue()

@@ -28,10 +28,10 @@ FOLDS = 10
 
 
 def list_folds(count: int) -> list[tuple[int, int]]:
-    """Return ``count`` pairs (test fold, validation fold): from fold 10 down, each validated on the next.
+    """Return ``count`` pairs (test fold, validation fold), from fold 10 downwards.
 
-    The last is validated on fold 10. Three folds are the published ones: tested on 10, 9 and 8,
-    validated on 9, 8 and 10.
+    Each is validated on the next one, the last on fold 10. Three folds are the published ones:
+    tested on 10, 9 and 8, validated on 9, 8 and 10.
     """
     if isinstance(count, bool) or not 2 <= count <= FOLDS:
         raise StudyError(f"--folds: expected from 2 to {FOLDS} folds, got {count!r}")

@@ -1,4 +1,4 @@
-"""The grid of a study: its runs, planned before any is executed, so that they can be read and hashed.
+"""The grid of a study: its runs, planned before any is executed, to be read and hashed.
 
 The arms of a block are compared with each other, so they may differ only in the factor under study.
 A grid whose arms differ in anything else is refused.

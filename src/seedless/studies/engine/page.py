@@ -22,8 +22,8 @@ from seedless.studies.engine.table import Table
 def report_study(plan: Plan, store: Store, out: Path | None = None) -> Path:
     """Write the tables and the figure of a study and a page with both; return the page's path.
 
-    Without ``out`` the page is written next to the tables in the store, where it replaces an earlier
-    one. Any other file that exists is not replaced. A missing run is an error.
+    Without ``out`` the page is written next to the tables in the store and replaces an earlier one.
+    A file ``out`` that exists is not replaced. A missing run is an error.
     """
     if out is not None and out.exists():
         raise StudyError(f"{out} exists already; choose another file for the page")
@@ -40,9 +40,7 @@ def report_study(plan: Plan, store: Store, out: Path | None = None) -> Path:
     return place
 
 
-def render_study(
-    question: str, results: Results, tables: tuple[Table, ...], figure: bytes
-) -> str:
+def render_study(question: str, results: Results, tables: tuple[Table, ...], figure: bytes) -> str:
     """Return the page as text; ``figure`` is the content of a PNG file."""
     grid, outcomes = results.grid, results.outcomes
     return render(

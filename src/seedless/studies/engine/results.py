@@ -91,7 +91,9 @@ def read_score(
     test = metrics.get("test")
     if not isinstance(test, Mapping):
         return None
-    score = test.get(measure) if class_name is None else test["classes"].get(class_name, {}).get("auc")
+    score = (
+        test.get(measure) if class_name is None else test["classes"].get(class_name, {}).get("auc")
+    )
     return None if score is None else float(score)
 
 

@@ -96,7 +96,9 @@ def write_run_archives(
         waiting = waiting[count:]
         size = name.stat().st_size
         if part_size is not None and size > part_size * MIB:
-            raise StudyError(f"{name} has {size:,} bytes, more than {part_size} MiB: choose a larger --part-size")
+            raise StudyError(
+                f"{name} has {size:,} bytes, more than {part_size} MiB: choose a larger --part-size"
+            )
         written.append(RunArchive(name, count, size, hash_file(name)))
     return written
 
@@ -146,7 +148,9 @@ def unpack_run_archive(file: Path, store: Store) -> Unpacked:
             except RunError as error:
                 problems = (str(error),)
             if problems:
-                raise StudyError(f"{file}: the run {run.name} does not match its receipt: {problems[0]}")
+                raise StudyError(
+                    f"{file}: the run {run.name} does not match its receipt: {problems[0]}"
+                )
             moved = _move_run(run, store, file)
             new, known = new + moved, known + (not moved)
         # [Step 4] Take over failures of runs that are not finished here, and all findings.
@@ -167,8 +171,8 @@ def _move_run(run: Path, store: Store, file: Path) -> bool:
         ours, theirs = (read_receipt(one)["predicate"] for one in (place, run))
         if ours["weights"] != theirs["weights"]:
             raise StudyError(
-                f"{place} and the run of this name in {file} have the same configuration and different "
-                f"weights, {ours['weights']['digest'][:23]}... and "
+                f"{place} and the run of this name in {file} have the same configuration and "
+                f"different weights, {ours['weights']['digest'][:23]}... and "
                 f"{theirs['weights']['digest'][:23]}...: were they made on different machines? "
                 "Unpack into another store"
             )

@@ -1,4 +1,4 @@
-"""A study from its plan to its tables: execute missing runs, read, measure, tabulate, draw, write."""
+"""A study from its plan to its tables: execute missing runs, measure, tabulate, draw, write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seedless.core.files import write_atomic
 from seedless.core.registry import choose
 from seedless.data.load import refuse_absent
 from seedless.studies.engine.arm_tables import tabulate_progress
-from seedless.studies.engine.figures import save_figure
+from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.fold_pooling import explain_pooling
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
@@ -99,7 +99,7 @@ def collect_results(plan: Plan, store: Store) -> Results:
 
 
 def write_study(plan: Plan, store: Store) -> WrittenStudy:
-    """Write the tables and the figure of a study whose runs are finished; a missing run is an error."""
+    """Write the tables and the figure of a finished study; a missing run is an error."""
     results = collect_results(plan, store)
     first, *rest = plan.study.tabulate(results)
     if plan.options.folds:
@@ -112,33 +112,28 @@ def write_study(plan: Plan, store: Store) -> WrittenStudy:
     text += "\n".join(table.to_markdown() for table in tables)
     content = {"grid": plan.grid.digest, "tables": [asdict(table) for table in tables]}
     plain = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    place = name_tables(plan, store)
-    markdown = _write_text(place.with_suffix(".md"), text)
-    _write_text(place.with_suffix(".json"), f"{plain}\n")
-    try:
-        figure = save_figure(plan.study.draw(results), place.with_suffix(".png"))
-    except OSError as error:
-        raise StudyError(f"cannot write {place.parent}: {error.strerror}") from None
-    return WrittenStudy(
-        tables, markdown, figure, dict(counts), failures=failures, results=results
-    )
+    place = store.folder / "tables" / name_tables(plan)
+    markdown = _write(place.with_name(f"{place.name}.md"), text.encode())
+    _write(place.with_name(f"{place.name}.json"), plain.encode() + b"\n")
+    figure = _write(place.with_name(f"{place.name}.png"), encode_png(plan.study.draw(results)))
+    return WrittenStudy(tables, markdown, figure, dict(counts), failures=failures, results=results)
 
 
 def write_progress(plan: Plan, store: Store) -> WrittenStudy:
     """Write how many runs of each arm are finished, for a study that is not finished."""
     table = tabulate_progress(plan.grid, store)
-    place = name_tables(plan, store)
     text = describe_plan(plan) + table.to_markdown()
-    markdown = _write_text(place.with_name(f"{place.name}-unfinished.md"), text)
+    place = store.folder / "tables" / f"{name_tables(plan)}-unfinished.md"
+    markdown = _write(place, text.encode())
     states = Counter(str(store.state(point)) for point in plan.grid.runs)
     left = states["begun"] + states["waiting"]
     return WrittenStudy((table,), markdown, None, dict(states), left)
 
 
-def _write_text(path: Path, text: str) -> Path:
+def _write(path: Path, content: bytes) -> Path:
     try:
         path.parent.mkdir(exist_ok=True)
-        write_atomic(path, text.encode())
+        write_atomic(path, content)
     except OSError as error:
         raise StudyError(f"cannot write {path.parent}: {error.strerror}") from None
     return path
@@ -176,8 +171,8 @@ def describe_plan(plan: Plan) -> str:
     )
 
 
-def name_tables(plan: Plan, store: Store) -> Path:
-    """Return the path of a study's tables without a suffix.
+def name_tables(plan: Plan) -> str:
+    """Return the name of the files with a study's tables, without a suffix.
 
     Every option that changes a table is part of the name, so that tables do not replace each other.
     """
@@ -189,5 +184,4 @@ def name_tables(plan: Plan, store: Store) -> Path:
     more += [other.partition("=")[0] for other in options.other]
     more += [f"{len(options.arms)}-arms-{digest_value(options.arms)[7:13]}"] if options.arms else []
     more += [re.sub(r"[^\w-]+", "-", change) for change in options.changes]
-    name = "-".join([plan.study.name, options.scale, Path(options.data).stem, *more])
-    return store.folder / "tables" / name
+    return "-".join([plan.study.name, options.scale, Path(options.data).stem, *more])

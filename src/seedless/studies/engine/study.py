@@ -16,7 +16,7 @@ from seedless.studies.engine.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Options that only some studies use, with their names on the command line and their values if unused.
+# Options that only some studies use: their names on the command line, and their values if unused.
 SPECIAL: dict[str, tuple[str, Any]] = {
     "folds": ("--folds", None),
     "other": ("--other", ()),

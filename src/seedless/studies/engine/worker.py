@@ -1,4 +1,4 @@
-"""A worker: executes the runs of a grid that no other process executes. Local and Ray workers use it.
+"""A worker: executes the runs of a grid that no other process executes, local or on Ray.
 
     python -m seedless.studies.engine.worker STORE GRID.json [--again] [--number N --of M]
         [--until SECONDS]

@@ -6,6 +6,7 @@ The AUC of a rare class rests on few positives, so each row names their number.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from seedless.core.errors import StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES
@@ -29,7 +30,8 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
     if len(classes) == 2 and _have_equal_scores(results, arms, block):
         twin = f" {list(classes)[1]} has the same AUCs, being the only other class."
         classes = dict(list(classes.items())[:1])
-    rows, values = [], []
+    rows: list[tuple[str, ...]] = []
+    values: list[dict[str, Any]] = []
     for name, positives in classes.items():
         scores = [list(results.scores(arm, block, class_name=name).values()) for arm in arms]
         try:

@@ -1,6 +1,6 @@
 """Were there enough seeds? The power of the headline comparison, and the runs it would take.
 
-The runs are those of `main`'s conformer: with that study in the store, nothing is trained.
+Its runs are those of the study `main`, so with that study in the store nothing is trained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.published import main
+from seedless.studies.protocols.headline_arms import FACTOR, make_headline_arms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,9 +32,8 @@ PUBLISHED = (0.71, 25)  # power with 20 seeds, and runs an arm for 80 %
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return the conformer's arms of `main`."""
-    whole = main.make(options)
-    return make_grid("power", whole.factor, [p for p in whole.points if p.block == MODEL])
+    """Return the conformer's arms of the headline comparison."""
+    return make_grid("power", FACTOR, make_headline_arms(options, MODEL))
 
 
 def find_effect(results: Results, pair: tuple[str, str]) -> tuple[tuple[int, int], Effect | None]:
