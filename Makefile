@@ -1,14 +1,14 @@
-# `make demo` shows, `make test` checks, `make bench` measures. Each builds .venv first.
+# `make demo` shows, `make test` checks, `make docs` documents, `make bench` measures. Each builds .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types layers browser unit bench golden clean
+.PHONY: demo test lint types layers docs browser unit bench golden clean
 
 # Types are checked on one core while tests run: they take a minute where nothing is cached yet.
-test: lint layers browser
+test: lint layers
 	$(MAKE) --no-print-directory -j 2 types unit
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -30,14 +30,21 @@ types: $(VENV)/.installed
 layers: $(VENV)/.installed
 	$(BIN)/lint-imports
 
-# Tests look at pages in a browser where there is one: installed if this user may, else they skip.
-browser:
-	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1 \
-	  || echo "no chromium here and none could be installed: tests that need it are skipped"; }
+# The documentation as a site in site/. A test builds it too: a broken link is an error.
+docs: $(VENV)/.installed
+	$(BIN)/mkdocs build --quiet --strict
 
-# With one BLAS thread each, two test processes do not spin against each other on two cores; and
-# the hundred processes they start read compiled modules, whatever the shell says of those.
+# Installs a system package, and so runs only when asked for. Some tests look at pages in Chromium;
+# without it they are skipped.
+browser:
+	@if command -v chromium >/dev/null; then echo "chromium is installed"; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq >/dev/null 2>&1 \
+	  && apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1; \
+	then echo "installed chromium"; \
+	else echo "chromium could not be installed here: tests that need it will be skipped"; fi
+
+# With one BLAS thread each, two test processes do not compete for two cores; and the hundred
+# processes they start read compiled modules, whatever the shell says about those.
 unit: $(VENV)/.installed
 	PYTHONDONTWRITEBYTECODE= OMP_WAIT_POLICY=PASSIVE OPENBLAS_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -51,6 +58,7 @@ bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.pooling
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.evaluate
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.report
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.demo
 	$(BIN)/python -m benchmarks.portable_page
 	$(BIN)/python -m benchmarks.speed
 
@@ -60,4 +68,4 @@ golden: $(VENV)/.installed
 	$(BIN)/python -m tests.golden.write_portable --full
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

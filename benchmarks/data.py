@@ -16,20 +16,14 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import (
-    RESULTS,
-    describe_environment,
-    take_turns,
-    update_readme,
-    write_results,
-)
+from benchmarks.measure import take_turns, write_results
+from benchmarks.pages import RESULTS
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.data.cache import open_cached
-from seedless.data.readers.waveform import read_header, read_signal
+from seedless.data.readers.wfdb_records import read_header, read_signal
 
 DATA = Path(os.environ.get("SEEDLESS_TEST_DATA", RESULTS.parents[2] / "shared" / "data"))
 RECORDS = 20_000
@@ -110,25 +104,11 @@ def measure_opening() -> dict[str, dict[str, float]]:
     return found
 
 
-def summarize(results: dict[str, dict[str, Any]]) -> str:
-    """Return the README's sentence."""
-    reading = results["format 16"]
-    opening = results["cache of 20,000 x 12 x 1000"]["with 43,598 source files"]
-    return (
-        f"PTB-XL's format is read {reading['times faster']:.0f} times as fast as by `wfdb.rdsamp` "
-        f"({reading['records']} real records). A cache of 20,000 records of\n12 x 1000 opens in "
-        f"{opening['seconds']:.2f} s, its 43,598 source files checked, with "
-        f"{opening['resident MB']:.0f} MB resident ([results](benchmarks/results/data.json);\n"
-        f"{describe_environment()})."
-    )
-
-
 def main() -> None:
     """Measure, print, and write ``results/data.json``."""
     results = {"format 16": measure_reading(), "cache of 20,000 x 12 x 1000": measure_opening()}
     print(json.dumps(results, indent=2))
     write_results("data", "python -m benchmarks.data", results)
-    update_readme("data", summarize(results))
 
 
 if __name__ == "__main__":

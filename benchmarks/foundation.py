@@ -9,24 +9,19 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 import seedless
-from benchmarks.measure import (
-    describe_environment,
-    take_turns,
-    update_readme,
-    write_results,
-)
+from benchmarks.measure import take_turns, write_results
 from seedless.models.layers import Conv1d
 from seedless.numerics.counter_random import draw_uniform
 from seedless.numerics.determinism import make_deterministic
@@ -132,36 +127,16 @@ def step(layer: nn.Module, x: Tensor) -> Callable[[], None]:
     return run
 
 
-def tabulate(results: dict[str, Any]) -> str:
-    """Return the three tables in Markdown."""
-    lines = ["| `initialize(conformer)` | ms | / torch default |", "|---|---|---|"]
-    base = results["initialization"]["torch default"]
-    for name, seconds in results["initialization"].items():
-        lines.append(f"| {name} | {1e3 * seconds:.0f} | {seconds / base:.1f} |")
-    lines += ["", f"| order of {RECORDS:,} records, 12 x 1000 | make, s | an epoch, ms |"]
-    lines += ["|---|---|---|"]
-    for name, seconds in results["orders"].items():
-        lines.append(f"| {name} | {seconds['make']:.1f} | {1e3 * seconds['epoch']:.2f} |")
-    lines += ["", "| convolution, forward + backward | ours, ms | nn.Conv1d, ms | ratio |"]
-    lines += ["|---|---|---|---|"]
-    for name, seconds in results["convolutions"].items():
-        ours, theirs = 1e3 * seconds["ours"], 1e3 * seconds["nn.Conv1d"]
-        lines.append(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |")
-    lines += ["", f"Measured on {describe_environment()}."]
-    return "\n".join(lines)
-
-
 def main() -> None:
-    """Measure, print, and write results/foundation.json and the README's tables."""
+    """Measure, print, and write results/foundation.json."""
     make_deterministic()
     results = {
         "initialization": measure_initialization(),
         "orders": measure_orders(),
         "convolutions": measure_convolutions(),
     }
-    print(tabulate(results))
-    write_results("foundation", "make bench", results)
-    update_readme("foundation", tabulate(results))
+    print(json.dumps(results, indent=2))
+    print(write_results("foundation", "make bench", results))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from seedless.bench.concurrent_runs import run_concurrently
 from seedless.bench.flags import run_with_flags, use_plain_flags
 from seedless.bench.rivals import make_plain_runner
 from seedless.core.config import Config
-from seedless.core.presets import open_config
+from seedless.core.config_files import open_config
 from seedless.proof.receipt import read_receipt
 from seedless.proof.trail import read_trail
 from seedless.runs.parallel_runs import Job, train_many

@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.pages import RESULTS
 from seedless.numerics.environment import capture_environment
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def take_turns(rivals: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -56,19 +55,3 @@ def write_results(name: str, command: str, results: Any, folder: Path = RESULTS)
     content = {"command": command, "environment": capture_environment(), "results": results}
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
     return path
-
-
-def update_readme(mark: str, text: str) -> None:
-    """Put text between the README's two marks, so that no figure there is typed by hand."""
-    readme = RESULTS.parent.parent / "README.md"
-    before, rest = readme.read_text().split(f"<!-- {mark} -->")
-    after = rest.split(f"<!-- /{mark} -->")[1]
-    readme.write_text(f"{before}<!-- {mark} -->\n{text}\n<!-- /{mark} -->{after}")
-
-
-def describe_environment() -> str:
-    """Return the machine in a few words, for the sentence beside a figure."""
-    found = capture_environment()
-    cpu, torch = found["cpu"], found["packages"]["torch"]
-    threads = found["threads"]["intraop"]
-    return f"{cpu['model']}, {cpu['capability']}, {threads} threads, torch {torch}"

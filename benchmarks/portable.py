@@ -22,7 +22,7 @@ from torch import Tensor
 
 from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.core.config import parse_config
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.numerics.determinism import make_deterministic
 from seedless.portable.check.op_cases import Drawn
 from seedless.portable.mode import portable

@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measure import RESULTS, write_results
-from seedless.analysis.report import write_report
-from seedless.core.presets import open_config
-from seedless.runs.execute import train_run
+from seedless.analysis.run_report import report
+from seedless.core.config_files import open_config
+from seedless.runs.train import train_run
 
 RUNS = 20
 
@@ -29,7 +29,7 @@ def main() -> None:
             )
             runs.append(train_run(config, Path(place) / f"seed-{seed:02d}").path)
         began = time.perf_counter()
-        page = write_report(runs, Path(place) / "page.html")
+        page = report(*runs, out=Path(place) / "page.html")
         seconds, size = time.perf_counter() - began, page.stat().st_size
     results = {"runs": RUNS, "seconds": seconds, "bytes": size}
     print(f"a page of {RUNS} runs takes {seconds:.1f} s and {size / 2**20:.2f} MiB")

@@ -21,10 +21,9 @@ from typing import Any
 from benchmarks.measure import RESULTS
 from benchmarks.results_page import write_pages
 from benchmarks.results_plan import Entry, list_entries, spell_command
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import SeedlessError
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.numerics.determinism import set_environment_variables
 from seedless.proof.receipt import read_receipt
 from seedless.studies.catalog import open_study

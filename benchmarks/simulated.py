@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import seedless
-from benchmarks.measure import describe_environment, update_readme, write_results
+from benchmarks.measure import write_results
 from seedless.core.dataset import Dataset
 from seedless.data.normalize import Scale, fit_scale
 from seedless.data.simulators.ecg import simulate_ecg, simulate_records
@@ -142,27 +142,12 @@ def tabulate(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def summarize(results: dict[str, Any]) -> str:
-    """Return the README's sentence."""
-    test, strangers = (results["ecg"][part] for part in ("test", "strangers"))
-    return (
-        f"A small conformer, trained for {results['ecg']['epochs']} epochs on the default data "
-        f"(1,500 simulated records, {results['ecg']['train']['records']:,} of them in training "
-        f"folds), reaches a macro AUC of\n{test['macro_auc']:.3f} on its {test['records']} test "
-        f"records and {strangers['macro_auc']:.3f} on {strangers['records']:,} others "
-        "([results](benchmarks/results/simulated.json);\n"
-        f"{describe_environment()}):\nneither trivial nor hopeless, as it was "
-        f"tuned to be. {results['speed']['records_per_second']:,.0f} records are made a second."
-    )
-
-
 def main() -> None:
     """Measure, print, write results/simulated.json, and fail outside the bounds."""
     seedless.make_deterministic()
     results = {"speed": measure_speed(), "ecg": measure_ecg(), "images": measure_images()}
     print(tabulate(results))
     write_results("simulated", "python -m benchmarks.simulated", results)
-    update_readme("simulated", summarize(results))
     macro = results["ecg"]["test"]["macro_auc"]
     if not BOUNDS[0] <= macro <= BOUNDS[1]:
         sys.exit(f"the test macro AUC is {macro:.3f}, expected {BOUNDS[0]} to {BOUNDS[1]}")

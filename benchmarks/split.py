@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.measure import RESULTS, write_results
 from seedless.core.config import parse_config
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.runs.prepare import prepare
 from seedless.train.step_modes import make_step
 

@@ -21,12 +21,13 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import RESULTS, describe_environment, update_readme, write_results
+from benchmarks.measure import write_results
+from benchmarks.pages import RESULTS
 from seedless.core.config import Config
-from seedless.core.presets import open_config
+from seedless.core.config_files import open_config
 from seedless.proof.trail import TrailWriter
-from seedless.runs.execute import CheckpointWriter, gather_facts
 from seedless.runs.prepare import Prepared, prepare
+from seedless.runs.train import CheckpointWriter, gather_facts
 from seedless.train.background_observer import BackgroundObserver
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
@@ -122,7 +123,7 @@ def choose_configs() -> dict[str, Config]:
 
 
 def main() -> None:
-    """Measure, print, write results/training[-gpu].json and the README's sentence."""
+    """Measure, print, write results/training[-gpu].json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS)
     folder = parser.parse_args().out
@@ -136,14 +137,6 @@ def main() -> None:
     for kind, found in results.items():
         print(f"{kind}: trail, log and checkpoints add {found['share']:.2%}")
     print(write_results(name, "python -m benchmarks.training", results, folder))
-    if "demo" in results:
-        share = results["demo"]["share"]
-        update_readme(
-            "training",
-            f"Trail, log and checkpoints add {share:.1%} to the time the demo trains "
-            f"([results](benchmarks/results/training.json), medians of {ROUNDS} rounds in turns;\n"
-            f"{describe_environment()}).",
-        )
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ import json
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.proof.receipt import WEIGHTS, cover_files
 from seedless.proof.trail import GENESIS, chain
 

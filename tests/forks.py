@@ -21,10 +21,11 @@ HEAVY = (
     "pandas",
     "scipy.signal",
     "seedless.data.quality_checks",
-    "seedless.analysis.evaluate",
+    "seedless.analysis.evaluation",
     "seedless.runs.progress",
-    "seedless.runs.execute",
-    "seedless.audit.verify",
+    "seedless.runs.resume",
+    "seedless.runs.train",
+    "seedless.audit.verification",
     "wfdb",
 )
 PATIENCE = 200  # seconds after which a child that hangs is ended

@@ -1,8 +1,8 @@
 """Small runs of our own models, with a test split that can be opened again."""
 
 from seedless.core.config import override
-from seedless.core.presets import open_config
-from seedless.runs.execute import train_run
+from seedless.core.config_files import open_config
+from seedless.runs.train import train_run
 
 COMMON = (
     "train.epochs=1",

@@ -10,9 +10,8 @@ import argparse
 import os
 from pathlib import Path
 
+from benchmarks.pages import DOCS, ROOT
 from benchmarks.published.page import write_page
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
@@ -23,7 +22,7 @@ def main() -> None:
     evidence = parser.parse_args().evidence
     if not (evidence / "expected.json").is_file():
         parser.error(f"{evidence} holds no expected.json: name the folder of published results")
-    page = ROOT / "docs" / "reference" / "published.md"
+    page = DOCS / "reference" / "published.md"
     page.write_text(write_page(evidence), encoding="utf-8")
     print(f"wrote {page}")
 

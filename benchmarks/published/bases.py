@@ -22,7 +22,7 @@ from benchmarks.published.evidence import (
     summarize,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.difference import paired, welch
+from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.multiple import holm
 from seedless.stats.ranks import friedman, levene
 
@@ -30,13 +30,13 @@ from seedless.stats.ranks import friedman, levene
 def pair_bases(folder: Path, one: str, two: str) -> Found:
     """The p value of a paired t test by seed."""
     a, b = pair_up(read_seeds(folder, name_basis(one)), read_seeds(folder, name_basis(two)))
-    return Found(paired(a, b).p, (len(a),))
+    return Found(paired_t_test(a, b).p, (len(a),))
 
 
 def weighted_against_plain(folder: Path) -> Found:
     """Kaiming with class weights (converged) against Kaiming without."""
     kept, plain = drop_collapsed(read_seeds(folder, WEIGHTED)), read_seeds(folder, KAIMING)
-    return Found(welch(kept.values(), plain.values()).p, (len(kept), len(plain)))
+    return Found(welch_t_test(kept.values(), plain.values()).p, (len(kept), len(plain)))
 
 
 def read_bases(folder: Path, *field: str) -> dict[str, Seeded]:
@@ -53,7 +53,9 @@ def friedman_bases(folder: Path) -> Found:
 def holm_bases(folder: Path) -> Found:
     """Paired t for all six pairs, raw and after Holm."""
     runs = read_bases(folder)
-    raw = {f"{a}-{b}": paired(*pair_up(runs[a], runs[b])).p for a, b in combinations(BASES, 2)}
+    raw = {
+        f"{a}-{b}": paired_t_test(*pair_up(runs[a], runs[b])).p for a, b in combinations(BASES, 2)
+    }
     found = holm(raw)
     return Found({name: [raw[name], found.adjusted[name]] for name in raw}, (20,) * 4)
 
@@ -64,11 +66,11 @@ def bases_against_kaiming(folder: Path) -> Found:
     kept = drop_collapsed(weighted)
     value = {
         name: {
-            "paired_vs_kaim20": paired(*pair_up(runs, plain)).p,
-            "welch_vs_kaim20": welch(runs.values(), plain.values()).p,
-            "paired_vs_kcw18": paired(*pair_up(runs, kept)).p,
-            "welch_vs_kcw18": welch(runs.values(), kept.values()).p,
-            "paired_vs_kcw20": paired(*pair_up(runs, weighted)).p,
+            "paired_vs_kaim20": paired_t_test(*pair_up(runs, plain)).p,
+            "welch_vs_kaim20": welch_t_test(runs.values(), plain.values()).p,
+            "paired_vs_kcw18": paired_t_test(*pair_up(runs, kept)).p,
+            "welch_vs_kcw18": welch_t_test(runs.values(), kept.values()).p,
+            "paired_vs_kcw20": paired_t_test(*pair_up(runs, weighted)).p,
         }
         for name, runs in read_bases(folder).items()
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seedless.stats.compare import describe_arm
-from seedless.stats.convergence import split_converged
+from seedless.stats.samples import split_converged
 
 MIXED = "ecg/conformer_mixed/conformer_ms_s*_metrics.json"
 KAIMING = "ecg/conformer_kaiming/conformer_kaiming_s*_metrics.json"

@@ -21,7 +21,7 @@ from benchmarks.published.evidence import (
     summarize,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.difference import paired, welch
+from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.effect import cohens_d
 from seedless.stats.equivalence import tost
 from seedless.stats.power import find_power, find_runs_needed
@@ -42,8 +42,8 @@ def ask(folder: Path, question: Question) -> Found:
 
 def ask_p(folder: Path) -> Found:
     """Welch's p; the remark gives the paired one."""
-    found = ask(folder, lambda a, b: welch(a, b).p)
-    pairs = paired(*pair_up(read_seeds(folder, MIXED), read_seeds(folder, KAIMING)))
+    found = ask(folder, lambda a, b: welch_t_test(a, b).p)
+    pairs = paired_t_test(*pair_up(read_seeds(folder, MIXED), read_seeds(folder, KAIMING)))
     remark = f"0.0155 rounded a second time gives 0.016; paired by seed p = {pairs.p:.4f}"
     return Found(found.value, found.n, remark)
 
@@ -80,7 +80,7 @@ def like_for_like(folder: Path) -> Found:
     """Both arms with class weights, converged runs only; d over the pooled SD."""
     mixed, runs = read_seeds(folder, MIXED).values(), read_seeds(folder, WEIGHTED)
     kept = drop_collapsed(runs).values()
-    test, effect = welch(mixed, kept), cohens_d(mixed, kept)
+    test, effect = welch_t_test(mixed, kept), cohens_d(mixed, kept)
     value = {"diff": test.difference, "welch_t": test.t, "p": test.p, "d": effect.pooled}
     remark = f"{len(runs) - len(kept)} of {len(runs)} runs of Kaiming collapsed and are set aside; "
     remark += f"d over the root mean of the two variances is {effect.d:.6g}; paired by seed "
@@ -91,7 +91,7 @@ def like_for_like(folder: Path) -> Found:
 def pair_like_for_like(folder: Path) -> float:
     """Return the p value of the paired test of the same runs, by seed."""
     kept = drop_collapsed(read_seeds(folder, WEIGHTED))
-    return paired(*pair_up(read_seeds(folder, MIXED), kept)).p
+    return paired_t_test(*pair_up(read_seeds(folder, MIXED), kept)).p
 
 
 def kaiming_alone(folder: Path) -> Found:
@@ -131,8 +131,8 @@ def _xresnet_sigma(folder: Path) -> Found:
 
 
 QUESTIONS: dict[str, Question] = {
-    "welch_t": lambda a, b: [welch(a, b).t, welch(a, b).df],
-    "diff_ci": lambda a, b: welch(a, b).interval,
+    "welch_t": lambda a, b: [welch_t_test(a, b).t, welch_t_test(a, b).df],
+    "diff_ci": lambda a, b: welch_t_test(a, b).interval,
     "cohen_d": lambda a, b: cohens_d(a, b).d,
     "cohen_d_ci": effect_intervals,
     "tost": both_tosts,

@@ -16,7 +16,7 @@ from benchmarks.published.evidence import (
     summarize,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.difference import paired, welch
+from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.permutation import flip_signs
 
 ABLATION = "ecg/ablation/conformer_{}_s*_metrics.json"
@@ -76,7 +76,7 @@ def compare_images(folder: Path, name: str) -> Found:
         for arm in ("dct", "kaiming")
     ]
     arms = [describe_arm("arm", group.values()) for group in runs]
-    test = welch(runs[0].values(), runs[1].values())
+    test = welch_t_test(runs[0].values(), runs[1].values())
     numbers = [number for arm in arms for number in (arm.mean, arm.sd)]
     remark = ""
     if name == "pathmnist":
@@ -85,7 +85,7 @@ def compare_images(folder: Path, name: str) -> Found:
         rest = [value for seed, value in runs[0].items() if seed not in old]
         remark = f"{len(old)} DCT files are of an older form, mean "
         remark += f"{describe_arm('old', [runs[0][seed] for seed in old]).mean:.5f}; without them "
-        remark += f"p = {welch(rest, runs[1].values()).p:.3f}"
+        remark += f"p = {welch_t_test(rest, runs[1].values()).p:.3f}"
     return Found([*numbers, test.difference, test.p], test.n, remark)
 
 
@@ -158,7 +158,7 @@ def sex_difference(folder: Path) -> Found:
     stored = read_json(folder, "ecg/demographics/demographic_n20_final.json")
     gaps = stored["per_seed_diffs"]
     signs = flip_signs(gaps, [0.0] * len(gaps))
-    test = paired(gaps, [0.0] * len(gaps))
+    test = paired_t_test(gaps, [0.0] * len(gaps))
     remark = f"over seeds: t p = {test.p:.4f}, sign flips p = {signs.p:.3f}"
     return Found(stored["p_value_twosided"], (len(gaps),), remark)
 

@@ -9,12 +9,15 @@ from seedless.core.lazy_names import lazy_names
 from seedless.core.version import __version__
 
 if TYPE_CHECKING:
-    from seedless.analysis.compare import compare
-    from seedless.audit.diff import diff
-    from seedless.audit.verify import verify
-    from seedless.core.digest import digest, md5, sample_keys
+    from seedless.analysis.comparison import compare
+    from seedless.analysis.evaluation import evaluate
+    from seedless.analysis.run_report import report
+    from seedless.audit.difference import diff
+    from seedless.audit.verification import verify
+    from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
+    from seedless.evaluate.churn import churn
     from seedless.init import basis, initialize
     from seedless.models import build
     from seedless.numerics.determinism import make_deterministic
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from seedless.ordering import make_order as order
     from seedless.portable.mode import portable
     from seedless.proof.trail import Trail
-    from seedless.runs.fit import fit, load
+    from seedless.runs.fit_model import fit
+    from seedless.runs.opening import load
 
 __all__ = [
     "Dropout",
@@ -31,10 +35,12 @@ __all__ = [
     "__version__",
     "basis",
     "build",
+    "churn",
     "compare",
     "diff",
     "digest",
     "dropout_keys",
+    "evaluate",
     "fit",
     "initialize",
     "load",
@@ -43,6 +49,7 @@ __all__ = [
     "md5",
     "order",
     "portable",
+    "report",
     "sample_keys",
     "verify",
 ]

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import seedless
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.evaluate.predictions import digest_predictions, parse_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.runs.folder import read_config

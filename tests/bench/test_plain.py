@@ -14,7 +14,7 @@ SHAPES = dict.fromkeys(MODELS, (6, 12, 250)) | {"resnet18": (6, 3, 16, 16)}
 
 
 def make_pair(name, *, deterministic=False):
-    """Return our small model and the plain one in float64, with weights that leave no path silent."""
+    """Return our small model and the plain one in float64, with weights that use every path."""
     ours = seedless.build(name, small=True, classes=12)
     draw = torch.Generator().manual_seed(1)
     with torch.no_grad():

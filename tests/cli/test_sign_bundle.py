@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from seedless.cli.bundle import bundle
 from seedless.cli.sign import sign
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.proof.bundle import open_bundle
 from seedless.proof.signature import check_signature

@@ -81,8 +81,8 @@ def refuse(seedless):
 @pytest.fixture(scope="module")
 def finished(config, tmp_path_factory):
     """A finished run; copy it before changing it."""
-    from seedless.core.config import load_config
-    from seedless.runs.execute import train_run
+    from seedless.core.config_files import load_config
+    from seedless.runs.train import train_run
 
     folder = tmp_path_factory.mktemp("finished") / "run"
     train_run(load_config(config), folder)
@@ -123,7 +123,7 @@ SETTINGS = [
     ("data.name=no.npz", "no.npz: cannot be read"),
     ("train.momentum=0.9", "train.momentum belongs to sgd"),
     ("loss.spare_penalty=0.1", "loss.spare_penalty"),
-    ("loss.name=cross_entropy", "exactly one class a sample"),
+    ("loss.name=cross_entropy", "exactly one class for each sample"),
     ("order.seed=1", "seed-free"),
     ("init.seed=1", "has no seed"),
     ("control.flip_bit=head.weight:0:99", "control.flip_bit"),

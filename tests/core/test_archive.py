@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seedless.core import archive as module
 from seedless.core.errors import DataError
-from seedless.data.download.archive import extract
+from seedless.data.download.unpack import extract
 
 FILES = {"set/train": b"train" * 1000, "set/deep/er/test": bytes(range(256)), "set/empty": b""}
 

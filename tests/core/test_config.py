@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from seedless.core.config import Config, flatten, load_config, override, parse_config
+from seedless.core.config import Config, flatten, override, parse_config
+from seedless.core.config_files import load_config
 from seedless.core.errors import ConfigError
 
 

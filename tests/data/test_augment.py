@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from seedless.core.digest import sample_keys
+from seedless.core.digests import sample_keys
 from seedless.core.errors import DataError
 from seedless.data.augment import crop_and_flip, draw_shifts
 

@@ -13,12 +13,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seedless.core.canonical import canonical_json
 from seedless.core.dataset import THREE_SPLITS
-from seedless.core.digest import digest_samples, digest_value
+from seedless.core.digests import canonical_json, digest_samples, digest_value
 from seedless.core.errors import DataError
-from seedless.data import cache_entry
-from seedless.data.cache import entry_folder, open_cached
+from seedless.data import dataset_folder
+from seedless.data.cache import find_entry_folder, open_cached
 from seedless.data.readers.ptbxl import list_sources, read_ptbxl
 from tests.core.test_dataset import make
 
@@ -245,7 +244,7 @@ def test_a_copied_entry_is_hashed_once_and_kept(place, monkeypatch):
         hashed.append(len(samples))
         return digest_samples(samples)
 
-    monkeypatch.setattr(cache_entry, "digest_samples", spy)
+    monkeypatch.setattr(dataset_folder, "digest_samples", spy)
     for _ in range(2):
         assert same(place.data, open_cached(copy, KEY, [place.table, place.records], place.build))
     assert hashed == [20, 16]
@@ -297,15 +296,15 @@ def test_a_full_disk(place, monkeypatch, room, before):
     """Samples take 4,928 bytes, everything some 9,000; an entry there before stays as it was."""
     if before:
         place.open()
-    kept, create = [room], cache_entry._create
+    kept, create = [room], dataset_folder._create
 
-    @cache_entry.contextmanager
+    @dataset_folder.contextmanager
     def full(path):
         with create(path) as file:
             yield FullDisk(file, kept)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cache_entry, "_create", full)
+        patch.setattr(dataset_folder, "_create", full)
         with pytest.raises(DataError, match=r"toy: .* No space left .* needs .* SEEDLESS_CACHE"):
             place.open({"fs": 500})
     assert place.left_over() == ["toy"] * before
@@ -340,7 +339,7 @@ import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.core.test_dataset import make
-from seedless.data import cache_entry
+from seedless.data import dataset_folder
 from seedless.data.cache import open_cached
 folder = Path({folder!r})
 def build():
@@ -352,7 +351,7 @@ if sys.argv[1] == "stop":
     def stop(*_):
         (folder.parent / "ready").touch()
         time.sleep(60)
-    cache_entry._save_array = stop
+    dataset_folder._save_array = stop
 print(open_cached(folder, {{}}, [], build).digest)
 """
 
@@ -404,6 +403,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 def test_entries_have_folders_of_their_own(monkeypatch, tmp_path):
     monkeypatch.setenv("SEEDLESS_CACHE", str(tmp_path))
     asked = [("a", KEY, []), ("b", KEY, []), ("a", {}, []), ("a", KEY, [tmp_path])]
-    folders = {entry_folder(*one) for one in asked}
+    folders = {find_entry_folder(*one) for one in asked}
     assert len(folders) == 4
     assert {folder.parent for folder in folders} == {tmp_path}

@@ -8,7 +8,7 @@ import pytest
 
 from seedless.core.errors import UnknownNameError
 from seedless.core.files import hash_file
-from seedless.data.catalog import CATALOG, as_dict, find
+from seedless.data.catalog import CATALOG, as_dict, find_entry
 from seedless.data.download.transfer import check_url
 
 MEDMNIST = {
@@ -33,7 +33,7 @@ def test_all_datasets_are_there_under_their_own_names():
 
 @pytest.mark.parametrize("name", sorted(CATALOG))
 def test_an_entry_is_complete(name):
-    entry = find(name)
+    entry = find_entry(name)
     assert entry.title
     assert entry.licence
     assert entry.kind in ("ecg", "image", "noise")
@@ -58,7 +58,7 @@ def test_an_entry_is_complete(name):
 @pytest.mark.parametrize("name", sorted(MEDMNIST))
 def test_medmnist(name):
     channels, classes, sizes = MEDMNIST[name]
-    entry = find(name)
+    entry = find_entry(name)
     assert entry.shape == (channels, 28, 28)
     assert len(entry.classes) == classes
     assert tuple(entry.sizes.values()) == sizes
@@ -67,25 +67,25 @@ def test_medmnist(name):
 
 
 def test_the_real_breastmnist_has_the_hash_and_size(real_data):
-    entry = find("breastmnist")
+    entry = find_entry("breastmnist")
     path = real_data / "medmnist" / "breastmnist.npz"
     assert hash_file(path, "md5") == entry.files[0].hash
     assert path.stat().st_size == entry.size
 
 
 def test_cifar_100_has_a_hundred_classes_in_their_own_order():
-    classes = find("cifar-100").classes
+    classes = find_entry("cifar-100").classes
     assert len(classes) == 100
     assert list(classes) == sorted(classes)
 
 
 def test_channels_without_names_are_mapped_explicitly():
-    assert find("afdb").leads is None
-    assert find("afdb").lead_map == {"ECG1": "I", "ECG2": "II"}
+    assert find_entry("afdb").leads is None
+    assert find_entry("afdb").lead_map == {"ECG1": "I", "ECG2": "II"}
 
 
 def test_of_ecg_arrhythmia_only_chapman_is_wanted():
-    wanted = re.compile(find("chapman").listed)
+    wanted = re.compile(find_entry("chapman").listed)
     numbers = [n for n in range(46_000) if wanted.fullmatch(f"WFDBRecords/01/010/JS{n:05d}.mat")]
     assert numbers == list(range(10_647))  # there is no JS00000
     assert not wanted.fullmatch("WFDBRecords/01/010/JS00001.mat.part")
@@ -108,12 +108,12 @@ def test_of_ecg_arrhythmia_only_chapman_is_wanted():
     ],
 )
 def test_what_is_wanted_of_a_physionet_project(name, path, wanted):
-    assert bool(re.fullmatch(find(name).listed, path)) is wanted
+    assert bool(re.fullmatch(find_entry(name).listed, path)) is wanted
 
 
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(UnknownNameError, match="did you mean 'ptb-xl'") as refusal:
-        find("ptbxl")
+        find_entry("ptbxl")
     assert "cifar-100" in str(refusal.value)
 
 
@@ -121,5 +121,5 @@ def test_entries_become_plain_values():
     for entry in CATALOG.values():
         values = as_dict(entry)
         assert json.loads(json.dumps(values)) == values
-    assert as_dict(find("simulated"))["embedded"] is True
-    assert as_dict(find("afdb"))["embedded"] is False
+    assert as_dict(find_entry("simulated"))["embedded"] is True
+    assert as_dict(find_entry("afdb"))["embedded"] is False

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from seedless.core.errors import DataError, UnknownNameError
-from seedless.data.leads import SIX, TWELVE, derive_limb_leads, lead_set, select_leads, spell
+from seedless.data.leads import (
+    SIX,
+    TWELVE,
+    derive_limb_leads,
+    get_lead_set,
+    select_leads,
+    spell_lead,
+)
 from seedless.data.resample import fit_length, resample
 
 
@@ -13,8 +20,8 @@ def test_leads_are_found_by_name_in_any_spelling_and_order():
     signal = np.arange(24, dtype=np.float32).reshape(12, 2)
     picked = select_leads(signal, names, SIX, "record 7")
     np.testing.assert_array_equal(picked, signal[::-1][:6])
-    assert spell(" avr ") == "aVR"
-    assert spell("MLII") == "MLII"
+    assert spell_lead(" avr ") == "aVR"
+    assert spell_lead("MLII") == "MLII"
 
 
 def test_a_missing_lead_names_the_record_and_what_it_has():
@@ -23,9 +30,9 @@ def test_a_missing_lead_names_the_record_and_what_it_has():
 
 
 def test_lead_sets():
-    assert lead_set("6") == SIX
+    assert get_lead_set("6") == SIX
     with pytest.raises(UnknownNameError, match="known: 12, 6"):
-        lead_set("15")
+        get_lead_set("15")
 
 
 def test_limb_leads_obey_einthoven_and_goldberger():

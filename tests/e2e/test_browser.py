@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from seedless.analysis.report import write_report
+from seedless.analysis.run_report import report
 from tests.analysis.test_report import digest_of, make_run
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -55,8 +55,8 @@ def probe(page, width):
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     runs = [make_run(folder / f"seed-{seed}", seed=seed) for seed in (0, 1)]
-    one = write_report(runs[:1], folder / "one.html")
-    return runs, one, write_report(runs, folder / "many.html")
+    one = report(*runs[:1], out=folder / "one.html")
+    return runs, one, report(*runs, out=folder / "many.html")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

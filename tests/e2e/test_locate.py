@@ -17,7 +17,7 @@ from torch import nn
 import seedless
 from seedless.cli.main import main
 from seedless.core.config import parse_config
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 from tests.tiny import ENTRY, SETTINGS, answer_here, fit_run, flags_restored, give
 
 
@@ -36,7 +36,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture
 def in_process(monkeypatch):
-    monkeypatch.setattr("seedless.audit.diff.run_worker", answer_here)
+    monkeypatch.setattr("seedless.audit.difference.run_worker", answer_here)
 
 
 def locate(a, b, entry_b=None):

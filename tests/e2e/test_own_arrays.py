@@ -7,7 +7,7 @@ import sys
 import torch, torch.nn.functional as F
 import seedless
 from seedless.core.config import DataConfig
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
 
 seedless.make_deterministic(threads=1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seedless.core.config import DataConfig
-from seedless.data.load import load
+from seedless.data.loading import load
 
 SETTINGS = {
     "model.small": "true",

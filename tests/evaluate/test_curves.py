@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seedless.evaluate.curves import average_precision, draw_precision_recall, draw_roc
+from seedless.evaluate.curves import draw_roc
 from seedless.evaluate.ranking import area_under_curve
 from tests.evaluate.tables import make_table
 
@@ -44,31 +44,12 @@ def test_the_roc_curve_is_whole_without_its_straight_points(rows):
     assert found.thresholds[0] == np.inf
 
 
-@given(ROWS)
-def test_precision_recall_is_that_of_scikit_learn(rows):
-    scores, truth = split_rows(rows)
-    found = draw_precision_recall(scores, truth)
-    precision, recall, thresholds = metrics.precision_recall_curve(truth, scores)
-    points = {t: (r, p) for t, r, p in zip(thresholds, recall, precision, strict=False)}
-    for x, y, limit in zip(found.x, found.y, found.thresholds, strict=True):
-        assert (x, y) == pytest.approx(points[limit], abs=1e-15)
-    left_out = set(thresholds) - set(found.thresholds)
-    for limit in left_out:  # on a vertical line, or on the level of precision one
-        r, p = points[limit]
-        assert p == 1 or any(x == r and y >= p for x, y in zip(found.x, found.y, strict=True))
-    assert average_precision(scores, truth) == pytest.approx(
-        metrics.average_precision_score(truth, scores), abs=1e-12
-    )
-
-
 def test_a_long_run_of_negatives_is_two_points():
     scores, truth = np.arange(1000.0), (np.arange(1000) >= 990).astype(np.uint8)
     assert len(draw_roc(scores, truth)) == 3
-    assert len(draw_precision_recall(scores, truth)) <= 4
 
 
 def test_one_kind_alone_has_no_curve():
     scores, _ = make_table(10, 1)
     for truth in (np.zeros(10, np.uint8), np.ones(10, np.uint8)):
-        for draw_curve in (draw_roc, draw_precision_recall, average_precision):
-            assert draw_curve(scores[:, 0], truth) is None
+        assert draw_roc(scores[:, 0], truth) is None

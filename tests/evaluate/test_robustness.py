@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.core.digest import sample_keys
+from seedless.core.digests import sample_keys
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.leads import TWELVE
 from seedless.data.readers.nstdb import KINDS, Noise, read_noise

@@ -10,7 +10,7 @@ from seedless.portable.check.op_cases import OPS
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary
 from seedless.portable.exact.product import multiply
-from seedless.portable.ops.registry import HANDLERS
+from seedless.portable.ops.registry import REGISTRY
 
 SHIPPED = read_committed()
 CPU = torch.device("cpu")
@@ -21,7 +21,7 @@ def fused_addcmul(x, a, b, value=1):
     return (x.double() + (a * value).double() * b.double()).float()
 
 
-def reciprocal_div(a, b, rounding_mode=None):
+def reciprocal_div(a, b):
     """What a GPU does with a plain number."""
     return a * (1.0 / b)
 
@@ -35,17 +35,17 @@ SABOTAGES = {
     "exp": ("exp", torch.exp),
     "erf": ("erf", torch.erf),
     "tanh": ("tanh", torch.tanh),
-    "sum": ("sum", plain_sum),
+    "sum": ("sum.dim_IntList", plain_sum),
     "mm_long": ("mm", torch.mm),
     "addcmul": ("addcmul", fused_addcmul),
-    "div7": ("div", reciprocal_div),
+    "div7": ("div.Tensor", reciprocal_div),
     "layer_norm": ("native_layer_norm", torch.native_layer_norm),
     "conv2d": ("convolution", torch.convolution),
     "softmax": ("_softmax", torch._softmax),
     "gelu": ("gelu", torch._C._nn.gelu),
     "bicubic": ("upsample_bicubic2d", torch._C._nn.upsample_bicubic2d),
     "logsumexp": ("logsumexp", torch.logsumexp),
-    "pow_tensor": ("pow", torch.pow),
+    "pow_tensor": ("pow.Tensor_Tensor", torch.pow),
 }
 
 
@@ -53,7 +53,7 @@ SABOTAGES = {
 def test_a_sabotaged_op_moves_its_digest(name, monkeypatch):
     assert hash_op(name, OPS[name], CPU) == SHIPPED["ops"][name]
     op, weak = SABOTAGES[name]
-    monkeypatch.setitem(HANDLERS, op, weak)
+    monkeypatch.setitem(REGISTRY, f"aten::{op}", weak)
     assert hash_op(name, OPS[name], CPU) != SHIPPED["ops"][name]
 
 
@@ -69,9 +69,9 @@ def library_exp(x):
 
 # One contracted multiply-add, one library exponential, one float32 sum: a model must feel each.
 WEAK = {
-    "a contracted multiply-add": (HANDLERS, "addmm", contracted_addmm),
+    "a contracted multiply-add": (REGISTRY, "aten::addmm", contracted_addmm),
     "a library exponential": (elementary, "exp", library_exp),
-    "a float32 sum": (HANDLERS, "sum", plain_sum),
+    "a float32 sum": (REGISTRY, "aten::sum.dim_IntList", plain_sum),
 }
 
 
@@ -81,7 +81,7 @@ def test_a_model_feels_one_weak_spot(name, monkeypatch):
     sound = train("transformer", NETS["transformer"](), SHAPE, steps=1)
     assert compare_fit("transformer", sound, shipped) == []
     home, key, weak = WEAK[name]
-    if home is HANDLERS:
+    if home is REGISTRY:
         monkeypatch.setitem(home, key, weak)
     else:
         monkeypatch.setattr(home, key, weak)
@@ -94,14 +94,14 @@ def test_a_model_feels_one_weak_spot(name, monkeypatch):
 def test_the_trace_sees_what_the_weights_hide(monkeypatch):
     """A gradient's norm with a wrong last bit: too small to be clipped, it changes no weight."""
     shipped = unpack(SHIPPED["models"])["transformer"]
-    sound = HANDLERS["linalg_vector_norm"]
+    sound = REGISTRY["aten::linalg_vector_norm"]
 
     def slip(*given, **named):
         out = sound(*given, **named)
         out.view(-1).view(torch.int32)[0] ^= 1
         return out
 
-    monkeypatch.setitem(HANDLERS, "linalg_vector_norm", slip)
+    monkeypatch.setitem(REGISTRY, "aten::linalg_vector_norm", slip)
     found = train("transformer", NETS["transformer"](), SHAPE, steps=1)
     assert found.digests[0] == shipped.digests[0]
     (line,) = compare_fit("transformer", found, shipped)

@@ -1,8 +1,8 @@
-"""Studies on a CUDA device: many runs in one process, light runs executed again."""
+"""Studies on a CUDA device: many runs in one process, stripped runs executed again."""
 
 import pytest
 
-from seedless.audit.verify import verify
+from seedless.audit.verification import verify
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import work_through

@@ -1,7 +1,7 @@
-"""The slow twin of each op: plain loops over numpy arrays in float64, to be read and trusted.
+"""Reference implementations of the deterministic ops: plain loops over numpy arrays in float64.
 
-Nothing here shares code with the fast ops. Each function follows the op's definition, one output
-element at a time; tests hold the fast ops to it.
+They share no code with the fast ops. Each follows the op's definition, one output element at a
+time, so that it can be checked by reading; the tests compare the fast ops with it.
 """
 
 from __future__ import annotations

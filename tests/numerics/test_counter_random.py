@@ -5,11 +5,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtri
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.counter_random import WORD_MASK, draw_uniform, philox, split_uint64
-from seedless.numerics.normal_quantile import normal_quantile
 from tests.numerics import reference
 
 WORD = st.integers(0, WORD_MASK)
@@ -73,15 +71,3 @@ def test_draws_are_uniform_open_and_named():
 def test_a_seed_is_64_bits(seed):
     with pytest.raises(NumericsError, match="2\\^64"):
         split_uint64(seed)
-
-
-def test_the_normal_quantile_agrees_with_scipys():
-    p = np.concatenate(
-        [draw_uniform(3, "p", 20_000), [1e-300, 1e-16, 0.075, 0.925, 0.5, 1 - 1e-16]]
-    )
-    np.testing.assert_allclose(normal_quantile(p), ndtri(p), rtol=2e-14, atol=2e-16)
-
-
-def test_the_normal_quantile_is_odd():
-    p = draw_uniform(5, "p", 1000)
-    np.testing.assert_allclose(normal_quantile(p), -normal_quantile(1 - p), rtol=1e-10, atol=1e-12)

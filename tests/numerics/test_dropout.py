@@ -16,7 +16,7 @@ def drop(x, p=0.5, samples=KEYS, epoch=0, layer=0):
     return dropout(x, p, samples=samples, epoch=epoch, layer=layer)
 
 
-def test_it_agrees_with_its_slow_twin():
+def test_it_agrees_with_the_reference_loop():
     x = torch.arange(4 * 3 * 7.0).view(4, 3, 7) + 1
     for p in (0.1, 0.5, 0.9):
         slow = reference.dropout(x.numpy(), p, samples=KEYS.tolist(), epoch=3, layer=2)
@@ -116,7 +116,7 @@ def test_epochs_and_layers_are_32_bits(word):
 
 @pytest.mark.parametrize("samples", [KEYS[:2], KEYS.float()])
 def test_bad_keys(samples):
-    with pytest.raises(NumericsError, match="one int64 key a sample"):
+    with pytest.raises(NumericsError, match="one int64 key for each sample"):
         drop(torch.ones(4, 2), samples=samples)
 
 

@@ -1,9 +1,8 @@
-"""Exact arithmetic against rational numbers, big integers and many digits."""
+"""Exact sums and Gram matrices against rational numbers and big integers."""
 
 import math
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.correct_rounding import round_real, rounded_cosines, rounded_sqrt
 from seedless.numerics.exact_sums import exact_gram, exact_row_sums, exact_sum
 
 NUMBERS = st.floats(-1e30, 1e30, allow_subnormal=True)
@@ -58,34 +56,6 @@ def test_integers_and_empty_rows():
 def test_sums_that_cannot_be_exact_are_refused(bad):
     with pytest.raises(NumericsError):
         exact_row_sums(np.array([[bad, 1.0]]))
-
-
-@given(st.integers(-(10**6), 10**6), st.integers(1, 5000))
-@settings(deadline=None)
-def test_cosines_are_correctly_rounded(numerator, denominator):
-    with mpmath.workdps(60):
-        exact = mpmath.cos(mpmath.pi * numerator / denominator)
-        if 2 * numerator % denominator == 0 and (2 * numerator // denominator) % 2:
-            expected = 0.0
-        else:
-            mantissa, exponent = exact.man_exp
-            expected = float(
-                Fraction(mantissa) * Fraction(2) ** exponent * (1 if exact > 0 else -1)
-            )
-    assert rounded_cosines(np.array([numerator]), denominator)[0] == expected
-
-
-def test_amplitude_and_cosine_are_rounded_together():
-    values = rounded_cosines(np.array([0, 1]), 4, Fraction(1))
-    assert rounded_cosines(np.array([1]), 4, Fraction(2))[0] == 1.0  # sqrt 2 cos(pi/4)
-    assert values.tolist() == [1.0, math.sqrt(0.5)]
-    assert rounded_sqrt(Fraction(1, 3)) == 0.5773502691896257
-
-
-def test_negative_and_zero_reals_round():
-    assert round_real(lambda mp: -mp.pi) == -math.pi
-    assert round_real(lambda mp: mp.mpf(0)) == 0.0
-    assert round_real(lambda mp: mp.sqrt(2) ** 2) == 2.0
 
 
 @given(

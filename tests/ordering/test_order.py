@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from seedless.core.digest import digest_samples, digest_value
+from seedless.core.digests import digest_samples, digest_value
 from seedless.core.errors import DataError, OrderError, UnknownNameError
 from seedless.ordering import ORDERS, make_order
 

@@ -1,6 +1,6 @@
 """Elementary functions: bit for bit the formula, close to the true value; norms and convolutions.
 
-The twins run in Python's floats, one IEEE operation after another. The negative controls show that
+References run in Python's floats, one IEEE operation after another. The negative controls show that
 a contracted multiply-add or a library's function would have been seen.
 """
 
@@ -21,7 +21,7 @@ from seedless.portable.ops import convolution, norm
 from tests.portable.reference import laws
 
 SPAN = {"exp": 87, "erf": 6, "sigmoid": 80, "tanh": 9, "sin": 1e5, "cos": 1e5, "expm1": 40}
-TWINS = ("exp", "erf", "sigmoid", "tanh", "sin", "cos", "expm1", "softplus")
+REFERENCES = ("exp", "erf", "sigmoid", "tanh", "sin", "cos", "expm1", "softplus")
 
 
 def points(name, count=400):
@@ -30,7 +30,7 @@ def points(name, count=400):
     return torch.from_numpy(values.astype(np.float32)).to(torch.float64)
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", REFERENCES)
 def test_a_function_is_its_formula_bit_for_bit(name):
     x = points(name)
     found = getattr(elementary, name)(x)
@@ -141,22 +141,22 @@ def narrow(value):
     return float(np.float32(value))
 
 
-def test_layer_norm_is_its_twin():
+def test_layer_norm_equals_its_reference():
     rows = torch.from_numpy(draw_uniform(0, "rows", 4 * 30).astype(np.float32)).view(4, 30) * 5 - 1
     found = norm.layer_norm(rows, [30], None, None, 1e-5)[0]
     assert found.tolist() == [laws.layer_norm(row, 1e-5, narrow) for row in rows.tolist()]
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (2, 2), (3, 1)])
-def test_a_convolution_is_its_twin(stride, padding):
+def test_a_convolution_equals_its_reference(stride, padding):
     x = torch.from_numpy(draw_uniform(0, "x", 3 * 20).astype(np.float32)).view(1, 3, 20) - 0.5
     weight = (
         torch.from_numpy(draw_uniform(0, "w", 2 * 3 * 5).astype(np.float32)).view(2, 3, 5) - 0.5
     )
     windows = convolution.Windows((5,), (stride,), (padding,), (1,))
     found = convolution.convolve(x, weight, windows, 1)[0]
-    twins = [laws.conv1d(x[0].tolist(), w.tolist(), stride, padding) for w in weight]
-    assert found.tolist() == [[narrow(value) for value in row] for row in twins]
+    references = [laws.conv1d(x[0].tolist(), w.tolist(), stride, padding) for w in weight]
+    assert found.tolist() == [[narrow(value) for value in row] for row in references]
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])

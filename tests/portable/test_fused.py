@@ -15,9 +15,9 @@ from seedless.portable.kernels import cpu, cuda, kernel_cache, launch
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.kernels.source import write_source
 from seedless.portable.mode import portable
-from seedless.portable.ops.registry import HANDLERS
+from seedless.portable.ops.registry import REGISTRY
 from seedless.portable.test_inputs import EDGES
-from tests.portable.twin_cases import some
+from tests.portable.reference_cases import some
 
 CPU = torch.device("cpu")
 HARD = torch.tensor([*EDGES, math.inf, -math.inf, math.nan, 3e38, -3e38], dtype=torch.float32)
@@ -45,11 +45,11 @@ def run_both(name, *args):
         )
         try:
             if fused:
-                out = HANDLERS[name](*given)
+                out = REGISTRY[f"aten::{name}"](*given)
                 assert calls, f"{name} used no kernel"
             else:
                 with CONTEXT.without_kernels():
-                    out = HANDLERS[name](*given)
+                    out = REGISTRY[f"aten::{name}"](*given)
                 assert not calls
         finally:
             del kernels.launch
@@ -102,7 +102,7 @@ def test_rows(scale, special):
     assert agree("_softmax", x, 1, False)
     assert agree("_softmax", torch.where(x > 0, x, -math.inf), 1, False)
     assert agree("_softmax_backward_data", grad, x, 1, torch.float32)
-    assert agree("sum", x, [0])
+    assert agree("sum.dim_IntList", x, [0])
     assert agree("mm", x, grad.t())
     assert agree("mm", x.t(), grad)
 
@@ -131,8 +131,8 @@ def test_products_in_every_layout(k, m, n):
     for left in (some(m, k, scale=9.0), some(k, m, scale=9.0).t(), some(m, 2 * k)[:, ::2]):
         for right in (some(k, n, name="b"), some(n, k, name="b").t(), some(2 * k, n)[k:]):
             with CONTEXT.without_kernels():
-                plain = HANDLERS["mm"](left, right)
-            assert same_bits(HANDLERS["mm"](left, right), plain)
+                plain = REGISTRY["aten::mm"](left, right)
+            assert same_bits(REGISTRY["aten::mm"](left, right), plain)
 
 
 @needs_kernels
@@ -140,8 +140,8 @@ def test_batches_of_products_in_every_layout():
     for left in (some(6, 9, 150), some(6, 150, 9).mT, some(1, 9, 150).expand(6, 9, 150)):
         for right in (some(6, 150, 8, name="b"), some(6, 8, 150, name="b").mT):
             with CONTEXT.without_kernels():
-                plain = HANDLERS["bmm"](left, right)
-            assert same_bits(HANDLERS["bmm"](left, right), plain)
+                plain = REGISTRY["aten::bmm"](left, right)
+            assert same_bits(REGISTRY["aten::bmm"](left, right), plain)
 
 
 @needs_kernels
@@ -166,14 +166,18 @@ def test_blocks_do_not_show(monkeypatch):
 
     x, weight = some(9, 4, 11, 7), some(6, 4, 3, 3, name="w")
     given = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
-    whole = HANDLERS["convolution"](x, weight, None, *given)
-    back = HANDLERS["convolution_backward"](whole, x, weight, None, *given, [True, True, False])
-    product = HANDLERS["mm"](some(50, 300), some(300, 40))
+    whole = REGISTRY["aten::convolution"](x, weight, None, *given)
+    back = REGISTRY["aten::convolution_backward"](
+        whole, x, weight, None, *given, [True, True, False]
+    )
+    product = REGISTRY["aten::mm"](some(50, 300), some(300, 40))
     monkeypatch.setattr(products, "ROOM", 2000)
-    assert same_bits(HANDLERS["convolution"](x, weight, None, *given), whole)
-    again = HANDLERS["convolution_backward"](whole, x, weight, None, *given, [True, True, False])
+    assert same_bits(REGISTRY["aten::convolution"](x, weight, None, *given), whole)
+    again = REGISTRY["aten::convolution_backward"](
+        whole, x, weight, None, *given, [True, True, False]
+    )
     assert all(map(same_bits, again[:2], back[:2]))
-    assert same_bits(HANDLERS["mm"](some(50, 300), some(300, 40)), product)
+    assert same_bits(REGISTRY["aten::mm"](some(50, 300), some(300, 40)), product)
 
 
 @needs_kernels

@@ -16,8 +16,8 @@ from seedless.portable.exact import grid
 from seedless.portable.kernels import kernel_cache
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.mode import portable
-from seedless.portable.ops.registry import HANDLERS
-from tests.portable.twin_cases import some
+from seedless.portable.ops.registry import REGISTRY
+from tests.portable.reference_cases import some
 
 CPU = torch.device("cpu")
 ones = torch.ones
@@ -58,17 +58,19 @@ def test_an_optimizers_state_of_another_size_is_refused(kind):
 def test_a_weight_that_is_spread_is_spread():
     rows = some(3, 4)
     with CONTEXT.without_kernels():
-        plain = HANDLERS["native_layer_norm"](rows, [4], ones(1), None, 1e-5)[0]
-    assert torch.equal(HANDLERS["native_layer_norm"](rows, [4], ones(1), None, 1e-5)[0], plain)
+        plain = REGISTRY["aten::native_layer_norm"](rows, [4], ones(1), None, 1e-5)[0]
+    assert torch.equal(
+        REGISTRY["aten::native_layer_norm"](rows, [4], ones(1), None, 1e-5)[0], plain
+    )
 
 
 def test_tensors_without_memory_are_left_alone():
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     line, left, right = (mode.from_tensor(x) for x in (some(4), some(4, 5), some(5, 3)))
-    assert HANDLERS["gelu"](line).shape == (4,)
-    assert HANDLERS["mm"](left, right).shape == (4, 3)
-    assert HANDLERS["native_layer_norm"](left, [5], None, None, 1e-5)[0].shape == (4, 5)
-    assert HANDLERS["sum"](left, [0]).shape == (5,)
+    assert REGISTRY["aten::gelu"](line).shape == (4,)
+    assert REGISTRY["aten::mm"](left, right).shape == (4, 3)
+    assert REGISTRY["aten::native_layer_norm"](left, [5], None, None, 1e-5)[0].shape == (4, 5)
+    assert REGISTRY["aten::sum.dim_IntList"](left, [0]).shape == (5,)
 
 
 def test_an_infinite_rate_decays_nothing_without_decay():

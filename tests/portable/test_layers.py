@@ -141,9 +141,9 @@ LOSSES = {
 
 def compare(run, module, inputs):
     """Run plainly and portably; return whether results and all gradients are close."""
-    twin = copy.deepcopy(module)
+    plain = copy.deepcopy(module)
     pairs = []
-    for net, context in ((twin, None), (module, portable())):
+    for net, context in ((plain, None), (module, portable())):
         given = [x.clone().requires_grad_() for x in inputs]
 
         def step(net=net, given=given):
@@ -203,13 +203,13 @@ def test_what_is_stateless_is_the_same_inside_and_outside():
 def test_gradients_are_clipped_by_norm_and_value():
     for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
         leaves = [SIGNAL.clone().requires_grad_(), ROWS.clone().requires_grad_()]
-        twins = copy.deepcopy(leaves)
-        for parameter in (*leaves, *twins):
+        theirs = copy.deepcopy(leaves)
+        for parameter in (*leaves, *theirs):
             parameter.grad = parameter.detach() * 3
-        clip(twins, 0.7)
+        clip(theirs, 0.7)
         with portable():
             clip(leaves, 0.7)
-        for one, two in zip(leaves, twins, strict=True):
+        for one, two in zip(leaves, theirs, strict=True):
             assert torch.allclose(one.grad, two.grad, rtol=1e-5)
 
 

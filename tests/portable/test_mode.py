@@ -194,12 +194,12 @@ def test_layers_agree_with_torch(train):
         for key, parameter in layer.named_parameters():
             parameter.data.copy_(drawn(f"{name}{key}", *parameter.shape) * 0.5)
         layer.train(train)
-        twin = copy.deepcopy(layer)
+        plain = copy.deepcopy(layer)
         run = call or (lambda m, x: m(x))
-        run(twin, x).square().sum().backward()
+        run(plain, x).square().sum().backward()
         with portable():
             run(layer, x).square().sum().backward()
-        for one, two in zip(layer.parameters(), twin.parameters(), strict=True):
+        for one, two in zip(layer.parameters(), plain.parameters(), strict=True):
             assert torch.allclose(one.grad, two.grad, atol=1e-4, rtol=1e-4), name
 
 

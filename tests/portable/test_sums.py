@@ -1,4 +1,4 @@
-"""Laws of grid, sums and matrix products: their twins in integers, and what cannot change them."""
+"""Laws of grid, sums and products: their references in integers, and what cannot change them."""
 
 import math
 from fractions import Fraction
@@ -38,7 +38,7 @@ def same(a, b):
 
 @few
 @given(ROWS, st.sampled_from([5, 23, 36]))
-def test_the_grid_is_its_twin(row, bits):
+def test_the_grid_equals_its_reference(row, bits):
     q, step = grid.to_grid(tensor(row), [0], bits)
     integers, exact_step = laws.to_grid(row, bits)
     assert [int(value) for value in q] == integers
@@ -59,7 +59,7 @@ def test_split_loses_nothing(integers):
 
 @few
 @given(ROWS)
-def test_a_sum_and_a_mean_are_their_twins(row):
+def test_a_sum_and_a_mean_equal_their_references(row):
     assert total(tensor(row), [0]).item() == (laws.total(row) if len(row) > 1 else row[0])
     if len(row) > 1:
         assert reduce.mean(tensor(row), [0]).item() == laws.mean(row)
@@ -86,7 +86,7 @@ def test_how_many_are_added_at_once_does_not_change_a_sum(monkeypatch):
 
 @few
 @given(st.data())
-def test_an_element_of_a_product_is_its_twin(data):
+def test_an_element_of_a_product_equals_its_reference(data):
     length = data.draw(st.integers(1, 12))
     rows = st.lists(FLOATS, min_size=length, max_size=length)
     left, right = data.draw(rows), data.draw(rows)
@@ -116,7 +116,7 @@ def test_known_limit_opposed_rows_lose_what_float32_keeps():
 
 
 def multiply_in_chunks(left, right, chunk):
-    """The slow twin: products of chunks, in Python's integers."""
+    """The slow reference: products of chunks, in Python's integers."""
     (p, s), (q, t) = grid.to_grid(left, [2], 23), grid.to_grid(right, [1], 23)
     total = 0
     for start in range(0, p.shape[2], chunk):
@@ -144,7 +144,7 @@ def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypat
         assert same(whole, multiply(left, right))
 
 
-def test_a_long_product_is_its_twin():
+def test_a_long_product_equals_its_reference():
     left, right = drawn("a", 1, 1, 700, spread=6), drawn("b", 1, 700, 1, spread=6)
     assert multiply(left, right).item() == laws.dot(
         left.flatten().tolist(), right.flatten().tolist()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import seedless
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.proof.bundle import is_bundle, list_source, open_bundle, write_bundle
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 import seedless
-from seedless.audit.validate import validate
-from seedless.core.canonical import canonical_json
+from seedless.audit.validation import validate
+from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
 from tests.forgery import (

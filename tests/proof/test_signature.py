@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE

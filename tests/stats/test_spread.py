@@ -1,4 +1,4 @@
-"""Ranges, deviations, failures to converge, and the whole row."""
+"""Ranges, failures to converge, and the whole row."""
 
 import math
 
@@ -8,17 +8,10 @@ from scipy import stats
 
 from seedless.core.errors import StatsError
 from seedless.stats.compare import compare_samples
-from seedless.stats.convergence import split_converged
-from seedless.stats.spread import find_deviation, find_range
+from seedless.stats.samples import split_converged
+from seedless.stats.spread import find_range
 
 RNG = np.random.default_rng(11)
-
-
-def test_the_interval_of_an_sd_is_the_chi_square_one():
-    values = RNG.normal(0.9, 0.01, 20)
-    found = find_deviation(values)
-    low, high = (math.sqrt(19 / stats.chi2.ppf(p, 19)) * found.sd for p in (0.975, 0.025))
-    assert found.interval == pytest.approx((low, high), rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [2, 5, 20, 100])
@@ -58,7 +51,6 @@ def test_shares_inside_hold_for_any_distribution():
 def test_without_spread_a_range_is_0():
     found = find_range([0.5] * 4)
     assert (found.range, found.interval) == (0, (0, 0))
-    assert find_deviation([0.1] * 3).sd == 0
     with pytest.raises(StatsError, match="at least 2 values, got 1"):
         find_range([1.0])
 

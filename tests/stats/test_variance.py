@@ -9,8 +9,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from seedless.core.errors import StatsError
-from seedless.stats.sources import separate_sources
-from seedless.stats.variance import decompose_crossed, decompose_nested
+from seedless.stats.variance import decompose_crossed, separate_sources
 
 RNG = np.random.default_rng(3)
 
@@ -79,59 +78,33 @@ def test_a_deterministic_device_adds_exactly_nothing():
 
 def test_a_negative_component_is_said_to_be_negative():
     a = [0, 0, 1, 1]
-    found = decompose_nested([0.0, 1.0, 0.1, 1.1], {"fold": a})
+    found = decompose_crossed([0.0, 1.0, 0.1, 1.1], {"fold": a})
     assert found["fold"].variance == pytest.approx((0.01 - 0.5) / 2)
     assert (found["fold"].sd, found["fold"].share) == (None, 0)
     assert found.negative == ("fold",)
     assert "Negative, and so not seen and counted as 0: fold (-0.245)" in str(found)
 
 
-def test_nested_is_the_textbook_hierarchy():
-    fold, seed = cross(3, 4, repeats=2)
-    values = RNG.normal(size=24) + 3 * np.array(fold)
-    found = decompose_nested(values, {"fold": fold, "seed": seed})
-    cells = values.reshape(3, 4, 2)
-    ms_fold = 8 * np.var(cells.mean(axis=(1, 2)), ddof=1)
-    ms_seed = 2 * np.var(cells.mean(axis=2), axis=1, ddof=1).mean()
-    ms_left = np.var(cells, axis=2, ddof=1).mean()
-    assert found["fold"].variance == pytest.approx((ms_fold - ms_seed) / 8)
-    assert found["seed"].variance == pytest.approx((ms_seed - ms_left) / 2)
-    assert found["repeats"].variance == pytest.approx(ms_left)
-    assert [c.df for c in found.components] == [2, 9, 12]
-
-
-def test_an_inner_label_means_nothing_outside_its_group():
-    fold, seed = cross(3, 4, repeats=2)
-    values = RNG.normal(size=24)
-    other = [(f, s) for f, s in zip(fold, seed, strict=True)]
-    one = decompose_nested(values, {"fold": fold, "seed": seed})
-    assert one == decompose_nested(values, {"fold": fold, "seed": other})
-    innermost = decompose_nested(values.reshape(12, 2).mean(1), {"fold": fold[::2], "s": seed[::2]})
-    assert [c.source for c in innermost.components] == ["fold", "s"]
-
-
-@pytest.mark.parametrize("decompose", [decompose_crossed, decompose_nested])
-def test_designs_that_are_not_balanced_are_refused(decompose):
+def test_designs_that_are_not_balanced_are_refused():
     a, b = cross(3, 4, repeats=2)
     values = RNG.normal(size=24)
     with pytest.raises(StatsError, match="needs"):
-        decompose(values[:-1], {"a": a[:-1], "b": b[:-1]})
+        decompose_crossed(values[:-1], {"a": a[:-1], "b": b[:-1]})
     with pytest.raises(StatsError, match="b: 23 labels for 24 values"):
-        decompose(values, {"a": a, "b": b[:-1]})
+        decompose_crossed(values, {"a": a, "b": b[:-1]})
     with pytest.raises(StatsError, match="b: expected at least two levels, got 1"):
-        decompose(values, {"a": a, "b": [0] * 24})
+        decompose_crossed(values, {"a": a, "b": [0] * 24})
     with pytest.raises(StatsError, match="name at least one source"):
-        decompose(values, {})
+        decompose_crossed(values, {})
     with pytest.raises(StatsError, match="nan"):
-        decompose([np.nan, *values[1:]], {"a": a, "b": b})
+        decompose_crossed([np.nan, *values[1:]], {"a": a, "b": b})
     with pytest.raises(StatsError, match="there is no component 'c'; known: a, b"):
-        decompose(values, {"a": a, "b": b})["c"]
+        decompose_crossed(values, {"a": a, "b": b})["c"]
 
 
 def test_one_label_a_run_leaves_nothing():
-    for decompose in (decompose_crossed, decompose_nested):
-        with pytest.raises(StatsError, match="give repeats"):
-            decompose([1.0, 2.0, 3.0], {"seed": [1, 2, 3]})
+    with pytest.raises(StatsError, match="give repeats"):
+        decompose_crossed([1.0, 2.0, 3.0], {"seed": [1, 2, 3]})
 
 
 def test_sources_varied_one_at_a_time():

@@ -11,6 +11,7 @@ from seedless.studies.engine.options import StudyOptions
 
 COMMANDS = typer.main.get_command(app).commands
 WITH_GRID = ("plan", "run", "table", "report", "archive")
+SHARED = set(inspect.signature(read_options).parameters)
 EVERY_OPTION = {
     "--scale": "small",
     "--data": "ptb-xl",
@@ -36,15 +37,13 @@ EXPECTED = StudyOptions(
 )
 
 
-def describe(parameter):
-    """Return what a user sees of an option."""
-    return (
-        parameter.opts,
-        parameter.default,
-        str(parameter.type),
-        parameter.help,
-        parameter.multiple,
-    )
+def describe_options(command):
+    """Return what a user sees of the options that choose the runs, by name."""
+    return {
+        option.name: (option.opts, option.default, str(option.type), option.help, option.multiple)
+        for option in COMMANDS[command].params
+        if option.name in SHARED
+    }
 
 
 def test_every_command_belongs_to_one_kind():
@@ -53,13 +52,8 @@ def test_every_command_belongs_to_one_kind():
 
 @pytest.mark.parametrize("command", WITH_GRID)
 def test_every_command_with_a_grid_takes_the_same_options(command):
-    shared = {p.name: describe(p) for p in COMMANDS["plan"].params if p.name in SHARED}
-    assert set(shared) == SHARED
-    taken = {p.name: describe(p) for p in COMMANDS[command].params}
-    assert {name: taken.get(name) for name in SHARED} == shared
-
-
-SHARED = set(inspect.signature(read_options).parameters)
+    assert set(describe_options(command)) == SHARED
+    assert describe_options(command) == describe_options("plan")
 
 
 def test_the_options_under_test_are_all_there_are():

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from seedless.analysis.evaluate import evaluate
+from seedless.analysis.evaluation import evaluate
 from seedless.core.config import DataConfig
 from seedless.core.errors import DataError, SeedlessError, StudyError
 from seedless.data.leads import SIX
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.data.simulators.ecg import simulate_ecg
 from seedless.data.simulators.population import PRESETS, preset_records
 from seedless.studies.engine.options import StudyOptions

@@ -119,7 +119,7 @@ def test_runs_of_an_absent_device_are_refused_and_not_recorded_as_failed(tmp_pat
 
 
 def test_a_worker_that_dies_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "_work", lambda *_: [1])
+    monkeypatch.setattr(local, "_start_workers", lambda *_: [1])
     with pytest.raises(StudyError, match="exit codes"):
         run_local(Store(tmp_path), make_tiny_grid().points)
 
@@ -134,7 +134,7 @@ def test_runs_that_were_there_are_checked_by_one_worker_each(tmp_path, monkeypat
 
 
 def test_data_are_read_once_for_many_runs(tmp_path, monkeypatch):
-    import seedless.data.load as reader
+    import seedless.data.loading as reader
 
     seen, usual = [], reader.load
     monkeypatch.setattr(reader, "load", lambda config: seen.append(config) or usual(config))

@@ -7,11 +7,11 @@ import pytest
 
 from seedless.core.errors import DataError, StudyError, UnknownNameError
 from seedless.studies.catalog import STUDIES, open_study
+from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import read_results
 from seedless.studies.engine.runner import describe_counts, explain_failures, run_study
 from seedless.studies.engine.store import Store
-from seedless.studies.engine.study import tabulate_arms
 from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,

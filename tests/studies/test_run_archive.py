@@ -8,10 +8,10 @@ import tarfile
 
 import pytest
 
-from seedless.audit.validate import validate
-from seedless.audit.verify import verify
+from seedless.audit.validation import validate
+from seedless.audit.verification import verify
 from seedless.core.errors import RunError, StudyError
-from seedless.runs.fit import load
+from seedless.runs.opening import load
 from seedless.studies.engine.findings import prove_run, read_finding, write_finding
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
@@ -80,20 +80,20 @@ def test_a_light_run_says_what_it_lacks_and_is_executed_again(unpacked):
     verdict = verify(run)
     assert verdict.outcome == "identical"
     assert "2 trail entries, weights, predictions and scores" in verdict.sentence
-    with pytest.raises(RunError, match="light run, without its weights"):
+    with pytest.raises(RunError, match="stripped run, without its weights"):
         load(run)
 
 
 def test_a_light_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
     """The head of the trail is what is compared: a receipt with another one is found out."""
-    from seedless.proof.light import describe_light
+    from seedless.proof.stripped_run import describe_stripped
 
     store, points = unpacked
     run = store.run_folder(points[0])
     receipt = json.loads((run / "receipt.json").read_bytes())
     receipt["predicate"]["trail"]["head"] = "sha256:" + 64 * "1"
     seal(run, receipt)
-    (run / "light.json").write_bytes(describe_light(receipt, LEFT_OUT))
+    (run / "light.json").write_bytes(describe_stripped(receipt, LEFT_OUT))
     assert validate(run).problems == ()  # it agrees with itself
     verdict = verify(run)
     assert verdict.outcome == "differs"
@@ -102,8 +102,7 @@ def test_a_light_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
 
 def seal(run, receipt):
     """Write a receipt with its digest made anew."""
-    from seedless.core.canonical import canonical_json
-    from seedless.core.digest import digest_value
+    from seedless.core.digests import canonical_json, digest_value
 
     del receipt["predicate"]["digest"]
     receipt["predicate"]["digest"] = digest_value(receipt)

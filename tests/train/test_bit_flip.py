@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.core.errors import ConfigError
 from seedless.train.bit_flip import flip_bit, parse_target
 from seedless.train.loop import train

@@ -8,8 +8,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest
+from seedless.core.digests import canonical_json, digest
 from seedless.core.errors import RunError
 from seedless.models import build
 from seedless.numerics.dropout import Dropout

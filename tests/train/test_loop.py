@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, TrainError, UnknownNameError
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.loop import merge_single_sample_batch, train

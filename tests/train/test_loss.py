@@ -114,7 +114,7 @@ def test_gradients_are_those_of_finite_differences(name, clamp):
 
     loss = Loss(name, per_sample, clamp, 0.0)
     assert torch.autograd.gradcheck(
-        lambda z: loss.per_sample(loss.bound(z), labels), logits.requires_grad_()
+        lambda z: loss.per_sample(loss.clamp_logits(z), labels), logits.requires_grad_()
     )
 
 
@@ -198,7 +198,7 @@ def test_models_without_spare_features_have_no_penalty_and_refuse_one(name):
 @pytest.mark.parametrize(
     ("settings", "task", "message"),
     [
-        ({"name": "cross_entropy"}, "multi-label", "exactly one class a sample.*use bce"),
+        ({"name": "cross_entropy"}, "multi-label", "exactly one class for each sample.*use bce"),
         ({"class_weights": "sqrt"}, "multi-class", "class_weights belongs to bce"),
     ],
 )

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from seedless.core.config import TrainConfig
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, UnknownNameError
 from seedless.init import initialize
 from seedless.numerics.dropout import Dropout

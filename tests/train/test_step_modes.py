@@ -44,4 +44,4 @@ def test_every_region_is_compiled_for_a_full_batch(sizes):
     problem = make_problem(model=small_conformer, count=10, val=0, train={"epochs": 1})
     step = CompiledStep(problem)
     train(problem, step=step)
-    assert len(sizes) == 2 * len(step.fused)
+    assert len(sizes) == 2 * len(step.compiled)

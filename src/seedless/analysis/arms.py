@@ -16,7 +16,7 @@ from seedless.core.errors import RunError, StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
 from seedless.proof.receipt import read_receipt
-from seedless.runs.score import METRICS
+from seedless.runs.seal import METRICS
 from seedless.stats.samples import read_sample
 
 _IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from seedless.analysis.arms import ArmRuns, Scored
-from seedless.core.canonical import canonical_json
 from seedless.core.config import REPLICATE_KEYS
+from seedless.core.digests import canonical_json
 from seedless.core.errors import StatsError, UnknownNameError
+from seedless.core.mismatch import compare_values
 from seedless.core.registry import suggest
 from seedless.evaluate.ranking import FEW_POSITIVES
-from seedless.proof.replay import compare_values
 
 
 def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:

@@ -10,25 +10,25 @@ import numpy as np
 
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
-from seedless.data.load import find_download
+from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
 from seedless.evaluate.robustness import SNRS, Row, measure_robustness
-from seedless.runs.open_run import Finished, open_finished
+from seedless.runs.opening import OpenRun, open_run
 
 SOURCES = ("simulated", "nstdb")
 LIMIT = 100  # dB, beyond which neither the signal nor the noise is left in float32
 
 
 @dataclass(frozen=True, eq=False)
-class Stress:
+class RunRobustness:
     """The rows of a stress test, and what they were measured on."""
 
-    finished: Finished
+    finished: OpenRun
     source: str
     rows: tuple[Row, ...]
 
 
-def stress_run(
+def measure_run_robustness(
     run: str | Path,
     *,
     source: str = "simulated",
@@ -37,7 +37,7 @@ def stress_run(
     entry: str | None = None,
     data: str | None = None,
     watch: Callable[[Row], None] = lambda _: None,
-) -> Stress:
+) -> RunRobustness:
     """Measure a run's macro AUC under noise of every kind at every ratio.
 
     Noise is added to the records as measured; then they are normalized as in training.
@@ -60,7 +60,7 @@ def stress_run(
             f"expected signal-to-noise ratios from -{LIMIT} to {LIMIT} dB, each once; got "
             f"{', '.join(f'{snr:g}' for snr in snrs) or 'none'}"
         )
-    finished = open_finished(run, entry=entry, data=data)
+    finished = open_run(run, entry=entry, data=data)
     if finished.records.ndim != 3 or finished.records.dtype != np.float32:
         raise ConfigError(
             f"noise is added to recordings (leads, time); {run} has samples of "
@@ -81,4 +81,4 @@ def stress_run(
         fs=fs,
         watch=watch,
     )
-    return Stress(finished, source, rows)
+    return RunRobustness(finished, source, rows)

@@ -11,12 +11,13 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from seedless.audit.fingerprint import Fingerprints
+from seedless.audit.op_recorder import OpRecorder
 from seedless.core.config import Config
-from seedless.proof.trail import digest_tensors, first_difference, make_entry, read_trail
+from seedless.core.digests import digest_each
+from seedless.proof.trail import first_difference, make_entry, read_trail
 from seedless.runs.folder import read_config
 from seedless.runs.prepare import Prepared
-from seedless.runs.prepare_again import choose_maker
+from seedless.runs.user_model import choose_preparer
 from seedless.train.checkpoint import checkpoint_file_name, read_checkpoint
 from seedless.train.loop import train
 from seedless.train.progress_state import Observer, Position, ProgressState, Start
@@ -35,7 +36,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     run = Path(request["run"])
     config = read_config(run)
-    prepared = choose_maker(config, request["entry"], request["data"])(config)
+    prepared = choose_preparer(config, request["entry"], request["data"])(config)
     start = _restore(run, config, prepared, request["start"])
     if request["step"] is not None:
         return trace_ops(prepared.problem, start, request["epoch"], request["step"], request["out"])
@@ -63,7 +64,7 @@ class StepTrace(Observer):
                     "step": position.step,
                     "batch": position.batch,
                     "rate": progress.rate,
-                    "state": digest_tensors(progress.state),
+                    "state": digest_each(progress.state),
                 }
             )
 
@@ -101,7 +102,7 @@ class OpTrace(Step):
             "data/keys": problem.keys,
             "optimizer/rate": problem.optimizer.param_groups[0]["lr"],
         }
-        with Fingerprints(problem.model, names=names) as seen:
+        with OpRecorder(problem.model, names=names) as seen:
             self.phase = seen.phase
             losses = super().__call__(rows, epoch)
         self.phase = lambda _: nullcontext()

@@ -15,7 +15,7 @@ from seedless.numerics.environment import VARIABLES
 
 # What a request may ask for, and the function that answers it.
 ACTIONS = {
-    "verify": ("seedless.audit.verify", "answer"),
+    "verify": ("seedless.audit.verification", "answer"),
     "trace": ("seedless.audit.step_trace", "answer"),
 }
 

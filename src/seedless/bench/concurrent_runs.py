@@ -1,4 +1,4 @@
-"""Concurrent runs: do they have the same bits as alone, and how much more is trained in a second?"""
+"""Concurrent runs: do they have the same bits as alone, and how much faster are they?"""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch
 
 from seedless.bench.measure import Say
 from seedless.core.config import Config, override
+from seedless.core.config_files import open_config
 from seedless.core.errors import RunError
-from seedless.core.presets import open_config
 from seedless.core.registry import choose
 from seedless.models import MODELS
 from seedless.proof.receipt import read_receipt

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seedless.bench.flags import run_with_flags
 from seedless.bench.rivals import Rival, Runner
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 
 REPEATED = 3  # steps of each of the two runs whose digests are compared
 

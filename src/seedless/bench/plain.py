@@ -1,7 +1,7 @@
 """Our models with torch's own layers, in the usual (batch, channel, time) layout.
 
-A plain model has the parameters and buffers of ours under the same names, so a state dict fits both,
-and computes the same function with nn.Conv1d and torch's pooling, attention and dropout.
+A plain model has the parameters and buffers of ours under the same names, so that a state dict fits
+both, and computes the same function with nn.Conv1d and torch's pooling, attention and dropout.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ def attribute(
 ) -> None:
     """Show where in RUN's test records the evidence for a class lies; the digest repeats."""
     from seedless.analysis.attribute import attribute_run, write_maps
-    from seedless.runs.open_run import check_out, describe
+    from seedless.runs.opening import check_output_file, describe_run
 
     if out is not None:
-        check_out(run, out, force)
+        check_output_file(run, out, force)
     found = attribute_run(
         run, label=label, records=records, method=method, layer=layer, entry=entry, data=data
     )
@@ -48,7 +48,7 @@ def attribute(
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
         said = {"method": method, "layers": layers, "records": rows, "file": file}
-        print_json({**describe(found.finished), **said})
+        print_json({**describe_run(found.finished), **said})
         return
     for row in rows:
         typer.echo(

@@ -35,7 +35,7 @@ def bundle(
     from seedless.proof.bundle import list_source, write_bundle
     from seedless.proof.receipt import read_receipt
     from seedless.proof.source import describe_source
-    from seedless.runs.pack_data import pack_data
+    from seedless.runs.run_data import pack_data
 
     place = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
     file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")

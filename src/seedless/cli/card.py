@@ -28,15 +28,15 @@ def card(
     as_json: AsJson = False,
 ) -> None:
     """Write RUN's model card: what it is, how it was made, how well it does, what it is not for."""
-    from seedless.audit.validate import validate
+    from seedless.audit.validation import validate
     from seedless.core.errors import RunError
     from seedless.core.files import hash_file, write_atomic
     from seedless.report.card import make_card
     from seedless.report.runview import read_run
-    from seedless.runs.open_run import check_out
+    from seedless.runs.opening import check_output_file
 
     if out is not None:
-        check_out(run, out, force)
+        check_output_file(run, out, force)
     if problems := validate(run).problems:
         raise RunError(f"{run} is not a valid run, and gets no card: {problems[0]}")
     view = read_run(run, name or run.absolute().name)

@@ -25,18 +25,10 @@ def churn(
     as_json: AsJson = False,
 ) -> None:
     """Say which records change their label from run to run: by class, and as a whole."""
-    from seedless.core.errors import DataError
     from seedless.core.registry import choose
-    from seedless.evaluate.churn import compare_calls
-    from seedless.evaluate.predictions import read_predictions
+    from seedless.evaluate.churn import churn as compare_runs
 
-    names = [str(run) for run in runs]
-    if len({run.resolve() for run in runs}) < len(names):
-        raise DataError("expected different runs, got one of them twice")
-    predictions = {name: read_predictions(name) for name in names}
-    if half and any(said.task == "multi-class" for said in predictions.values()):
-        raise DataError("--half is of multi-label tasks: here the most probable class is called")
-    found = compare_calls(predictions, split, "half" if half else "own")
+    found = compare_runs(*runs, split=split, thresholds="half" if half else "own")
     if ids is not None:
         choose("class", ids, found.classes)
     if as_json:

@@ -37,7 +37,7 @@ def compare(
 
     Exit code 0: compared. 2: cannot be compared.
     """
-    from seedless.analysis.compare import compare as compare_arms
+    from seedless.analysis.comparison import compare as compare_arms
     from seedless.core.errors import StatsError
 
     if field is not None and (metric, split) != ("macro_auc", "test"):

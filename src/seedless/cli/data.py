@@ -57,10 +57,10 @@ def fetch_dataset(
 ) -> None:
     """Download a dataset, or go on where it stopped; every file is checked by its hash."""
     from seedless.core.cache_location import find_cache_folder
-    from seedless.data.catalog import find
+    from seedless.data.catalog import find_entry
     from seedless.data.download.fetch import fetch
 
-    entry = find(name)
+    entry = find_entry(name)
     folder = to if to is not None else find_cache_folder() / "downloads" / entry.name
     place = fetch(entry.name, folder, extras=tuple(extra or ()), progress=not as_json)
     if as_json:
@@ -81,17 +81,19 @@ def check(
     settings: Settings = None,
 ) -> None:
     """Read a dataset and say what is there: class counts by split, signal checks, warnings."""
-    from seedless.data.quality_checks import inspect, inspect_labels
+    from seedless.data.quality_checks import check_label_quality, check_quality
 
     if name == "nstdb":
         _check_noise(path, as_json)
         return
     if labels_only:
-        found = inspect_labels(_read_labels(name, path, read_config(config, settings).data.task))
+        found = check_label_quality(
+            _read_labels(name, path, read_config(config, settings).data.task)
+        )
         digest = None
     else:
         data = _load(name, path, config, [*(settings or []), "data.cache=false"])
-        found, digest = inspect(data), data.digest
+        found, digest = check_quality(data), data.digest
     if as_json:
         print_json({**found.as_dict(), "digest": digest})
         return
@@ -116,8 +118,7 @@ def show(
     settings: Settings = None,
 ) -> None:
     """Write a record as a PNG: an ECG on ECG paper, 25 mm/s and 10 mm/mV, or an image."""
-    from seedless.report.paper import draw_ecg, save_png
-    from seedless.report.picture import draw_image
+    from seedless.report.paper import draw_ecg, draw_image, save_png
 
     data = _load(name, path, config, settings)
     row = _pick(data, label, record)
@@ -138,14 +139,14 @@ def show(
 
 
 def _load(name: str, path: str | None, config: Path | None, settings: list[str] | None) -> Dataset:
-    from seedless.data.load import load
+    from seedless.data.loading import load
 
     return load(read_config(config, settings, data__name=name, data__path=path).data)
 
 
 def _check_noise(path: str | None, as_json: bool) -> None:
     """Say what noise there is: it has no records, classes or splits."""
-    from seedless.data.load import find_download
+    from seedless.data.loading import find_download
     from seedless.data.readers.nstdb import read_noise
 
     noise = read_noise(path if path is not None else find_download("nstdb"))

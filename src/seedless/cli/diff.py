@@ -13,8 +13,8 @@ from seedless.cli.options import AsJson, DataPlace, Entry, print_json, spell_num
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seedless.audit.diff import Difference
-    from seedless.proof.replay import Mismatch
+    from seedless.audit.difference import Difference
+    from seedless.core.mismatch import Mismatch
 
 
 def diff(
@@ -37,7 +37,7 @@ def diff(
 
     Exit code 0: they do not. 1: they do. 2: they cannot be compared.
     """
-    from seedless.audit.diff import diff as compare
+    from seedless.audit.difference import diff as compare
 
     found = compare(
         run_a,

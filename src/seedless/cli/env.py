@@ -9,7 +9,7 @@ def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings 
     """Show versions, processor, devices, threads, flags and variables that change bits."""
     import typer
 
-    from seedless.core.digest import digest_value
+    from seedless.core.digests import digest_value
     from seedless.numerics.determinism import make_deterministic
     from seedless.numerics.environment import capture_environment
 

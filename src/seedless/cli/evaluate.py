@@ -10,7 +10,7 @@ import typer
 from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.analysis.evaluate import Evaluation
+    from seedless.analysis.evaluation import Evaluation
     from seedless.evaluate.subgroup import Rate, Subgroups
 
 
@@ -37,7 +37,7 @@ def evaluate(
     With --data, or --set data.path=..., its weights predict on those records, with the scale and
     the thresholds the run has.
     """
-    from seedless.analysis.evaluate import evaluate as evaluate_run
+    from seedless.analysis.evaluation import evaluate as evaluate_run
 
     found = evaluate_run(
         run, data=data, settings=settings or [], split=split, by=by, resamples=resamples

@@ -25,7 +25,7 @@ def export(
 ) -> None:
     """Write RUN's selected weights as ONNX, normalization included, checked on real records."""
     from seedless.analysis.export import TOLERANCE, export_run
-    from seedless.runs.open_run import describe
+    from seedless.runs.opening import describe_run
 
     done = export_run(run, onnx, records=records, force=force, entry=entry, data=data)
     size = done.file.stat().st_size
@@ -38,7 +38,7 @@ def export(
             "tolerance": TOLERANCE,
             "records": done.records,
         }
-        print_json({**describe(done.finished), **said})
+        print_json({**describe_run(done.finished), **said})
         return
     typer.echo(
         f"{done.file}\n{size:,} bytes\n{done.digest}\n"

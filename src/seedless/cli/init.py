@@ -35,7 +35,7 @@ def show(
     settings: Settings = None,
 ) -> None:
     """Print the initialization plan of MODEL with its digests; no machine shows in it."""
-    from seedless.core.digest import digest, md5
+    from seedless.core.digests import digest, md5
     from seedless.runs.build import build_model, initialize_model
 
     resolved = read_config(

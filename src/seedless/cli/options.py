@@ -42,7 +42,8 @@ def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> 
 
     Flags are named section__key; one that is None was not given.
     """
-    from seedless.core.config import Config, load_config, override, parse_config
+    from seedless.core.config import Config, override, parse_config
+    from seedless.core.config_files import load_config
 
     config = load_config(file) if file is not None else Config()
     values = config.model_dump()

@@ -42,7 +42,7 @@ def show(
     The samples are taken as stored; a run orders them as normalized, which `golden` can see.
     """
     from seedless.core.registry import choose
-    from seedless.data.load import load
+    from seedless.data.loading import load
     from seedless.ordering import ORDERS, count_collisions
     from seedless.runs.build import order_samples
 

@@ -31,9 +31,9 @@ def report(
 
     The page of a published experiment is `seedless study report`.
     """
-    from seedless.analysis.report import write_report
+    from seedless.analysis.run_report import report as write_report
 
-    page = write_report(runs, out, examples=examples, again=verify, force=force)
+    page = write_report(*runs, out=out, examples=examples, verify=verify, force=force)
     if as_json:
         print_json({"page": str(page), "bytes": page.stat().st_size})
     else:

@@ -32,11 +32,11 @@ def robustness(
     as_json: AsJson = False,
 ) -> None:
     """Add noise to RUN's test records, before normalization, and print what each kind costs."""
-    from seedless.analysis.robustness import stress_run
-    from seedless.runs.open_run import describe
+    from seedless.analysis.robustness import measure_run_robustness
+    from seedless.runs.opening import describe_run
 
     ratios = _read_ratios(snr)
-    found = stress_run(
+    found = measure_run_robustness(
         run,
         source=noise,
         noise_path=noise_path,
@@ -47,9 +47,9 @@ def robustness(
     )
     if as_json:
         rows = [asdict(row) for row in found.rows]
-        print_json({**describe(found.finished), "noise": noise, "rows": rows})
+        print_json({**describe_run(found.finished), "noise": noise, "rows": rows})
     else:
-        said = describe(found.finished)
+        said = describe_run(found.finished)
         typer.echo(f"\n{noise} noise on {len(found.finished.ids)} {said['split']} records")
 
 

@@ -14,7 +14,7 @@ import typer
 from seedless.cli.options import STOPPED, AsJson, DataPlace, Entry, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.runs.execute import Run
+    from seedless.runs.folder import Run
 
 
 def train(
@@ -26,9 +26,9 @@ def train(
 ) -> None:
     """Train what CONFIG says and write a run folder with weights, trail and receipt."""
     from seedless.core.config import override
-    from seedless.core.presets import open_config
-    from seedless.runs.execute import train_run
+    from seedless.core.config_files import open_config
     from seedless.runs.progress import TrainingProgress
+    from seedless.runs.train import train_run
 
     resolved = override(open_config(config), settings or [])
     progress = TrainingProgress(out.name, shown=not as_json)
@@ -47,18 +47,18 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with a run that was killed or stopped, to the bits it would have had."""
-    from seedless.runs.execute import resume_run
     from seedless.runs.folder import read_config
-    from seedless.runs.prepare_again import choose_maker
     from seedless.runs.progress import TrainingProgress
+    from seedless.runs.resume import resume_run
+    from seedless.runs.user_model import choose_preparer
 
-    make = choose_maker(read_config(run), entry, data)
+    preparer = choose_preparer(read_config(run), entry, data)
 
     progress = TrainingProgress(run.name, shown=not as_json)
     with stop_on_interrupt() as asked:
         try:
             finished = resume_run(
-                run, observers=(progress,), stop=asked, make=make, say=progress.say
+                run, observers=(progress,), stop=asked, preparer=preparer, warn=progress.say
             )
         finally:
             progress.close()
@@ -68,7 +68,7 @@ def resume(
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a wish to stop after the step; a second one ends at once."""
-    from seedless.runs.execute import InterruptedRunError
+    from seedless.runs.train import InterruptedRunError
 
     asked = False
 

@@ -35,7 +35,7 @@ def verify(
 
     Exit code 0: identical. 1: it differs. 2: not a valid run. 3: cannot be judged on this machine.
     """
-    from seedless.audit.verify import verify as verify_run
+    from seedless.audit.verification import verify as verify_run
 
     verdict = verify_run(
         run,

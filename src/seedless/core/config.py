@@ -1,6 +1,6 @@
 """The configuration of a run: frozen, typed, and strict about its keys.
 
-config = load_config("run.toml")
+config = parse_config({"train": {"epochs": 2}})
 config = override(config, ["init.basis=dct", "order.batch_size=64"])
 """
 
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import ConfigError
 from seedless.core.registry import suggest
 
@@ -249,17 +249,6 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[key] = value
     return flat
-
-
-def load_config(path: str | Path) -> Config:
-    """Read a TOML file."""
-    try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    return parse_config(values, source=str(path))
 
 
 def override(config: Config, settings: Iterable[str]) -> Config:

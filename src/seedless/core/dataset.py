@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_samples
+from seedless.core.digests import canonical_json, digest_samples
 from seedless.core.errors import DataError
 
 TEN_FOLDS: dict[str, tuple[int, ...]] = {

@@ -3,7 +3,8 @@
 A package lists what it offers once, as imports that only type checkers and documentation read:
 
     if TYPE_CHECKING:
-        from seedless.runs.fit import fit, load
+        from seedless.runs.fit_model import fit
+        from seedless.runs.opening import load
 
     __all__ = ["fit", "load"]
     __getattr__, __dir__ = lazy_names(__name__)
@@ -30,6 +31,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
             homes.update(_read_imports(module))
         home, original = homes[name]
         value = getattr(import_module(home), original)
+        # A callable package of this name stays the attribute, or its modules could not be imported.
+        package_of_name = sys.modules.get(f"{package}.{name}")
+        if callable(package_of_name):
+            value = package_of_name
         setattr(module, name, value)
         return value
 

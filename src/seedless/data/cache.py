@@ -16,24 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.cache_location import find_cache_folder
-from seedless.core.canonical import canonical_json
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import DataError
-from seedless.data.cache_entry import (
-    UnfitError,
-    cannot_write,
-    check_place,
+from seedless.data.dataset_folder import (
+    UnusableEntryError,
+    check_entry_folder,
     clear_leftovers,
-    read_entry,
+    make_write_error,
+    read_folder,
     read_manifest,
-    write_entry,
+    write_folder,
 )
 
 _log = logging.getLogger(__name__)
 
 
-def entry_folder(name: str, key: Mapping[str, Any], sources: Sequence[Path]) -> Path:
+def find_entry_folder(name: str, key: Mapping[str, Any], sources: Sequence[Path]) -> Path:
     """Return the folder of an entry: one for each name, set of options and place of the sources."""
     places = [str(Path(source).resolve()) for source in sources]
     return find_cache_folder() / f"{name}-{digest_value([dict(key), places])[7:19]}"
@@ -50,7 +49,7 @@ def open_cached(
     """Return the dataset of the entry ``folder``, building it first where there is none that fits.
 
     Args:
-        folder: the entry's own folder, as from `entry_folder`.
+        folder: the entry's own folder, as from `find_entry_folder`.
         key: the reader's options, plain values.
         sources: what ``build`` reads. A file is compared by its content (by size and time of change
             alone while those are the same), a folder by the path, size and time of change of every
@@ -63,15 +62,15 @@ def open_cached(
     folder, options = Path(folder), json.loads(canonical_json(dict(key)))
     try:
         return _open(folder, options, sources, verify)
-    except UnfitError:
+    except UnusableEntryError:
         pass  # looked at again under the lock: another process may be replacing it now
-    check_place(folder)
+    check_entry_folder(folder)
     lock = FileLock(folder.parent / f".{folder.name}.lock")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except OSError as error:
-        raise cannot_write(folder, error) from error
+        raise make_write_error(folder, error) from error
     try:
         clear_leftovers(folder)
         return _open_or_build(folder, options, sources, build, verify)
@@ -89,13 +88,13 @@ def _open_or_build(
     """Do so under the lock. A dataset built anew says why in its provenance."""
     try:
         return _open(folder, options, sources, verify)
-    except UnfitError as unfit:
+    except UnusableEntryError as unfit:
         reason = str(unfit) if folder.exists() else None
     if reason is not None:
         _log.warning("%s is built again: %s", folder, reason)
     described = [_describe(Path(source)) for source in sources]  # as they are before they are read
-    write_entry(folder, {"key": options, "sources": described}, build())
-    data = read_entry(folder, read_manifest(folder), verify=False)
+    write_folder(folder, {"key": options, "sources": described}, build())
+    data = read_folder(folder, read_manifest(folder), verify=False)
     if reason is None:
         return data
     return replace(data, provenance={**data.provenance, "cache": f"built again: {reason}"})
@@ -109,13 +108,13 @@ def _open(folder: Path, options: dict[str, Any], sources: Sequence[Path], verify
         name for name in known.keys() | options.keys() if known.get(name) != options.get(name)
     )
     if changed:
-        raise UnfitError(f"the option {', '.join(changed)} has changed")
+        raise UnusableEntryError(f"the option {', '.join(changed)} has changed")
     if len(manifest["sources"]) != len(sources):
-        raise UnfitError("the list of sources has changed")
+        raise UnusableEntryError("the list of sources has changed")
     for source, description in zip(sources, manifest["sources"], strict=True):
         if not _is_unchanged(Path(source), description):
-            raise UnfitError(f"the source {description['name']} has changed")
-    return read_entry(folder, manifest, verify)
+            raise UnusableEntryError(f"the source {description['name']} has changed")
+    return read_folder(folder, manifest, verify)
 
 
 def _describe(source: Path) -> dict[str, Any]:

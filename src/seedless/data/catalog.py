@@ -9,12 +9,12 @@ from seedless.data.catalog_entry import Entry, File, as_dict
 from seedless.data.class_names import CIFAR_100, FINDINGS, ORGANS, RHYTHMS
 from seedless.data.leads import TWELVE
 
-__all__ = ["CATALOG", "SUMS", "Entry", "File", "as_dict", "find"]
+__all__ = ["CATALOG", "SUMS", "Entry", "File", "as_dict", "find_entry"]
 
 SUMS = "SHA256SUMS.txt"  # PhysioNet's list of a project's files, in the project's folder
 
 
-def find(name: str) -> Entry:
+def find_entry(name: str) -> Entry:
     """Return a dataset's entry; an unknown name is an error that lists the known ones."""
     return choose("dataset", name, CATALOG)
 

@@ -16,12 +16,12 @@ LEAD_SETS: dict[str, tuple[str, ...]] = {"12": TWELVE, "6": SIX}
 _SPELLING = {name.upper(): name for name in TWELVE}
 
 
-def lead_set(name: str) -> tuple[str, ...]:
+def get_lead_set(name: str) -> tuple[str, ...]:
     """Return the leads of a set: "12" or "6"."""
     return choose("lead set", name, LEAD_SETS)
 
 
-def spell(name: str) -> str:
+def spell_lead(name: str) -> str:
     """Return a lead's name as we write it: AVR, avr and aVR are one lead."""
     return _SPELLING.get(name.strip().upper(), name.strip())
 
@@ -30,7 +30,7 @@ def select_leads(
     signal: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str], where: str
 ) -> NDArray[np.float32]:
     """Return the wanted leads of (leads, time), in the wanted order."""
-    found = [spell(name) for name in names]
+    found = [spell_lead(name) for name in names]
     missing = [name for name in wanted if name not in found]
     if missing:
         raise DataError(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.blocks import work_blocks
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
+from seedless.core.threads import run_in_blocks
 from seedless.numerics.exact_sums import exact_row_sums, exact_sum
 
 _BLOCK = 256  # samples read at a time: a memory-mapped set is never in memory as a whole
@@ -33,7 +33,7 @@ class Scale:
         def scale(block: slice) -> None:
             out[block] = (samples[block].astype(np.float64) - mean) / deviation
 
-        work_blocks(scale, len(samples), _BLOCK)
+        run_in_blocks(scale, len(samples), _BLOCK)
         return out
 
 
@@ -83,7 +83,7 @@ def _sum_by_sample(
         flat = values.reshape(len(values) * values.shape[1], -1)
         sums[block] = exact_row_sums(flat).reshape(len(values), -1)
 
-    work_blocks(add, len(rows), _BLOCK)
+    run_in_blocks(add, len(rows), _BLOCK)
     if not math.isfinite(exact_sum(sums)):
         raise DataError(f"{data.name}: samples hold NaN or infinity")
     return sums

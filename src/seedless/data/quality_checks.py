@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
-from seedless.data.quality_report import Findings, SignalFindings
+from seedless.data.quality_report import QualityReport, SignalQuality
+
+if TYPE_CHECKING:
+    from seedless.data.readers.ptbxl_labels import Labels
 
 _BLOCK = 64  # samples read at a time: a memory-mapped set is never in memory as a whole
 _LIMB = ("I", "II", "III")
 _TOLERANCE = 0.1  # of a record's largest value: far above rounding, far below a swapped lead
 
 
-class _Labels(Protocol):
-    """What can be counted without signals: a `Dataset` has it, and so has a label table."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def Y(self) -> NDArray[np.uint8]: ...  # noqa: N802
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def folds(self) -> NDArray[np.int64]: ...
-    @property
-    def protocol(self) -> Mapping[str, tuple[int, ...]]: ...
-    @property
-    def patients(self) -> NDArray[np.str_] | None: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
-
-
-def inspect(data: Dataset) -> Findings:
+def check_quality(data: Dataset) -> QualityReport:
     """Count a dataset's records and classes by split and fold, and check its signals."""
     signals, doubts = _check_signals(data)
     return _count(data, tuple(data.X.shape[1:]), signals, doubts)
 
 
-def inspect_labels(labels: _Labels) -> Findings:
+def check_label_quality(labels: Dataset | Labels) -> QualityReport:
     """Count a label table that has no signals."""
     return _count(labels, None, None, [])
 
@@ -82,7 +66,7 @@ def _not_finite(block: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero(~np.isfinite(block.reshape(len(block), -1)).all(axis=1))
 
 
-def _check_signals(data: Dataset) -> tuple[SignalFindings, list[str]]:
+def _check_signals(data: Dataset) -> tuple[SignalQuality, list[str]]:
     """Go through the samples once, in blocks; return what was found and what is doubtful."""
     names = list(data.leads or ())
     limb = [names.index(lead) for lead in _LIMB] if set(_LIMB) <= set(names) else None
@@ -102,7 +86,7 @@ def _check_signals(data: Dataset) -> tuple[SignalFindings, list[str]]:
             "(leads misnamed, or each scaled by itself)"
         )
     repeated = None if missing.any() else _find_repeats(data, doubts)
-    return SignalFindings(
+    return SignalQuality(
         missing=int(missing.sum()),
         flat=int(flat.sum()),
         lowest=_number(lowest.min()),
@@ -153,7 +137,7 @@ def _find_repeats(data: Dataset, doubts: list[str]) -> int:
     return repeated
 
 
-def _split_numbers(labels: _Labels) -> NDArray[np.int64]:
+def _split_numbers(labels: Dataset | Labels) -> NDArray[np.int64]:
     """Return each record's split as a number, -1 for a fold that no split claims."""
     numbers = np.full(len(labels.folds), -1, dtype=np.int64)
     for number, folds in enumerate(labels.protocol.values()):
@@ -169,18 +153,18 @@ def _shared(group: NDArray[np.int64], splits: NDArray[np.int64]) -> int:
 
 
 def _count(
-    labels: _Labels,
+    labels: Dataset | Labels,
     shape: tuple[int, ...] | None,
-    signals: SignalFindings | None,
+    signals: SignalQuality | None,
     doubts: list[str],
-) -> Findings:
+) -> QualityReport:
     splits = {
         name: np.flatnonzero(np.isin(labels.folds, folds))
         for name, folds in labels.protocol.items()
     }
     folds = {int(fold): np.flatnonzero(labels.folds == fold) for fold in np.unique(labels.folds)}
     counts = {name: _count_classes(labels, rows) for name, rows in splits.items()}
-    return Findings(
+    return QualityReport(
         name=labels.name,
         records=len(labels.Y),
         shape=shape,
@@ -197,13 +181,15 @@ def _count(
     )
 
 
-def _count_classes(labels: _Labels, rows: NDArray[np.int64]) -> dict[str, int]:
+def _count_classes(labels: Dataset | Labels, rows: NDArray[np.int64]) -> dict[str, int]:
     totals = labels.Y[rows].sum(axis=0, dtype=np.int64)
     return dict(zip(labels.classes, totals.tolist(), strict=True))
 
 
 def _doubt_labels(
-    labels: _Labels, counts: dict[str, dict[str, int]], splits: dict[str, NDArray[np.int64]]
+    labels: Dataset | Labels,
+    counts: dict[str, dict[str, int]],
+    splits: dict[str, NDArray[np.int64]],
 ) -> list[str]:
     doubts = []
     for split, found in counts.items():

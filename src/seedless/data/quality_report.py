@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class SignalFindings:
+class SignalQuality:
     """Counts over all records. Values are in the dataset's own units."""
 
     missing: int  # samples that are NaN or infinite
@@ -19,8 +19,8 @@ class SignalFindings:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """The answer of `inspect`. ``shape`` and ``signals`` are None where only labels were read."""
+class QualityReport:
+    """The result of `check_quality`; ``shape`` and ``signals`` are None for labels alone."""
 
     name: str
     records: int
@@ -31,7 +31,7 @@ class Findings:
     counts: dict[str, dict[str, int]]  # split -> class -> records
     fold_counts: dict[int, dict[str, int]]  # fold -> class -> records
     unlabelled: dict[str, int]  # split -> records without any class
-    signals: SignalFindings | None
+    signals: SignalQuality | None
     warnings: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Findings:
         return _tabulate(self)
 
 
-def _tabulate(found: Findings) -> str:
+def _tabulate(found: QualityReport) -> str:
     """Return the findings as lines of text: a row a class, a column a fold and a split."""
     columns = {"class": [*found.classes, "none of these", "records"]}
     if len(found.folds) > len(found.splits):
@@ -70,7 +70,7 @@ def _tabulate(found: Findings) -> str:
     return "\n".join(lines)
 
 
-def _describe_signals(found: SignalFindings) -> list[str]:
+def _describe_signals(found: SignalQuality) -> list[str]:
     lines = [
         f"values from {_number(found.lowest)} to {_number(found.highest)}, {found.missing} missing",
         f"records with a constant lead or channel: {found.flat}",

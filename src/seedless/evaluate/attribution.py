@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import digest, digest_value
 from seedless.core.errors import DataError, ModelError
 from seedless.core.registry import suggest
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from seedless.core.errors import DataError
 from seedless.evaluate.decisions import DEFAULT, Threshold, call, call_one
 from seedless.evaluate.intervals import LEVEL, Interval, wilson_interval
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, Scored, read_predictions
 from seedless.evaluate.scores import find_thresholds
 
 THRESHOLDS = ("own", "half")
@@ -71,6 +72,26 @@ class Churn:
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return asdict(self)
+
+
+def churn(*runs: str | Path, split: str = "test", thresholds: str = "own") -> Churn:
+    """Return which records two or more finished runs decide differently.
+
+    Args:
+        runs: the run folders, or files of predictions; over the same records and classes.
+        split: "test", "validation" or "train".
+        thresholds: "own" for the thresholds that each run chose on its validation split, or "half"
+            for 0.5 everywhere.
+
+    >>> seedless.churn("runs/a", "runs/b").exact.rate  # doctest: +SKIP
+    0.042
+    """
+    if len({Path(run).resolve() for run in runs}) < len(runs):
+        raise DataError("expected different runs, got one of them twice")
+    predictions = {str(run): read_predictions(run) for run in runs}
+    if thresholds == "half" and any(one.task == "multi-class" for one in predictions.values()):
+        raise DataError("--half is of multi-label tasks: here the most probable class is called")
+    return compare_calls(predictions, split, thresholds)
 
 
 def compare_calls(

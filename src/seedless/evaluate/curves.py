@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,32 +40,6 @@ def draw_roc(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> Curve | N
     keep = _find_corners(fp, tp)
     limits = np.concatenate([[np.inf], values])
     return Curve(fp[keep] / negatives, tp[keep] / positives, limits[keep])
-
-
-def draw_precision_recall(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> Curve | None:
-    """Return the precision-recall curve; None without both kinds.
-
-    Thresholds within a run that adds no positive, or no negative to none, lie on a vertical or a
-    horizontal line; of these only the two ends are kept.
-    """
-    values, tp, fp, positives, negatives = _count(scores, truth)
-    if positives == 0 or negatives == 0:
-        return None
-    upright = (tp[1:-1] == tp[:-2]) & (tp[1:-1] == tp[2:])
-    level = fp[2:] == 0
-    keep = np.concatenate([[True], ~(upright | level), [True]])[: len(values)]
-    return Curve((tp / positives)[keep], (tp / (tp + fp))[keep], values[keep])
-
-
-def average_precision(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
-    """Return the sum of precision times the step in recall, exactly rounded; None without both."""
-    _, tp, fp, positives, negatives = _count(scores, truth)
-    if positives == 0 or negatives == 0:
-        return None
-    steps = np.diff(tp, prepend=0)
-    rows = np.flatnonzero(steps).tolist()
-    total = sum(Fraction(int(steps[i] * tp[i]), int(tp[i] + fp[i])) for i in rows)
-    return float(total / positives)
 
 
 def _count(

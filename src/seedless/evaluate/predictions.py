@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.dataset import TASKS
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import digest, digest_value
 from seedless.core.errors import DataError, RunError, SeedlessError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import explain_missing, read_receipt

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digest import sample_keys
+from seedless.core.digests import sample_keys
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.readers.nstdb import (

@@ -5,9 +5,14 @@ Whoever holds the predictions can compute it again, to the bit: validation does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.errors import DataError
 from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.calibration import calibration_error, mean_calibration_error
 from seedless.evaluate.decisions import (
@@ -22,8 +27,8 @@ from seedless.evaluate.decisions import (
 from seedless.evaluate.intervals import Interval, delong_interval
 from seedless.evaluate.predictions import Predictions, Scored
 from seedless.evaluate.ranking import score_classes
-from seedless.evaluate.representation import effective_rank
 
+RANK_DIGITS = 4  # decimals of an effective rank
 RESAMPLES = 400  # enough for two decimals of an interval, and not felt at the end of a run
 
 # Where thresholds are chosen: on validation, or where a run has none on what it was trained on.
@@ -89,6 +94,29 @@ def score_split(
         "exact_match": exact_match(calls, labels),
         "hamming": hamming_loss(calls, labels),
     }
+
+
+def effective_rank(features: NDArray[np.float32]) -> float | None:
+    """Return the effective rank of features (n, D): exp(H), from 1 to min(n, D).
+
+    H is the entropy of the singular values divided by their sum (Roy and Vetterli, 2007). The
+    matrix is taken as the head receives it, not centred, as in the definition. None where all
+    features are zero.
+
+    The singular values come from LAPACK, whose last bits depend on processor and threads; the
+    result is rounded to four decimals, some seven orders of magnitude above them.
+    """
+    if features.ndim != 2 or features.size == 0:
+        raise DataError(f"expected features (n, D), got shape {features.shape}")
+    if not np.isfinite(features).all():
+        raise DataError("expected finite features, found NaN or infinity")
+    values = np.linalg.svd(features.astype(np.float64), compute_uv=False).tolist()
+    total = math.fsum(values)
+    if total == 0:
+        return None
+    shares = [value / total for value in values if value > 0]
+    entropy = -math.fsum(share * math.log(share) for share in shares)
+    return round(math.exp(entropy), RANK_DIGITS)
 
 
 def _list(interval: Interval | None) -> list[float] | None:

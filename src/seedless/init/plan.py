@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import digest, digest_value
 from seedless.init import filter_measures, layer_weights
 from seedless.init.etf_head import simplex_etf
 

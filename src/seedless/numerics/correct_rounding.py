@@ -18,33 +18,46 @@ from numpy.typing import NDArray
 from seedless.core.errors import NumericsError
 
 Float64 = NDArray[np.float64]
-_MP = mpmath.MPContext()  # a context of our own: nobody else's precision changes, nor ours
-_MP_LOCK = Lock()  # its precision is state
+_MP = mpmath.MPContext()  # a context of our own, so that no other code changes its precision
+_MP_LOCK = Lock()  # held while the precision is set and used
+_START_BITS, _MAX_BITS = 120, 4000  # working precision
+_GUARD_BITS = 10  # mpmath's result is taken as right to all but this many of its last bits
 
 
 def round_real(evaluate: Callable[[Any], Any]) -> float:
-    """Return the float64 nearest to the real number ``evaluate(context)`` approximates.
+    """Return the float64 nearest to the real number that ``evaluate(context)`` approximates.
 
-    The working precision doubles until both ends of the error interval round to the same float64
-    (Ziv's test); the interval allows for an error of 2^10 units in the last place.
+    This is Ziv's rounding test ("Fast evaluation of elementary mathematical functions with
+    correctly rounded last bit", ACM TOMS 17, 1991).
+
+    Args:
+        evaluate: computes the number with an mpmath context, to the context's precision.
     """
-    precision = 120
-    while precision <= 4000:
+    precision = _START_BITS
+    while precision <= _MAX_BITS:
+        # [Step 1] Evaluate to the working precision.
         with _MP_LOCK:
             _MP.prec = precision
             value = _as_fraction(evaluate(_MP))
-        slack = max(Fraction(1), abs(value)) / 2 ** (precision - 10)
-        low, high = float(value - slack), float(value + slack)
+        # [Step 2] Round both ends of the error interval. If they agree, so does every number
+        # between them, the true one included.
+        error = max(Fraction(1), abs(value)) / 2 ** (precision - _GUARD_BITS)
+        low, high = float(value - error), float(value + error)
         if low == high:
             return low
-        if abs(value) <= slack:  # a true zero: no precision would ever separate it from 0.0
+        # [Step 3] A true zero is never separated from its neighbours: accept it.
+        if abs(value) <= error:
             return 0.0
+        # [Step 4] Otherwise try again with twice the precision.
         precision *= 2
-    raise NumericsError("a real number lies too near the midpoint of two float64 values to round")
+    raise NumericsError(
+        "expected a real number that rounds to one float64, got one too close to the midpoint of "
+        f"two of them to decide with {_MAX_BITS} bits"
+    )
 
 
 def _as_fraction(value: Any) -> Fraction:
-    """Return an mpmath number exactly; float() of a Fraction is then rounded to nearest."""
+    """Return an mpmath number exactly; float() of a Fraction rounds it to the nearest float64."""
     mantissa, exponent = value.man_exp  # unsigned
     magnitude: Fraction = Fraction(int(mantissa)) * Fraction(2) ** exponent
     return -magnitude if value < 0 else magnitude
@@ -53,11 +66,15 @@ def _as_fraction(value: Any) -> Fraction:
 def rounded_cosines(
     phases: NDArray[np.int64], denominator: int, power: Fraction = Fraction(1)
 ) -> Float64:
-    """Return sqrt(power) * cos(pi * phase / denominator) for each integer phase.
+    """Return sqrt(power) * cos(pi * phase / denominator) for each integer phase: float64 (n,).
 
     Every entry is the float64 nearest to its real value, amplitude included, so entries that are
-    equal as real numbers are equal bit for bit. Phases are reduced as integers: there is no
-    argument reduction in floating point.
+    equal as real numbers are equal bit for bit. Phases are reduced to [0, pi/2] as integers, so
+    the reduction does not round.
+
+    Args:
+        phases: (n,) int64.
+        power: the square of the amplitude, so that amplitude and cosine are rounded together.
     """
     known: dict[int, float] = {}
     out = np.empty(len(phases))
@@ -85,5 +102,5 @@ def _scaled_cosine(phase: int, denominator: int, power: Fraction) -> float:
 
 
 def rounded_sqrt(power: Fraction) -> float:
-    """Return sqrt(power), correctly rounded: one rounding, not one for the quotient and another."""
+    """Return the float64 nearest to sqrt(power), with a single rounding."""
     return _scaled_cosine(0, 1, power)

@@ -1,8 +1,11 @@
-"""Random bits as a pure function: Philox-4x32-10 (Salmon et al., SC'11).
+"""Random bits as a pure function of a counter and a key: Philox-4x32-10.
 
-There is no state, so nothing can be left out of a checkpoint or drawn in another order. The same
-code runs on Python integers, numpy arrays and torch tensors, on any device, and gives the same
-integers: every intermediate value stays below 2^49, inside a signed 64-bit integer.
+Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
+
+There is no generator state, so none can be missing from a checkpoint, and numbers can be computed
+in any order. The same code runs on Python integers, numpy arrays and torch tensors on any device
+and returns the same integers, because every intermediate value is below 2^49 and therefore fits
+into a signed 64-bit integer.
 """
 
 from __future__ import annotations
@@ -15,27 +18,33 @@ from numpy.typing import NDArray
 
 from seedless.core.errors import NumericsError
 
-WORD_MASK = 0xFFFFFFFF
+WORD_MASK = 0xFFFFFFFF  # the 32 bits of a word
+_ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+_KEY_INCREMENTS = (0x9E3779B9, 0xBB67AE85)  # golden ratio and sqrt(3) - 1, as 32-bit fractions
 
 
 def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
-    """Return four 32-bit words for a counter of four and a key of two, each in [0, 2^32).
+    """Return four random 32-bit words for a counter of four words and a key of two words.
 
-    Words may be integers, int64 numpy arrays or int64 torch tensors, and broadcast.
+    Words lie in [0, 2^32). They may be Python integers, int64 numpy arrays or int64 torch tensors
+    of shapes that broadcast.
+
+    Example:
+        >>> [hex(word) for word in philox((0, 0, 0, 0), (0, 0))]
+        ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
     c0, c1, c2, c3 = counter
     k0, k1 = key
-    for round_number in range(10):
+    for round_number in range(_ROUNDS):
+        # [Step 1] The key of this round: both words grow by a constant, modulo 2^32.
+        round_k0 = (k0 + (_KEY_INCREMENTS[0] * round_number & WORD_MASK)) & WORD_MASK
+        round_k1 = (k1 + (_KEY_INCREMENTS[1] * round_number & WORD_MASK)) & WORD_MASK
+        # [Step 2] Multiply words 0 and 2 by their constants, to 64 bits each.
         high0, low0 = _multiply(c0, _MULTIPLIERS[0])
         high1, low1 = _multiply(c2, _MULTIPLIERS[1])
-        bump0 = _WEYL[0] * round_number & WORD_MASK
-        bump1 = _WEYL[1] * round_number & WORD_MASK
-        c0 = high1 ^ c1 ^ ((k0 + bump0) & WORD_MASK)
-        c1 = low1
-        c2 = high0 ^ c3 ^ ((k1 + bump1) & WORD_MASK)
-        c3 = low0
+        # [Step 3] Mix the halves with the other words and the key, and exchange places.
+        c0, c1, c2, c3 = high1 ^ c1 ^ round_k0, low1, high0 ^ c3 ^ round_k1, low0
     return c0, c1, c2, c3
 
 
@@ -54,15 +63,20 @@ def split_uint64(value: int) -> tuple[int, int]:
 
 
 def draw_uniform(seed: int, name: str, count: int) -> NDArray[np.float64]:
-    """Return ``count`` numbers in (0, 1), a function of (seed, name, index) alone.
+    """Return ``count`` uniform numbers in (0, 1), float64, a function of (seed, name, index) alone.
 
-    Each is (b + 1/2) / 2^52 with b of 52 bits: exact in float64, symmetric about 1/2, never 0 or 1.
+    Number i is (b + 1/2) / 2^52, where b is 52 bits of Philox: exact in float64, symmetric about
+    1/2, never 0 or 1. The counter holds i // 2 and a hash of ``name``; the key is the seed.
+
+    Example:
+        >>> weights = draw_uniform(0, "head.weight", 12)
     """
-    label = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
-    name_low, name_high = (np.int64(word) for word in split_uint64(label))
+    name_hash = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+    name_low, name_high = (np.int64(word) for word in split_uint64(name_hash))
     seed_low, seed_high = (np.int64(word) for word in split_uint64(seed))
     blocks = np.arange((count + 1) // 2, dtype=np.int64)
-    words = philox((blocks & WORD_MASK, blocks >> 32, name_low, name_high), (seed_low, seed_high))
-    pairs = np.stack([words[1] << 20 | words[0] >> 12, words[3] << 20 | words[2] >> 12], axis=1)
+    counter = (blocks & WORD_MASK, blocks >> 32, name_low, name_high)
+    w0, w1, w2, w3 = philox(counter, (seed_low, seed_high))
+    pairs = np.stack([w1 << 20 | w0 >> 12, w3 << 20 | w2 >> 12], axis=1)  # 32 + 20 bits each
     values: NDArray[np.float64] = (pairs.reshape(-1)[:count] + 0.5) / 2.0**52
     return values

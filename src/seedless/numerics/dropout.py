@@ -1,7 +1,7 @@
 """Dropout without a generator: the mask is a pure function of sample, epoch, layer and element.
 
-A sample meets the same mask wherever it stands in a batch, however the batch is split, and after
-any restart. Whoever calls the model says which samples and which epoch they are:
+A sample gets the same mask at any place in a batch, however the batch is split, and after any
+restart. The code that calls the model says which samples and which epoch these are:
 
     with dropout_keys(samples=keys, epoch=3):
         logits = model(x)
@@ -19,22 +19,30 @@ from torch import Tensor, nn
 from seedless.core.errors import NumericsError
 from seedless.numerics.counter_random import WORD_MASK, philox
 
-Active = tuple[Tensor, Tensor | int]
-_ACTIVE: ContextVar[Active | None] = ContextVar("draws", default=None)
+KeysAndEpoch = tuple[Tensor, Tensor | int]
+_ACTIVE: ContextVar[KeysAndEpoch | None] = ContextVar("dropout_keys", default=None)
 
 
 class _Traced:
-    """The same, where torch.compile can see it: it traces no ContextVar."""
+    """A second copy of `_ACTIVE` for torch.compile, which cannot trace a ContextVar."""
 
-    active: Active | None = None
+    active: KeysAndEpoch | None = None
 
 
 @contextmanager
 def dropout_keys(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
-    """Say whose dropout masks are drawn: one int64 key a sample (B,), and the epoch.
+    """Set the samples and the epoch that the dropout masks of a forward pass are computed from.
 
-    `seedless.sample_keys(X)` gives keys that follow the samples' content. The epoch may be a tensor
-    on the device, so that a captured graph can be replayed for another epoch.
+    Args:
+        samples: one int64 key for each sample of the batch, (B,). `seedless.sample_keys(X)` returns
+            keys that depend on the samples' content alone.
+        epoch: 0 to 2^32 - 1. It may be a tensor on the device, so that a captured CUDA graph can be
+            replayed for another epoch.
+
+    Example:
+        >>> keys = torch.from_numpy(seedless.sample_keys(X))
+        >>> with seedless.dropout_keys(samples=keys[rows], epoch=3):
+        ...     logits = model(X[rows])
     """
     if not isinstance(epoch, Tensor):
         _check_word("epoch", epoch)
@@ -48,8 +56,11 @@ def dropout_keys(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
 
 
 def dropout(x: Tensor, p: float, *, samples: Tensor, epoch: Tensor | int, layer: int) -> Tensor:
-    """Zero each element of x (B, ...) with probability p and scale the others by 1/(1-p)."""
-    _check(x, p, samples)
+    """Return x (B, ...) with each element zero with probability p, the others times 1/(1-p).
+
+    Source: Srivastava et al., JMLR 15, 2014, in the "inverted" form of torch.nn.Dropout.
+    """
+    _check_arguments(x, p, samples)
     if p == 0:
         return x
     keep = keep_mask(x.shape, p, samples=samples.to(x.device), epoch=epoch, layer=layer)
@@ -61,10 +72,10 @@ def dropout(x: Tensor, p: float, *, samples: Tensor, epoch: Tensor | int, layer:
 def keep_mask(
     shape: torch.Size, p: float, *, samples: Tensor, epoch: Tensor | int, layer: int
 ) -> Tensor:
-    """Return the elements that stay, as a bool tensor of ``shape`` (B, ...).
+    """Return the elements to keep as a bool tensor of ``shape`` (B, ...).
 
-    Element e of sample s is word e % 4 of philox((e // 4, layer, epoch), s); it stays while that
-    word is below (1-p) 2^32.
+    Element e of sample s is kept where word e % 4 of philox((e // 4, layer, epoch, 0), s) is below
+    (1-p) 2^32.
     """
     size = shape[1:].numel()
     block = torch.arange((size + 3) // 4, device=samples.device)[None, :]
@@ -79,25 +90,34 @@ def keep_mask(
 
 
 class Dropout(nn.Module):
-    """`dropout` as a layer. ``layer`` tells the masks of a model's dropouts apart."""
+    """Dropout as a layer, for use inside `dropout_keys`; it changes nothing in evaluation mode.
+
+    Args:
+        p: probability that an element is set to zero.
+        layer: a number from 0 to 2^32 - 1, different for each dropout layer of a model, so that
+            their masks differ.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(8, 8), seedless.Dropout(0.5, layer=0))
+    """
 
     def __init__(self, p: float, layer: int) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
-            raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
+        _check_probability(p)
         _check_word("layer", layer)
         self.p = p
         self.layer = layer
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop in training mode, as the surrounding `draws` says; pass x on otherwise."""
+        """Return x with dropout in training mode, and x itself in evaluation mode."""
         if not self.training:
             return x
         active = _Traced.active if torch.compiler.is_compiling() else _ACTIVE.get()
         if active is None:
             raise NumericsError(
-                "dropout in training mode must know its samples and epoch: wrap the forward pass "
-                "in `with seedless.dropout_keys(samples=keys, epoch=e):`, or call model.eval()"
+                "dropout in training mode needs the keys of the samples and the epoch: wrap the "
+                "forward pass in `with seedless.dropout_keys(samples=keys, epoch=e):`, or call "
+                "model.eval()"
             )
         samples, epoch = active
         return dropout(x, self.p, samples=samples, epoch=epoch, layer=self.layer)
@@ -108,14 +128,14 @@ class Dropout(nn.Module):
 
 
 def check_layers(model: nn.Module) -> None:
-    """Refuse a model two of whose dropouts share a layer number: their masks would be alike."""
+    """Refuse a model with two dropout layers of one number: their masks would be equal."""
     seen: dict[int, str] = {}
     for name, module in model.named_modules():
         if isinstance(module, Dropout):
             if module.layer in seen:
                 raise NumericsError(
-                    f"{seen[module.layer]} and {name} are both Dropout(layer={module.layer}), and "
-                    "would drop alike; give each dropout of a model its own layer"
+                    f"{seen[module.layer]} and {name} are both Dropout(layer={module.layer}), so "
+                    "their masks would be equal; give each dropout of a model its own layer number"
                 )
             seen[module.layer] = name
 
@@ -125,11 +145,15 @@ def _check_word(name: str, value: object) -> None:
         raise NumericsError(f"dropout needs its {name} from 0 to 2^32 - 1, got {value!r}")
 
 
-def _check(x: Tensor, p: float, samples: Tensor) -> None:
+def _check_probability(p: float) -> None:
     if not 0 <= p <= 1:
         raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
+
+
+def _check_arguments(x: Tensor, p: float, samples: Tensor) -> None:
+    _check_probability(p)
     if samples.dtype != torch.int64 or samples.shape != x.shape[:1]:
         raise NumericsError(
-            f"dropout needs one int64 key a sample: expected shape {tuple(x.shape[:1])}, "
+            f"dropout needs one int64 key for each sample: expected shape {tuple(x.shape[:1])}, "
             f"got {samples.dtype} of shape {tuple(samples.shape)}"
         )

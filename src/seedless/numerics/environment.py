@@ -51,7 +51,12 @@ PACKAGES = ("numpy", "scipy", "mpmath", "safetensors", "triton")
 
 
 def capture_environment() -> dict[str, Any]:
-    """Return versions, processor, devices, threads, flags and variables as plain values."""
+    """Return versions, processor, devices, threads, flags and variables as plain values.
+
+    Example:
+        >>> capture_environment()["threads"]
+        {'intraop': 2, 'interop': 2}
+    """
     return {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
@@ -70,7 +75,7 @@ def capture_environment() -> dict[str, Any]:
 
 
 def _capture_packages() -> dict[str, str]:
-    """Versions, without importing what is not imported already; torch's own names its build."""
+    """Return versions without importing the packages; torch's own version also names its build."""
     import torch
 
     found = {"torch": str(torch.__version__)}
@@ -84,12 +89,12 @@ def _capture_cpu() -> dict[str, Any]:
     import torch
 
     return {
-        "model": _cpu_model(),
+        "model": _read_cpu_model(),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "cores": count_usable_cores(),
         "mkl": torch.backends.mkl.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
         "onednn": torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
-        "blas": _blas(torch.__config__.show()),
+        "blas": _find_blas_lines(torch.__config__.show()),
     }
 
 
@@ -135,7 +140,7 @@ def _capture_flags() -> dict[str, bool]:
     }
 
 
-def _cpu_model() -> str:
+def _read_cpu_model() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:
@@ -146,7 +151,7 @@ def _cpu_model() -> str:
     return platform.processor()
 
 
-def _blas(build: str) -> list[str]:
+def _find_blas_lines(build: str) -> list[str]:
     """Return the lines of torch's build description that name a math library and its version."""
     wanted = ("Math Kernel Library Version", "MKL-DNN v", "OpenBLAS")
     return [line.strip(" -") for line in build.splitlines() if any(w in line for w in wanted)]

@@ -1,7 +1,12 @@
-"""Sums and Gram matrices in float64 that are the same on every machine.
+"""Sums and Gram matrices in float64 that have the same bits on every machine.
 
-Sums are exactly rounded, so their bits do not depend on the order of summation. Gram matrices are
-computed from integers small enough for float64 to add them without rounding.
+Two laws are used:
+- A sum that is rounded once, from its exact value, does not depend on the order of its terms.
+- Float64 adds integers without rounding while every partial sum is below 2^53.
+
+Sources: Rump, Ogita and Oishi, "Accurate floating-point summation", SIAM J. Sci. Comput. 31, 2008
+(extraction of leading bits); Ozaki et al., "Error-free transformations of matrix multiplication",
+Numer. Algorithms 59, 2012 (products of slices).
 """
 
 from __future__ import annotations
@@ -15,21 +20,25 @@ from numpy.typing import NDArray
 from seedless.core.errors import NumericsError
 
 Float64 = NDArray[np.float64]
-_BLOCK = 1 << 15  # elements summed at a time: they stay in the cache
+_BLOCK_ELEMENTS = 1 << 15  # elements summed at a time, so that they stay in the CPU's cache
+_SLICES = 3  # slices of a row in `exact_gram`
 
 
 def exact_sum(values: NDArray[Any]) -> float:
-    """Return the exactly rounded sum of all values."""
+    """Return the sum of all values, rounded once from its exact value.
+
+    Example:
+        >>> exact_sum(np.array([1e16, 1.0, -1e16]))
+        1.0
+    """
     return float(exact_row_sums(values.reshape(1, -1))[0])
 
 
 def exact_row_sums(matrix: NDArray[Any]) -> Float64:
-    """Return the exactly rounded sum of each row: (n, m) -> float64 (n,).
+    """Return the sum of each row, rounded once from its exact value: (n, m) -> float64 (n,).
 
-    Rump's extraction: with s a power of two above m * max|x|, q = (s + x) - s keeps the leading
-    bits of x on a grid so coarse that float64 adds all q of a row without rounding, in any order.
-    The remainders x - q are exact; they are extracted again until nothing remains. The few partial
-    sums are added by `math.fsum`.
+    Integers and booleans are summed in int64, or in Python's integers where int64 could overflow.
+    Other values must be finite and below 1e290 in size.
     """
     rows, columns = matrix.shape
     if columns == 0:
@@ -40,52 +49,62 @@ def exact_row_sums(matrix: NDArray[Any]) -> Float64:
             sums: Float64 = matrix.sum(axis=1, dtype=np.int64).astype(np.float64)
             return sums
         return np.array([float(sum(row.tolist())) for row in matrix])
-    step = max(1, _BLOCK // columns)
+    step = max(1, _BLOCK_ELEMENTS // columns)
     blocks = [_sum_block(matrix[start : start + step]) for start in range(0, rows, step)]
     return np.concatenate(blocks) if blocks else np.zeros(0)
 
 
 def _sum_block(block: NDArray[Any]) -> Float64:
+    """Return the exactly rounded row sums of a few rows, by Rump's extraction of leading bits."""
     rest = block.astype(np.float64)  # always a copy: the remainders overwrite it
     headroom = (rest.shape[1] + 1).bit_length()
-    partial: list[Float64] = []
-    top = np.abs(rest).max(axis=1)
-    while top.any():
-        exponents = np.frexp(top)[1] + headroom
-        if exponents.max() > 1023 or not np.isfinite(top).all():
-            raise NumericsError("exact sums need finite values below 1e290")
-        shield = np.ldexp(1.0, exponents)[:, None]
-        kept = (shield + rest) - shield
-        partial.append(kept.sum(axis=1))
-        rest -= kept
-        top = np.abs(rest).max(axis=1)
-    if not partial:
+    partial_sums: list[Float64] = []
+    largest = np.abs(rest).max(axis=1)
+    while largest.any():
+        # [Step 1] For each row take a power of two s above columns * max|x|.
+        exponents = np.frexp(largest)[1] + headroom
+        if exponents.max() > 1023 or not np.isfinite(largest).all():
+            raise NumericsError("expected finite values below 1e290 for an exact sum; got others")
+        power = np.ldexp(1.0, exponents)[:, None]
+        # [Step 2] (s + x) - s is x rounded to a multiple of s 2^-52. The sum of these multiples is
+        # below s in size, so float64 adds them without rounding, in any order.
+        leading = (power + rest) - power
+        partial_sums.append(leading.sum(axis=1))
+        # [Step 3] The remainder is exact. Repeat until nothing remains.
+        rest -= leading
+        largest = np.abs(rest).max(axis=1)
+    if not partial_sums:
         return np.zeros(len(rest))
-    return np.array([math.fsum(parts) for parts in np.stack(partial, axis=1).tolist()])
+    # [Step 4] Add the few partial sums of each row with a single rounding.
+    return np.array([math.fsum(parts) for parts in np.stack(partial_sums, axis=1).tolist()])
 
 
 def exact_gram(rows: NDArray[Any]) -> Float64:
-    """Return rows @ rows.T to about 1e-17 of the rows' norms, the same bits on every machine.
+    """Return rows @ rows.T, float64 (n, n) of (n, m), with the same bits on every machine.
 
-    Each row is cut into three slices of integers of b bits with 2 b + log2(columns) <= 53 (Ozaki's
-    scheme). Float64 then adds the products of slices exactly whatever the library's order, threads
-    or fused operations, and only elementwise operations in a fixed order round.
+    The error is about 1e-17 of the product of the two rows' norms.
     """
+    # [Step 1] Scale each row by a power of two, so that its largest entry is below 1.
     rest = np.asarray(rows, dtype=np.float64)
     columns = rest.shape[1]
-    bits = (53 - (columns - 1).bit_length()) // 2
     exponents = np.frexp(np.abs(rest).max(axis=1))[1]
     rest = np.ldexp(rest, -exponents[:, None])
+    # [Step 2] Cut each row into slices of integers of b bits, 2 b + log2(columns) <= 53.
+    bits = (53 - (columns - 1).bit_length()) // 2
     slices: list[Float64] = []
-    for _ in range(3):
+    for _ in range(_SLICES):
         rest = np.ldexp(rest, bits)
         slices.append(np.rint(rest))
         rest = rest - slices[-1]
+    # [Step 3] Multiply slices: float64 adds these integers exactly, whatever the BLAS library's
+    # order, threads or fused operations. Only the elementwise sums of the products round, and their
+    # order is fixed: smallest first.
     product = np.zeros((len(rest), len(rest)))
-    for first, second in ((0, 2), (1, 1), (0, 1), (0, 0)):  # smallest first
+    for first, second in ((0, 2), (1, 1), (0, 1), (0, 0)):
         exact = slices[first] @ slices[second].T
         if first != second:
             exact = exact + exact.T
         product += np.ldexp(exact, -bits * (first + second + 2))
+    # [Step 4] Undo the scaling.
     scaled: Float64 = np.ldexp(product, exponents[:, None] + exponents[None, :])
     return scaled

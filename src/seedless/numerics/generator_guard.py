@@ -1,4 +1,4 @@
-"""A guard over the global generators: in a run without a seed, none of them may move."""
+"""A guard over the global random generators: a run without a seed must not use any of them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from seedless.core.errors import NumericsError
 
 
 class GeneratorGuard:
-    """Remembers where torch's, numpy's and Python's global generators stand."""
+    """Records the state of torch's, numpy's and Python's global generators when it is made.
+
+    Example:
+        >>> guard = GeneratorGuard()
+        >>> loss = model(x).sum()
+        >>> guard.check("in the forward pass")  # raises where a global generator was used
+    """
 
     def __init__(self) -> None:
-        self._start = _capture()
+        self._start = _read_states()
 
     def moved(self) -> tuple[str, ...]:
-        """Return the names of the generators that moved since the guard was set."""
-        now = _capture()
+        """Return the names of the generators whose state changed since the guard was made."""
+        now = _read_states()
         return tuple(name for name in now if now[name] != self._start.get(name, now[name]))
 
     def check(self, where: str) -> None:
-        """Refuse to go on where one has moved."""
+        """Raise NumericsError where a generator was used; ``where`` completes the message."""
         if moved := self.moved():
             raise NumericsError(
                 f"expected no global generator to be used, but {' and '.join(moved)} moved "
@@ -32,8 +38,8 @@ class GeneratorGuard:
             )
 
 
-def _capture() -> dict[str, Any]:
-    """Return the state of each global generator as something that can be compared."""
+def _read_states() -> dict[str, Any]:
+    """Return the state of each global generator as a value that can be compared."""
     import torch
 
     numpy_state: Any = np.random.get_state(legacy=False)

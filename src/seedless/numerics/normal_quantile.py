@@ -1,8 +1,9 @@
-"""The normal quantile function in IEEE arithmetic alone, so that every machine draws the same.
+"""The normal quantile function, with the same bits on every machine.
 
-Wichura's algorithm AS241 (PPND16, relative accuracy about 1e-16) needs a logarithm in the tails;
-a math library's may differ in the last bit between machines, so it is computed here from +, -, *
-and /, which may not.
+Source: Wichura, "Algorithm AS 241: The percentage points of the normal distribution", Applied
+Statistics 37, 1988, routine PPND16 (relative accuracy about 1e-16). It needs a logarithm in the
+tails. A math library's logarithm may differ in the last bit from machine to machine, so it is
+computed here from +, -, * and /, which IEEE 754 defines to the last bit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
 
-# Numerators and denominators of the three rational approximations, constant term first.
+# Numerators and denominators of the three rational approximations, constant term first: for
+# |p - 1/2| <= 0.425, for sqrt(-log(tail)) <= 5, and for the rest.
 _CENTRE = (
     (
         3.3871328727963666080e0,
@@ -81,27 +83,36 @@ _TAIL = (
         2.04426310338993978564e-15,
     ),
 )
+_CENTRE_HALF_WIDTH, _SHOULDER_END = 0.425, 5.0
 _LN2 = 0.6931471805599453
-_ATANH = [2.0 / (2 * k + 1) for k in range(14)]
+_ATANH = [2.0 / (2 * k + 1) for k in range(14)]  # 2 atanh(s) / s in powers of s^2
 
 
 def normal_quantile(probability: Float64) -> Float64:
-    """Return x with Phi(x) = probability, for probabilities strictly between 0 and 1."""
+    """Return x with Phi(x) = probability, float64 of the same shape, for 0 < probability < 1."""
+    # [Step 1] The centre, |p - 1/2| <= 0.425: a rational function of 0.425^2 - (p - 1/2)^2.
     offset = probability - 0.5
     square = 0.180625 - offset * offset
-    centre = offset * _ratio(_CENTRE, square)
+    centre = offset * _evaluate_ratio(_CENTRE, square)
+    # [Step 2] Further out: rational functions of r = sqrt(-log(min(p, 1 - p))).
     tail = np.minimum(probability, 1.0 - probability)
     radius = np.sqrt(-_log(tail))
-    outer = np.where(radius <= 5.0, _ratio(_SHOULDER, radius - 1.6), _ratio(_TAIL, radius - 5.0))
-    return np.where(np.abs(offset) <= 0.425, centre, np.where(offset < 0, -outer, outer))
+    shoulder = _evaluate_ratio(_SHOULDER, radius - 1.6)
+    outer = np.where(
+        radius <= _SHOULDER_END, shoulder, _evaluate_ratio(_TAIL, radius - _SHOULDER_END)
+    )
+    # [Step 3] Choose by p, and give the lower half its sign.
+    in_centre = np.abs(offset) <= _CENTRE_HALF_WIDTH
+    return np.where(in_centre, centre, np.where(offset < 0, -outer, outer))
 
 
-def _ratio(coefficients: tuple[Sequence[float], Sequence[float]], x: Float64) -> Float64:
+def _evaluate_ratio(coefficients: tuple[Sequence[float], Sequence[float]], x: Float64) -> Float64:
     numerator, denominator = coefficients
-    return _horner(numerator, x) / _horner(denominator, x)
+    return _evaluate_polynomial(numerator, x) / _evaluate_polynomial(denominator, x)
 
 
-def _horner(coefficients: Sequence[float], x: Float64) -> Float64:
+def _evaluate_polynomial(coefficients: Sequence[float], x: Float64) -> Float64:
+    """Return the polynomial at x by Horner's scheme; the constant coefficient comes first."""
     value = np.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         value = value * x + coefficient  # two ufuncs, two roundings: never a fused multiply-add
@@ -109,10 +120,13 @@ def _horner(coefficients: Sequence[float], x: Float64) -> Float64:
 
 
 def _log(x: Float64) -> Float64:
-    """Natural logarithm of x > 0: x = 2^e m with m in [0.7, 1.4), log m = 2 atanh((m-1)/(m+1))."""
+    """Return the natural logarithm of x > 0.
+
+    x = 2^e m with m in [0.7, 1.4), and log m = 2 atanh((m-1)/(m+1)), a power series.
+    """
     mantissa, exponent = np.frexp(x)
     small = mantissa < 0.7
     mantissa = np.where(small, 2.0 * mantissa, mantissa)
     exponent = exponent - small
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    return exponent * _LN2 + s * _horner(_ATANH, s * s)
+    return exponent * _LN2 + s * _evaluate_polynomial(_ATANH, s * s)

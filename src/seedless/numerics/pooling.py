@@ -1,7 +1,7 @@
-"""Pooling with an explicit gradient: fixed order, no atomic additions.
+"""Pooling with explicit gradients, without atomic additions.
 
-Every op is a short sequence of slices or gathers and elementwise kernels, and so is its gradient.
-Nothing is ever scattered, and the bits do not depend on the number of threads.
+Every operation and its gradient is a short sequence of slices or index_selects and elementwise
+operations in a fixed order, so the bits do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from seedless.numerics.sliding_windows import (
 
 
 def adaptive_avg_pool1d(x: Tensor, size: int) -> Tensor:
-    """Average over `size` bins of time: (batch, time, channel) -> (batch, size, channel).
+    """Return averages over `size` bins of time: (batch, time, channel) -> (batch, size, channel).
 
-    Bin i is [floor(i T / size), ceil((i + 1) T / size)), as in torch: bins overlap when size does
-    not divide T, and repeat samples when size > T. It takes one pass for each sample of a bin.
+    Bin i is [floor(i T / size), ceil((i + 1) T / size)) of T samples, as in torch: bins overlap
+    where size does not divide T, and repeat samples where size > T.
     """
     check_sequence("adaptive_avg_pool1d", x)
     check_integer("adaptive_avg_pool1d", "size", size, 1)
@@ -36,7 +36,7 @@ def adaptive_avg_pool1d(x: Tensor, size: int) -> Tensor:
 
 
 def adaptive_avg_pool2d(x: Tensor, size: tuple[int, int]) -> Tensor:
-    """Average over `size` bins: (batch, channel, height, width) -> (batch, channel, *size).
+    """Return averages over `size` bins: (batch, channel, height, width) -> (batch, channel, *size).
 
     The mean over a rectangle is the mean over its columns of the means over its rows, so this is
     the one-dimensional pool along height, then along width.
@@ -56,10 +56,10 @@ def adaptive_avg_pool2d(x: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def max_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
-    """Take the maximum of each window of time: (batch, time, channel) -> (batch, windows, channel).
+    """Return each window's maximum over time: (batch, time, channel) -> (batch, windows, channel).
 
-    Padding never wins, NaN wins over every number, and of equal maxima the first takes the
-    gradient, as in torch.nn.functional.max_pool1d.
+    As in torch.nn.functional.max_pool1d, padding is never the maximum, NaN is larger than every
+    number, and of equal maxima the first gets the gradient.
     """
     check_sequence("max_pool1d", x)
     count_windows("max_pool1d", x.shape[1], kernel, stride, padding)
@@ -68,35 +68,36 @@ def max_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
 
 
 def avg_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
-    """Average each window of time: (batch, time, channel) -> (batch, windows, channel).
+    """Return each window's average over time: (batch, time, channel) -> (batch, windows, channel).
 
     Padding counts as zeros, and the divisor is always `kernel`, as by default in nn.AvgPool1d.
     """
     check_sequence("avg_pool1d", x)
     count_windows("avg_pool1d", x.shape[1], kernel, stride, padding)
     _check_padding("avg_pool1d", kernel, padding)
-    # Divided by a tensor: a GPU turns division by a plain number into a multiplication, which
-    # rounds differently.
+    # Divide by a tensor: torch turns the division by a Python number into a multiplication on a
+    # GPU, which rounds differently.
     total = apply_function(_SumPool1d, x, kernel, stride, padding)
     return total / total.new_full((), kernel)
 
 
 class _SumBins(torch.autograd.Function):
-    """Sum over adaptive bins along one axis.
+    """Sum over adaptive bins along one axis, from T samples to n bins.
 
-    Input t lies in the bins [floor(t n / T), ceil((t + 1) n / T)): the very same formula with the
-    two lengths exchanged. So the gradient is this function again, from n back to T.
+    Sample t lies in the bins [floor(t n / T), ceil((t + 1) n / T)): the formula of the bins with
+    the two lengths exchanged. So the gradient is this function again, from n to T.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dim: int, size: int) -> Tensor:
         ctx.dim, ctx.length = dim, x.shape[dim]
-        first, last = _bins(ctx.length, size, x.device)
+        first, last = _find_bins(ctx.length, size, x.device)
+        # Add sample 0 of every bin, then sample 1, ...: zero where a bin has no such sample.
         total = x.index_select(dim, first)
         for step in range(1, _widest_bin(ctx.length, size)):
             index = first + step
             part = x.index_select(dim, index.minimum(last))
-            total += part.masked_fill_(_along(index > last, x, dim), 0)
+            total += part.masked_fill_(_broadcast_along(index > last, x, dim), 0)
         return total
 
     @staticmethod
@@ -105,41 +106,44 @@ class _SumBins(torch.autograd.Function):
 
 
 class _MaxPool1d(torch.autograd.Function):
-    """A running maximum over the taps that remembers where each tap took the lead."""
+    """A running maximum over the taps that records where each tap became the maximum."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, kernel: int, stride: int, padding: int) -> Tensor:
         ctx.length, ctx.stride, ctx.padding = x.shape[1], stride, padding
         padded = pad_time(x, padding, -math.inf)
         windows = (padded.shape[1] - kernel) // stride + 1
-        best = take_tap(padded, 0, windows, stride).clone()
-        leads = []
+        maximum = take_tap(padded, 0, windows, stride).clone()
+        raised = []  # for each later tap: the windows in which it is a new maximum
         for tap in range(1, kernel):
             value = take_tap(padded, tap, windows, stride)
-            leads.append((value > best) | value.isnan())
+            raised.append((value > maximum) | value.isnan())
             if tap <= padding and (padding - tap) % stride == 0:
-                # This window's first sample of data: it beats padding even when it is -infinity.
+                # The first sample of this window that is data: it replaces padding even if it is
+                # -infinity. A slice, because a short input has no such window.
                 first = (padding - tap) // stride
-                leads[-1][:, first : first + 1] = True  # a slice: a short input has no such window
-            best = torch.where(leads[-1], value, best)
-        ctx.save_for_backward(*leads)
-        return best
+                raised[-1][:, first : first + 1] = True
+            maximum = torch.where(raised[-1], value, maximum)
+        ctx.save_for_backward(*raised)
+        return maximum
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        # A tap wins where it took the lead and no later tap did; the first needs no lead to take.
-        overtaken = torch.zeros_like(grads[0], dtype=torch.bool)
-        losses = []
-        for lead in reversed(ctx.saved_tensors):
-            losses.append(overtaken | ~lead)
-            overtaken = overtaken | lead
-        losses.append(overtaken)
-        parts = (grads[0].masked_fill(lost, 0) for lost in reversed(losses))
+        # [Step 1] From the last tap to the first: a tap is the maximum where it raised the maximum
+        # and no later tap did. Tap 0 is the maximum where no later tap raised it.
+        raised_later = torch.zeros_like(grads[0], dtype=torch.bool)
+        not_maximum = []
+        for raised in reversed(ctx.saved_tensors):
+            not_maximum.append(raised_later | ~raised)
+            raised_later = raised_later | raised
+        not_maximum.append(raised_later)
+        # [Step 2] Each tap passes the gradient on where it is the maximum.
+        parts = (grads[0].masked_fill(mask, 0) for mask in reversed(not_maximum))
         return add_taps(parts, ctx.length, ctx.stride, ctx.padding), None, None, None
 
 
 class _SumPool1d(torch.autograd.Function):
-    """The sum of each window, tap after tap."""
+    """The sum of each window, one tap after another."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, kernel: int, stride: int, padding: int) -> Tensor:
@@ -158,16 +162,16 @@ class _SumPool1d(torch.autograd.Function):
 
 
 def _average_bins(x: Tensor, dim: int, size: int) -> Tensor:
-    first, last = _bins(x.shape[dim], size, x.device)
-    counts = _along((last - first + 1).to(x.dtype), x, dim)
+    first, last = _find_bins(x.shape[dim], size, x.device)
+    counts = _broadcast_along((last - first + 1).to(x.dtype), x, dim)
     return apply_function(_SumBins, x, dim, size) / counts
 
 
-def _bins(length: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _find_bins(length: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the first and the last sample of each bin, (size,) int64 each.
 
-    Computed on the device from integers, not kept in a table: a few tiny kernels, and no state that
-    graph capture, tracing or inference mode could spoil.
+    They are computed on the device each time, by a few small kernels: a cached tensor could come
+    from inside a graph capture, a trace or inference mode, and be unusable outside of it.
     """
     bins = torch.arange(size, device=device)
     return bins * length // size, ((bins + 1) * length - 1) // size
@@ -182,8 +186,8 @@ def _widest_bin(length: int, size: int) -> int:
     return -(-(length + size - math.gcd(length, size)) // size)
 
 
-def _along(vector: Tensor, x: Tensor, dim: int) -> Tensor:
-    """Shape a vector so that it broadcasts along axis `dim` of x."""
+def _broadcast_along(vector: Tensor, x: Tensor, dim: int) -> Tensor:
+    """Return the vector in a shape that broadcasts along axis `dim` of x."""
     return vector.view([-1 if axis == dim else 1 for axis in range(x.ndim)])
 
 

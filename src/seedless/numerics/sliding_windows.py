@@ -1,8 +1,9 @@
-"""Windows that slide over time: what convolutions and pools share.
+"""Windows that slide over time, shared by convolutions and pools.
 
-A window of length `kernel` starts every `stride` samples of a (batch, time, channel) sequence with
-`padding` samples added at each end. Tap j of every window together is one slice of the padded
-sequence, so gathering is slicing, and its transpose is adding slices in a fixed order.
+A window of `kernel` samples starts every `stride` samples of a (batch, time, channel) sequence with
+`padding` samples added at each end. "Tap j" is sample j of every window. All samples of one tap are
+one strided slice of the padded sequence: reading a tap is slicing, and the gradient of reading it
+adds to that slice. No operation scatters, so no two additions compete for one memory cell.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from seedless.core.errors import NumericsError
 
 
 def apply_function(function: type[Function], *arguments: Any) -> Tensor:
-    """Apply an autograd Function of one output, which torch leaves untyped."""
+    """Return function.apply(*arguments), typed: torch leaves autograd Functions untyped."""
     return cast(Tensor, function.apply(*arguments))  # type: ignore[no-untyped-call]  # untyped in torch
 
 
@@ -32,13 +33,13 @@ def check_sequence(op: str, x: Tensor) -> None:
 
 
 def check_integer(op: str, name: str, value: object, least: int) -> None:
-    """Refuse a setting that is no integer of at least `least`."""
+    """Refuse a setting that is not an integer of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise NumericsError(f"{op} expects {name} to be an integer >= {least}; got {value!r}")
 
 
 def count_windows(op: str, length: int, kernel: int, stride: int, padding: int) -> int:
-    """Return how many windows fit, refusing settings that make no sense or leave none."""
+    """Return the number of windows that fit; refuse settings that are invalid or leave none."""
     check_integer(op, "kernel", kernel, 1)
     check_integer(op, "stride", stride, 1)
     check_integer(op, "padding", padding, 0)
@@ -51,7 +52,7 @@ def count_windows(op: str, length: int, kernel: int, stride: int, padding: int) 
 
 
 def pad_time(x: Tensor, padding: int, value: float = 0.0) -> Tensor:
-    """Add `padding` samples of `value` at both ends of time."""
+    """Return x with `padding` samples of `value` added at both ends of time."""
     return F.pad(x, (0, 0, padding, padding), value=value) if padding else x
 
 
@@ -61,10 +62,11 @@ def take_tap(padded: Tensor, tap: int, windows: int, stride: int) -> Tensor:
 
 
 def add_taps(taps: Iterable[Tensor], length: int, stride: int, padding: int) -> Tensor:
-    """Add tap j's (batch, windows, channel) back to where `take_tap` took it, for j = 0, 1, ...
+    """Return the sum of all taps, each added at the samples where `take_tap` reads it.
 
-    The result is (batch, length, channel): what falls on the padding is dropped. Each addition is
-    one elementwise kernel over one slice, so no two of them race and their order is fixed.
+    This is the gradient of reading taps 0, 1, ..., given as (batch, windows, channel) each. The
+    result is (batch, length, channel); values that fall on the padding are dropped. Each addition
+    is one elementwise operation on one slice, so the order of additions is fixed.
     """
     total: Tensor | None = None
     for tap, part in enumerate(taps):

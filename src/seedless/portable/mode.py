@@ -6,7 +6,7 @@ portable form, or is refused. Inside a replacement the mode is off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -25,8 +25,8 @@ from seedless.core.errors import NumericsError
 from seedless.portable.context import CONTEXT
 from seedless.portable.function_overrides import OneRoute
 from seedless.portable.ieee_check import check_device, check_once, check_threads
-from seedless.portable.ops.registry import EXACT, HANDLERS, INTEGER, REDUCING
-from seedless.portable.refusal import RANDOM, find_caller, refuse, refuse_backward, refuse_changed
+from seedless.portable.ops.registry import FLOAT32_ONLY, REGISTRY, Kind, find_rule, name_op
+from seedless.portable.refusal import ADVICE, find_caller, refuse, refuse_backward, refuse_changed
 from seedless.portable.self_test import check_kernels_once
 
 _REDUCED = (torch.float16, torch.bfloat16)
@@ -78,72 +78,73 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run one op: exact, replaced or refused."""
-        space, _, name = func._schema.name.partition("::")
-        if space == "profiler":
-            return func(*args, **(kwargs or {}))
-        if space not in ("aten", "prims"):
-            raise refuse(func._schema.name, "unknown")
         recorder = CONTEXT.op_recorder
         if recorder is None:
-            out = run(name, func, args, dict(kwargs or {}))
+            out = run(func, args, kwargs or {})
         else:
             with recorder:
-                out = run(name, func, args, dict(kwargs or {}))
+                out = run(func, args, kwargs or {})
         if out is not NotImplemented:
             for observe in CONTEXT.result_observers:
-                observe(name, args, out)
+                observe(name_op(func.name()), args, out)
             return out
         with self:  # the op is made of others: each of them comes back here
             out = func.decompose(*args, **(kwargs or {}))
         if out is NotImplemented:
-            raise refuse(f"aten.{name}", "unknown")
+            raise refuse(func.name(), ADVICE["unknown"])
         return out
 
 
-def run(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of an aten op, or NotImplemented where it can only be taken apart."""
-    if name.startswith("_foreach_"):
-        return _run_each(name, args, kwargs)
-    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    _check_types(name, base, args, kwargs)
-    handler = HANDLERS.get(name) or HANDLERS.get(base)
-    if handler is not None:
-        target = kwargs.pop("out", None)
-        out = handler(*args, **kwargs)
-        if name in HANDLERS:
-            return out if target is None else target.copy_(out)
-        return args[0].copy_(out)
-    if base in EXACT or name in EXACT:
-        return func(*args, **kwargs)
-    if base in INTEGER and not any(map(_is_real, (*args, *kwargs.values()))):
-        return func(*args, **kwargs)
-    if base in RANDOM:
-        raise refuse(f"aten.{name}", "random")
-    if func is not None and func._can_decompose():
+def run(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return the result of an overload, or NotImplemented where it is computed from its parts."""
+    overload = func.name()
+    implementation = REGISTRY.get(overload)
+    if implementation is not None:
+        _check_types(overload, overload, args, kwargs)
+        return implementation(*args, **kwargs)
+    kind, computed_by, outputs = find_rule(func)
+    if kind is Kind.EACH:
+        return _run_each(overload, computed_by, args, kwargs)
+    _check_types(overload, computed_by, args, kwargs)
+    if kind is Kind.IN_PLACE:
+        return args[0].copy_(REGISTRY[computed_by](*args, **kwargs))
+    if kind is Kind.OUT:
+        return _run_out(computed_by, outputs, args, kwargs)
+    if kind is Kind.PARTS:
         return NotImplemented
-    raise refuse(f"aten.{name}", "unknown")
+    if kind is Kind.INTEGER and any(map(_is_real, (*args, *kwargs.values()))):
+        if func._can_decompose():
+            return NotImplemented
+        raise refuse(overload, ADVICE["unknown"])
+    return func(*args, **kwargs)
 
 
-def _run_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run_out(
+    computed_by: str, outputs: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Write the results of a registered overload into the tensors named for them."""
+    options = {name: value for name, value in kwargs.items() if name not in outputs}
+    result = REGISTRY[computed_by](*args, **options)
+    results = result if isinstance(result, tuple) else (result,)
+    targets = [kwargs[name] for name in outputs]
+    written = tuple(to.copy_(value) for to, value in zip(targets, results, strict=True))
+    return written if len(written) > 1 else written[0]
+
+
+def _run_each(
+    overload: str, computed_by: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Tensor] | None:
     """Run an op on lists of tensors as the op on each: foreach kernels may fuse."""
-    inplace = name.endswith("_")
-    base = name.removeprefix("_foreach_").rstrip("_")
-    base = {"norm": "linalg_vector_norm", "clone": "clone"}.get(base, base)
-    outs = []
+    implementation = REGISTRY.get(computed_by) or getattr(torch.ops.aten, name_op(computed_by))
+    in_place = name_op(overload).endswith("_")
+    results = []
     for i, first in enumerate(args[0]):
         rest = [value[i] if isinstance(value, list | tuple) else value for value in args[1:]]
         named = {k: v[i] if isinstance(v, list | tuple) else v for k, v in kwargs.items()}
-        if base in HANDLERS:
-            _check_types(name, base, (first, *rest), named)
-            out = HANDLERS[base](first, *rest, **named)
-        elif base in EXACT:
-            plain = first.clone() if base in ("zero", "copy") else first
-            method = f"{base}_" if base in ("zero", "copy") else base
-            out = getattr(plain, method)(*rest, **named)
-        else:
-            raise refuse(f"aten.{name}", "unknown")
-        outs.append(first.copy_(out) if inplace else out)
-    return outs if not inplace else None
+        _check_types(overload, computed_by, (first, *rest), named)
+        result = implementation(first, *rest, **named)
+        results.append(first.copy_(result) if in_place else result)
+    return None if in_place else results
 
 
 def _is_real(value: object) -> bool:
@@ -153,7 +154,9 @@ def _is_real(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
 
 
-def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _check_types(
+    overload: str, computed_by: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
     """Refuse half types, complex numbers, and float64 where a grid would be coarser than it."""
     for value in args:
         if isinstance(value, Tensor):
@@ -162,12 +165,12 @@ def _check_types(name: str, base: str, args: tuple[Any, ...], kwargs: dict[str, 
                 check_kernels_once(value.device)
             dtype = value.dtype
             if dtype in _REDUCED or dtype.is_complex:
-                raise refuse(f"aten.{name} of {dtype}", "reduced")
-            if dtype == torch.float64 and base in REDUCING:
-                raise refuse(f"aten.{name} of {dtype}", "double")
+                raise refuse(f"{overload} of {dtype}", ADVICE["reduced"])
+            if dtype == torch.float64 and computed_by in FLOAT32_ONLY:
+                raise refuse(f"{overload} of {dtype}", ADVICE["double"])
     target = kwargs.get("dtype")
     if isinstance(target, torch.dtype) and (target in _REDUCED or target.is_complex):
-        raise refuse(f"aten.{name} to {target}", "reduced")
+        raise refuse(f"{overload} to {target}", ADVICE["reduced"])
 
 
 def _pack(tensor: Tensor) -> tuple[Tensor, int]:

@@ -84,9 +84,10 @@ def find_place() -> str:
     )
 
 
-def refuse(op: str, reason: str) -> NumericsError:
-    """Return the error for an op that has no portable form here."""
-    return NumericsError(f"{op} is not portable, {find_place()}: {ADVICE[reason]}")
+def refuse(op: str, advice: str) -> NumericsError:
+    """Return the error for an op that has no portable form here: its name, its line, what to do."""
+    name = op.replace("aten::", "aten.")
+    return NumericsError(f"{name} is not portable, {find_place()}: {advice}")
 
 
 def refuse_backward() -> NumericsError:

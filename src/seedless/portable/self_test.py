@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seedless.portable.context import CONTEXT
 from seedless.portable.kernels.launch import find_kernels
-from seedless.portable.ops.registry import HANDLERS
+from seedless.portable.ops.registry import REGISTRY
 from seedless.portable.test_inputs import Drawn
 
 _EACH = ("gelu", "silu", "exp", "sigmoid", "relu")
@@ -108,8 +108,8 @@ def list_calls(device: torch.device) -> Iterator[Call]:
             (grad, image, filters, None, *settings, [True, True, False]),
             {},
         )
-    yield "sum", (image, [0]), {}
-    yield "sum", (some(200, 9), [0]), {}
+    yield "sum.dim_IntList", (image, [0]), {}
+    yield "sum.dim_IntList", (some(200, 9), [0]), {}
     states = [[some(50, name=name)] for name in ("p", "g", "n")]
     states += [[some(50, name="q").abs()], [], [torch.full((), 3.0, device=device)]]
     for first, nesterov in ((True, False), (False, True)):
@@ -122,7 +122,7 @@ def list_calls(device: torch.device) -> Iterator[Call]:
 def _run(call: Call) -> list[Tensor]:
     """Return what an op gives back and what it has written into."""
     name, args, named = call
-    out = HANDLERS[name](*args, **named)
+    out = REGISTRY[f"aten::{name}"](*args, **named)
     listed = list(out) if isinstance(out, tuple | list) else [out]
     written = [x for value in args for x in (value if isinstance(value, list) else [value])]
     return [x for x in (*listed, *written) if isinstance(x, Tensor)]

@@ -11,15 +11,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_value
+from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
 
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
 PAGE = "report.html"
-LIGHT = "light.json"
+STRIPPED_NOTE = "light.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:seedless:receipt:1"
 SCHEMA = "1.0"
@@ -38,7 +37,7 @@ FIELDS = {
 }
 
 # Not covered: the receipt itself, what is made from it, and what a living process leaves behind.
-UNCOVERED = (FILE, SIGNATURE, PAGE, LIGHT, ".lock")
+UNCOVERED = (FILE, SIGNATURE, PAGE, STRIPPED_NOTE, ".lock")
 
 
 def cover_files(run: Path) -> dict[str, str]:
@@ -162,7 +161,7 @@ def check_receipt(
     for name in sorted({*covered, *found}):
         if name in left_out:
             if name in found:
-                problems.append(f"{name} is here, and {LIGHT} says that it was left out")
+                problems.append(f"{name} is here, and {STRIPPED_NOTE} says that it was left out")
         elif name not in found:
             problems.append(f"{name} is missing")
         elif name not in covered:

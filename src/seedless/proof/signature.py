@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
 from seedless.proof.receipt import FILE as RECEIPT

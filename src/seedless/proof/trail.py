@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest_each, digest_value
+from seedless.core.digests import canonical_json, digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment
@@ -30,11 +29,6 @@ SCHEMA = "seedless.trail/1"
 GENESIS = "sha256:" + 64 * "0"
 
 Entry = dict[str, Any]
-
-
-def digest_tensors(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return the SHA-256 of each tensor (with its name, dtype and shape), as hex."""
-    return digest_each(state)
 
 
 def chain(entry: Mapping[str, Any], previous: str) -> Entry:
@@ -51,7 +45,7 @@ def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
         "epoch": 0,
         "step": 0,
         **facts,
-        "state": digest_tensors(state),
+        "state": digest_each(state),
     }
 
 
@@ -64,7 +58,15 @@ def make_entry(progress: ProgressState) -> Entry:
         "schedule": progress.schedule,
         "loss": progress.loss,
         "score": progress.score,
-        "state": digest_tensors(progress.state),
+        "state": digest_each(progress.state),
+    }
+
+
+def summarize_trail(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return what a receipt says of a trail: the schedule of all epochs, and the chain's end."""
+    return {
+        "schedule": digest_value([entry.get("schedule") for entry in entries[1:]]),
+        "trail": {"head": entries[-1]["digest"], "entries": len(entries)},
     }
 
 
@@ -136,7 +138,7 @@ class TrailWriter(Observer):
                 f"epoch {epoch} from which the run would resume: they are not of one run"
             )
         if not progress.position.batch:
-            self._agree(self.known[epoch], {"state": digest_tensors(progress.state)})
+            self._agree(self.known[epoch], {"state": digest_each(progress.state)})
         self.entries = self.known[: epoch + 1]
         write_atomic(self.path, b"".join(canonical_json(entry) + b"\n" for entry in self.known))
 
@@ -205,7 +207,7 @@ class Trail:
     ) -> str:
         """Record where the model and the optimizer stand; return the digest of the trail so far."""
         self.steps += 1
-        state = digest_tensors(fetch_state(collect_state(model, optimizer)))
+        state = digest_each(fetch_state(collect_state(model, optimizer)))
         value = None if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
         if value is not None and not math.isfinite(value):
             value = None  # JSON has no such number, and your loop goes on

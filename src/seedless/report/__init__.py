@@ -1,1 +1,29 @@
-"""What people look at: figures, tables, pages."""
+"""Pages, plots and model cards of finished runs.
+
+`seedless.report(run)` writes the page of a run.
+"""
+
+from typing import TYPE_CHECKING
+
+from seedless.core.callable_package import make_callable
+from seedless.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from seedless.report.card import make_card
+    from seedless.report.page import render_page, write_page
+    from seedless.report.paper import draw_ecg, draw_image, save_png
+    from seedless.report.runview import RunView, read_run
+
+__all__ = [
+    "RunView",
+    "draw_ecg",
+    "draw_image",
+    "make_card",
+    "read_run",
+    "render_page",
+    "save_png",
+    "write_page",
+]
+
+__getattr__, __dir__ = lazy_names(__name__)
+make_callable(__name__, "seedless.analysis.run_report", "report")

@@ -1,13 +1,14 @@
-"""An ECG on ECG paper: 25 mm a second, 10 mm a millivolt, boxes of 1 and 5 mm.
+"""Figures of records: an ECG on ECG paper, and a small image enlarged.
 
-The figure is drawn to scale: printed at its own size, a ruler reads it as it reads a cardiograph's.
+ECG paper has 25 mm per second and 10 mm per millivolt, in boxes of 1 and 5 mm. The figure is drawn
+to scale: printed at its own size, it can be measured with a ruler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,8 @@ def draw_ecg(
 
     Twelve leads take the usual layout of 3 x 4 with a rhythm strip of lead II; any other set takes
     a row a lead. With ``millivolts=False`` the unit is the record's own: the scale is then chosen
-    so that the trace fits, and the paper says which. ``emphasis`` (time,) from 0 to 1 marks the
-    moments a prediction rests on: every row has the same time above the same place.
+    so that the trace fits, and printed on the paper. ``emphasis`` (time,) from 0 to 1 tints the
+    times that matter to a prediction.
     """
     from matplotlib.figure import Figure
 
@@ -73,6 +74,32 @@ def draw_ecg(
     note = f"25 mm/s   {scale:g} mm/{unit}   {fs:g} Hz"
     axes.text(_MARGIN, height - _MARGIN, title, color=_INK, fontsize=9, va="center", weight="bold")
     axes.text(width - _MARGIN, _MARGIN / 2, note, color=_INK, fontsize=7, ha="right", va="center")
+    return figure
+
+
+def draw_image(
+    image: NDArray[Any], title: str = "", emphasis: NDArray[np.float32] | None = None
+) -> Figure:
+    """Draw (channels, height, width), uint8, with one or three channels.
+
+    ``emphasis`` (height, width) from 0 to 1 tints the pixels that matter to a prediction.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2, 4.6), dpi=150, facecolor="white")
+    axes = figure.add_axes((0.05, 0.04, 0.9, 0.82))
+    pixels = np.moveaxis(image, 0, -1)
+    if pixels.shape[-1] == 1:
+        axes.imshow(pixels[..., 0], cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+    else:
+        axes.imshow(pixels, interpolation="nearest")
+    if emphasis is not None:
+        colour = np.zeros((*emphasis.shape, 4))
+        colour[..., :3] = (1.0, 0.55, 0.0)
+        colour[..., 3] = 0.6 * np.clip(emphasis, 0, 1)
+        axes.imshow(colour, interpolation="nearest")
+    axes.axis("off")
+    figure.text(0.05, 0.93, title, fontsize=8, weight="bold", color="#44444a", wrap=True)
     return figure
 
 

@@ -1,13 +1,16 @@
-"""Templates to text: one environment for every page, in which all that is filled in is escaped."""
+"""HTML from templates: every value is escaped, unless it is marked as a drawing of our own."""
 
 from __future__ import annotations
 
+import base64
 from importlib.resources import files
 from typing import Any
 
+from seedless.core.errors import SeedlessError
+
 
 def render(template: str, **values: Any) -> str:
-    """Return a template filled in; a value it asks for and is not given is an error."""
+    """Return a template filled with values; a missing value is an error."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     templates = files("seedless.report") / "templates"
@@ -20,3 +23,21 @@ def render(template: str, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     return environment.get_template(template).render(**values)
+
+
+def data_uri(picture: str) -> str:
+    """Return a picture as the source of an <img>, in which an SVG can run no script."""
+    if picture.lstrip().startswith("<"):
+        return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
+    try:
+        base64.b64decode(picture, validate=True)
+    except ValueError:
+        raise SeedlessError("a picture is a PNG in base64 or the text of an SVG") from None
+    return f"data:image/png;base64,{picture}"
+
+
+def mark_safe(drawing: str) -> Any:
+    """Return a drawing that templates insert unescaped; the texts in it are escaped already."""
+    from markupsafe import Markup
+
+    return Markup(drawing)

@@ -1,19 +1,23 @@
-"""Run folders: made whole, locked while a process writes them, opened again."""
+"""Run folders: created with their configuration, locked while they are written, read again."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
+from torch import nn
 
-from seedless.core.config import Config, load_config
+from seedless.core.config import Config
+from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import LIGHT, explain_missing
+from seedless.proof.receipt import STRIPPED_NOTE, explain_missing
 
 CONFIG = "config.toml"
 
@@ -21,7 +25,7 @@ CONFIG = "config.toml"
 KNOWN = {
     CONFIG,
     RECEIPT,
-    LIGHT,
+    STRIPPED_NOTE,
     ".lock",
     "checkpoints",
     "log.jsonl",
@@ -34,7 +38,38 @@ KNOWN = {
 }
 
 
-def check_place(run: Path, force: bool) -> None:
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run: its folder, its receipt, and the model with the selected weights."""
+
+    path: Path
+    receipt: Mapping[str, Any]
+    model: nn.Module
+
+    @property
+    def claims(self) -> Mapping[str, Any]:
+        """What the receipt says of the run."""
+        predicate: Mapping[str, Any] = self.receipt["predicate"]
+        return predicate
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over every parameter and buffer of the selected weights."""
+        return str(self.claims["weights"]["digest"])
+
+    @property
+    def md5(self) -> str:
+        """MD5 over the bytes of the selected parameters: the hash that was published."""
+        return str(self.claims["weights"]["md5"])
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Scores by split, the selected epoch, and whether the run converged."""
+        metrics: Mapping[str, Any] = self.claims["metrics"]
+        return metrics
+
+
+def check_destination(run: Path, force: bool) -> None:
     """Refuse a place where no run can be written; cost nothing but the message."""
     if run.is_symlink() or not run.name or run.name == "..":
         raise RunError(f"a run needs a folder of its own, not a link or {str(run)!r}: name one")
@@ -72,7 +107,7 @@ def _refuse_existing(run: Path, force: bool) -> None:
 
 def make_folder(run: Path, config: Config, force: bool) -> None:
     """Make the folder with its configuration in it: it is never there without one."""
-    check_place(run, force)
+    check_destination(run, force)
     if force and run.exists():
         old = run.with_name(f".{run.name}.{os.getpid()}.old")
         with lock(run):  # not while another process writes it

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from seedless.core.config import override
+from seedless.core.config_files import open_config
 from seedless.core.errors import RunError, SeedlessError
-from seedless.core.presets import open_config
 from seedless.core.processes import (
     POLL_SECONDS,
     Slot,

@@ -1,4 +1,4 @@
-"""The row every function of this room returns: numbers, how many, what was assumed, a sentence."""
+"""The record that every test of this package returns: numbers, n, assumptions and a sentence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seedless.core.errors import StatsError
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What every answer carries. No number of an answer is ever NaN or infinite.
+    """The fields that all results have. No number in a result is ever NaN or infinite.
 
     Attributes:
         n: observations in each sample.
         assumption: what must hold for the numbers to mean what they say.
-        sentence: the answer in words.
+        sentence: the result in words.
     """
 
     n: tuple[int, ...]
@@ -33,15 +33,15 @@ class Answer:
         return f"{self.sentence}\n  n = {counts}; assumes {self.assumption}"
 
     def as_values(self) -> dict[str, Any]:
-        """Return the row as plain values, for JSON."""
+        """Return all fields as plain values, for JSON."""
         return asdict(self)
 
 
 def _check_finite(value: Any, where: str) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise StatsError(
-            f"{where} comes out as {value}: the values are too large, too small or too far apart "
-            "for float64. Scale them first"
+            f"{where} is {value}: the values are too large, too small or too far apart for "
+            "float64. Scale them first"
         )
     if isinstance(value, Mapping):
         value = tuple(value.values())
@@ -50,11 +50,11 @@ def _check_finite(value: Any, where: str) -> None:
             _check_finite(item, where)
 
 
-def show(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with four significant digits."""
     return f"{value:.4g}"
 
 
-def show_interval(interval: tuple[float, float]) -> str:
+def format_interval(interval: tuple[float, float]) -> str:
     """Return an interval as [low, high]."""
-    return f"[{show(interval[0])}, {show(interval[1])}]"
+    return f"[{format_number(interval[0])}, {format_number(interval[1])}]"

@@ -1,12 +1,12 @@
-"""Two arms in one row: means, spreads, Welch, Cohen's d, and on request pairs and equivalence."""
+"""All statistics of two samples in one record: means, t tests, Cohen's d, power, equivalence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from seedless.core.errors import StatsError
-from seedless.stats.answer import Answer, show
-from seedless.stats.difference import Difference, paired, welch
+from seedless.stats.answer import Answer, format_number
+from seedless.stats.difference import Difference, paired_t_test, welch_t_test
 from seedless.stats.effect import Effect, cohens_d
 from seedless.stats.equivalence import Equivalence, paired_tost, tost
 from seedless.stats.power import Power, RunsNeeded, find_power, find_runs_needed
@@ -15,7 +15,7 @@ from seedless.stats.samples import Values, find_moments, read_sample
 
 @dataclass(frozen=True)
 class Arm:
-    """One sample in numbers."""
+    """The size, mean, SD (ddof 1), minimum, maximum and range of one sample."""
 
     name: str
     n: int
@@ -28,10 +28,10 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True)
 class Row(Answer):
-    """A comparison of two arms, first less second.
+    """A comparison of two arms, first minus second.
 
     What cannot be computed is None, and ``undefined`` says why. ``power`` is that of a new
-    experiment of this size if the true effect were the d found; it is no second opinion on p.
+    experiment of this size if the true effect were the observed d; it adds nothing to p.
     """
 
     a: Arm
@@ -47,7 +47,7 @@ class Row(Answer):
 
 
 def describe_arm(name: str, values: Values) -> Arm:
-    """Return a sample's number, mean, SD (ddof 1) and ends."""
+    """Return the description of one sample."""
     array = read_sample(values, name)
     found = find_moments(array)
     low, high = float(array.min()), float(array.max())
@@ -64,23 +64,26 @@ def compare_samples(
     degrees: str = "welch",
     level: float = 0.95,
 ) -> Row:
-    """Return the whole row.
+    """Return all statistics of two samples of scores.
 
     Args:
         a: the first arm's scores.
         b: the second arm's.
-        names: what to call them.
-        pairs: the scores of runs matched one to one, where there are such.
+        names: names of the arms.
+        pairs: the scores of runs that were matched one to one, if any.
         margin: test equivalence within this difference.
         degrees: of freedom for that test, "welch" or "published".
-        level: of the intervals.
+        level: confidence level of the intervals.
+
+    >>> print(compare_samples([0.95, 0.96, 0.97], [0.94, 0.95, 0.93]).sentence)
+    A 0.96 (n = 3), B 0.94 (n = 3): the means are not shown to differ, p = 0.07048, d = 2.
     """
     first, second = read_sample(a, names[0]), read_sample(b, names[1])
     one, two = describe_arm(names[0], first), describe_arm(names[1], second)
     undefined = []
     test = effect = equal = matched = equal_pairs = power = needed = None
     try:
-        test = welch(first, second, level)
+        test = welch_t_test(first, second, level)
         effect = cohens_d(first, second, level)
         power = find_power(effect.d, one.n, two.n)
         needed = find_runs_needed(effect.d)
@@ -92,7 +95,7 @@ def compare_samples(
         equal = tost(first, second, margin, degrees=degrees)
     if pairs is not None:
         try:
-            matched = paired(*pairs, level)
+            matched = paired_t_test(*pairs, level)
             if margin is not None:
                 equal_pairs = paired_tost(*pairs, margin)
         except StatsError as error:
@@ -110,19 +113,19 @@ def compare_samples(
         undefined=tuple(undefined),
         n=(one.n, two.n),
         assumption="independent runs that differ in the factor compared and in nothing else",
-        sentence=_say(one, two, test, effect, equal),
+        sentence=_write_sentence(one, two, test, effect, equal),
     )
 
 
-def _say(
+def _write_sentence(
     one: Arm, two: Arm, test: Difference | None, effect: Effect | None, equal: Equivalence | None
 ) -> str:
-    means = f"{one.name} {show(one.mean)} (n = {one.n}), {two.name} {show(two.mean)} (n = {two.n})"
+    means = ", ".join(f"{arm.name} {format_number(arm.mean)} (n = {arm.n})" for arm in (one, two))
     if test is None or effect is None:
         return f"{means}: neither arm varies, so nothing can be tested."
     found = "differ" if test.p < 1 - test.level else "are not shown to differ"
-    text = f"{means}: the means {found}, p = {show(test.p)}, d = {show(effect.d)}"
+    text = f"{means}: the means {found}, p = {format_number(test.p)}, d = {format_number(effect.d)}"
     if equal is not None:
         text += f"; {'' if equal.equivalent else 'not shown to be '}equivalent within "
-        text += f"{show(equal.margin)}, p = {show(equal.p)}"
+        text += f"{format_number(equal.margin)}, p = {format_number(equal.p)}"
     return text + "."

@@ -1,4 +1,4 @@
-"""Do two means differ? Welch's t test, and the paired one."""
+"""Tests of a difference of two means: Welch's t test and the paired t test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from seedless.core.errors import StatsError
-from seedless.stats.answer import Answer, show, show_interval
-from seedless.stats.samples import Moments, Values, check_share, find_moments, read_pairs
-from seedless.stats.samples import read_sample as read
+from seedless.stats.answer import Answer, format_interval, format_number
+from seedless.stats.samples import (
+    Moments,
+    Values,
+    check_share,
+    find_moments,
+    read_pairs,
+    read_two,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Answer):
-    """A difference of means, first less second, and its t test (two-sided)."""
+    """The difference of two means, first minus second, and its two-sided t test."""
 
     test: str
     difference: float
@@ -28,13 +34,16 @@ class Difference(Answer):
     level: float
 
 
-def welch(a: Values, b: Values, level: float = 0.95) -> Difference:
+def welch_t_test(a: Values, b: Values, level: float = 0.95) -> Difference:
     """Return Welch's t test of two independent samples.
 
-    t = (m1 - m2) / sqrt(v1 + v2) with v = s^2 / n, and the degrees of freedom of Welch and
-    Satterthwaite, (v1 + v2)^2 / (v1^2 / (n1 - 1) + v2^2 / (n2 - 1)).
+    t = (m1 - m2) / sqrt(v1 + v2) with v = s^2 / n, and the degrees of freedom
+    (v1 + v2)^2 / (v1^2 / (n1 - 1) + v2^2 / (n2 - 1)) (Satterthwaite 1946, Welch 1947).
+
+    >>> round(welch_t_test([0.95, 0.96, 0.97], [0.94, 0.95, 0.93]).p, 4)
+    0.0705
     """
-    one, two = find_moments(read(a, "first sample")), find_moments(read(b, "second sample"))
+    one, two = (find_moments(sample) for sample in read_two(a, b))
     error, df = find_welch_error(one, two)
     return _test(
         "Welch's t test",
@@ -47,22 +56,23 @@ def welch(a: Values, b: Values, level: float = 0.95) -> Difference:
     )
 
 
-def paired(a: Values, b: Values, level: float = 0.95) -> Difference:
-    """Return the paired t test: the mean of the differences over its standard error."""
+def paired_t_test(a: Values, b: Values, level: float = 0.95) -> Difference:
+    """Return the paired t test: the mean of the differences divided by its standard error."""
     first, second = read_pairs(a, b)
     scale = float(max(np.abs(first).max(), np.abs(second).max()))
-    gaps = find_moments(first - second, scale)
-    if gaps.variance == 0:
+    differences = find_moments(first - second, scale)
+    if differences.variance == 0:
         raise StatsError(
-            f"all {gaps.n} paired differences are {show(gaps.mean)}: without spread there is no t"
+            f"all {differences.n} paired differences are {format_number(differences.mean)}: "
+            "without spread there is no t"
         )
     return _test(
         "the paired t test",
-        gaps.mean,
-        math.sqrt(gaps.variance / gaps.n),
-        gaps.n - 1.0,
+        differences.mean,
+        math.sqrt(differences.variance / differences.n),
+        differences.n - 1.0,
         level,
-        n=(gaps.n,),
+        n=(differences.n,),
         assumption="independent pairs, the mean of their differences near normal",
     )
 
@@ -72,9 +82,9 @@ def find_welch_error(one: Moments, two: Moments) -> tuple[float, float]:
     v1, v2 = one.variance / one.n, two.variance / two.n
     if v1 + v2 == 0:
         raise StatsError(
-            f"neither sample varies ({one.n} values of {show(one.mean)}, {two.n} of "
-            f"{show(two.mean)}): without spread there is no t. Repeats of a deterministic run are "
-            "one observation"
+            f"neither sample varies ({one.n} values of {format_number(one.mean)}, {two.n} of "
+            f"{format_number(two.mean)}): without spread there is no t. Repeats of a deterministic "
+            "run are one observation"
         )
     share = v1 / (v1 + v2)
     df = 1 / (share**2 / (one.n - 1) + (1 - share) ** 2 / (two.n - 1))
@@ -95,8 +105,9 @@ def _test(
     reach = float(stdtrit(df, (1 + check_share(level, "level")) / 2)) * error
     interval = (difference - reach, difference + reach)
     sentence = (
-        f"The means differ by {show(difference)}, {level:.0%} interval {show_interval(interval)}; "
-        f"by {test} t = {show(t)}, df = {show(df)}, p = {show(p)}."
+        f"The means differ by {format_number(difference)}, {level:.0%} interval "
+        f"{format_interval(interval)}; by {test} t = {format_number(t)}, "
+        f"df = {format_number(df)}, p = {format_number(p)}."
     )
     return Difference(
         test=test,

@@ -1,4 +1,8 @@
-"""Are two means as good as equal? Two one-sided tests (Schuirmann 1987)."""
+"""Tests of equivalence: do two means differ by less than a margin that does not matter?
+
+TOST, two one-sided tests (Schuirmann 1987): the null hypotheses "the difference is at most -margin"
+and "it is at least +margin" are both rejected, or equivalence is not shown.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,21 @@ from dataclasses import dataclass
 from scipy.special import stdtr, stdtrit
 
 from seedless.core.errors import StatsError
-from seedless.stats.answer import Answer, show, show_interval
-from seedless.stats.difference import find_welch_error, paired
-from seedless.stats.samples import Values, check_share, find_moments, read_sample
+from seedless.stats.answer import Answer, format_interval, format_number
+from seedless.stats.difference import find_welch_error, paired_t_test
+from seedless.stats.samples import Values, check_share, find_moments, read_two
 
 
 @dataclass(frozen=True, kw_only=True)
 class Equivalence(Answer):
-    """TOST: is the difference within the margin on both sides?
+    """The result of two one-sided tests.
 
     Attributes:
-        p: the larger of the two one-sided p values.
-        interval: at level 1 - 2 alpha; equivalent means that it lies within the margin.
+        p_above_lower: of the hypothesis that the difference is at most -margin.
+        p_below_upper: of the hypothesis that it is at least +margin.
+        p: the larger of the two.
+        interval: of the difference, at level 1 - 2 alpha.
+        equivalent: whether p < alpha; then the interval lies within -margin and +margin.
     """
 
     margin: float
@@ -38,26 +45,26 @@ class Equivalence(Answer):
 def tost(
     a: Values, b: Values, margin: float, *, degrees: str = "welch", alpha: float = 0.05
 ) -> Equivalence:
-    """Test whether two means differ by less than ``margin``, on the unpooled standard error.
+    """Test whether two means differ by less than ``margin``, with the unpooled standard error.
 
     Args:
         a: the first sample.
         b: the second.
-        margin: the largest difference that does not matter; chosen before looking.
+        margin: the largest difference that does not matter; chosen before the results are seen.
         degrees: "welch", or "published" for n1 + n2 - 2, which is too many where variances differ.
-        alpha: the significance of each one-sided test.
+        alpha: the significance level of each one-sided test.
+
+    >>> tost([0.95, 0.96, 0.97], [0.94, 0.95, 0.96], margin=0.05).equivalent
+    True
     """
     _check_margin(margin, alpha)
     if degrees not in ("welch", "published"):
         raise StatsError(f"degrees: expected 'welch' or 'published', got {degrees!r}")
-    one, two = (
-        find_moments(read_sample(values, name))
-        for values, name in ((a, "first sample"), (b, "second sample"))
-    )
+    one, two = (find_moments(sample) for sample in read_two(a, b))
     error, df = find_welch_error(one, two)
     if degrees == "published":
         df = one.n + two.n - 2.0
-    return _judge(
+    return _test_both_sides(
         "TOST",
         one.mean - two.mean,
         error,
@@ -74,16 +81,16 @@ def tost(
 def paired_tost(a: Values, b: Values, margin: float, *, alpha: float = 0.05) -> Equivalence:
     """Test whether paired values differ by less than ``margin`` in the mean, as `tost` does."""
     _check_margin(margin, alpha)
-    found = paired(a, b)
-    return _judge(
+    test = paired_t_test(a, b)
+    return _test_both_sides(
         "paired TOST",
-        found.difference,
-        found.standard_error,
-        found.df,
+        test.difference,
+        test.standard_error,
+        test.df,
         margin=margin,
         alpha=alpha,
         degrees="pairs",
-        n=found.n,
+        n=test.n,
         assumption="independent pairs, the mean of their differences near normal, a margin chosen "
         "before looking",
     )
@@ -95,7 +102,7 @@ def _check_margin(margin: float, alpha: float) -> None:
     check_share(2 * alpha, "twice alpha")
 
 
-def _judge(
+def _test_both_sides(
     test: str,
     difference: float,
     error: float,
@@ -108,16 +115,19 @@ def _judge(
     assumption: str,
 ) -> Equivalence:
     """Return the two one-sided tests of a difference with this standard error."""
+    # [Step 1] H0: difference <= -margin, rejected where t = (difference + margin) / error is large.
     above = float(stdtr(df, -(difference + margin) / error))
+    # [Step 2] H0: difference >= margin, rejected where t = (difference - margin) / error is small.
     below = float(stdtr(df, (difference - margin) / error))
+    # [Step 3] Both must be rejected, so the larger p decides.
     reach = float(stdtrit(df, 1 - alpha)) * error
     interval = (difference - reach, difference + reach)
     p = max(above, below)
     equivalent = p < alpha
     sentence = (
         f"The means are {'' if equivalent else 'not shown to be '}equivalent within "
-        f"{show(margin)}: {test} p = {show(p)}, df = {show(df)}; {1 - 2 * alpha:.0%} interval of "
-        f"the difference {show_interval(interval)}."
+        f"{format_number(margin)}: {test} p = {format_number(p)}, df = {format_number(df)}; "
+        f"{1 - 2 * alpha:.0%} interval of the difference {format_interval(interval)}."
     )
     return Equivalence(
         margin=float(margin),

@@ -1,4 +1,4 @@
-"""Many comparisons at once: Holm's step-down correction (Holm 1979)."""
+"""Correction for many comparisons: Holm's step-down method (Holm 1979)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seedless.core.errors import StatsError
-from seedless.stats.answer import Answer, show
+from seedless.stats.answer import Answer, format_number
 from seedless.stats.samples import check_share
 
 
@@ -21,7 +21,11 @@ class Holm(Answer):
 
 
 def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> Holm:
-    """Return Holm-Bonferroni: the k-th smallest of m p values times m - k + 1, never decreasing."""
+    """Return the adjusted p values: the k-th smallest of m times m - k + 1, never decreasing.
+
+    >>> dict(holm({"a": 0.01, "b": 0.04}).adjusted)
+    {'a': 0.02, 'b': 0.04}
+    """
     check_share(alpha, "alpha")
     if not p_values:
         raise StatsError("Holm's correction needs at least one p value, got none")
@@ -45,7 +49,7 @@ def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> Holm:
         alpha=alpha,
         n=(len(ranked),),
         assumption="valid p values; nothing about how they depend on each other",
-        sentence=f"Of {len(ranked)} comparisons {len(left)} survive at {show(alpha)}"
+        sentence=f"Of {len(ranked)} comparisons {len(left)} survive at {format_number(alpha)}"
         f"{': ' + ', '.join(left) if left else ''}; the smallest p, {smallest}'s "
-        f"{show(p_values[smallest])}, becomes {show(adjusted[smallest])}.",
+        f"{format_number(p_values[smallest])}, becomes {format_number(adjusted[smallest])}.",
     )

@@ -1,7 +1,7 @@
-"""Samples as they are handed in: checked once, summed exactly.
+"""Samples of scores: checked once, summed exactly, failed runs set aside.
 
-Sums are `math.fsum`'s, which are correctly rounded, so that neither the order of the values nor the
-processor shows in a result.
+Sums are those of `math.fsum`, which are correctly rounded: neither the order of the values nor the
+processor changes a result.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import StatsError
+from seedless.stats.answer import Answer, format_number
 
-LARGEST = 1e150  # squares of larger values leave float64
+LARGEST = 1e150  # squares of larger values overflow in float64
 _EPSILON = 2.0**-52
 
 Values = Iterable[float]
@@ -36,7 +37,7 @@ class Moments:
 
 
 def read_sample(values: Values, name: str = "sample", least: int = 2) -> NDArray[np.float64]:
-    """Return float64 values (n,), or refuse what is no sample of at least ``least`` numbers."""
+    """Return values as float64 (n,); refuse fewer than ``least``, and NaN and infinity."""
     try:
         array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
         array = array.astype(np.float64, casting="safe" if array.dtype.kind != "O" else "unsafe")
@@ -58,9 +59,14 @@ def read_sample(values: Values, name: str = "sample", least: int = 2) -> NDArray
     return array
 
 
+def read_two(a: Values, b: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two samples, each of at least two values."""
+    return read_sample(a, "first sample"), read_sample(b, "second sample")
+
+
 def read_pairs(a: Values, b: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return two samples of equal length."""
-    first, second = read_sample(a, "first sample"), read_sample(b, "second sample")
+    first, second = read_two(a, b)
     if len(first) != len(second):
         raise StatsError(
             f"pairs need samples of equal length, got {len(first)} and {len(second)} values; match "
@@ -70,10 +76,10 @@ def read_pairs(a: Values, b: Values) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def find_moments(values: NDArray[np.float64], scale: float | None = None) -> Moments:
-    """Return a sample's moments.
+    """Return the number, mean and variance of a sample.
 
     Values that differ by no more than rounding (4 ulp of ``scale``, by default of the largest) are
-    equal: their variance is 0, not dust.
+    taken as equal: their variance is 0.
     """
     n = len(values)
     low, high = float(values.min()), float(values.max())
@@ -90,3 +96,34 @@ def check_share(value: float, name: str) -> float:
     if not 0 < value < 1:
         raise StatsError(f"{name}: expected a number between 0 and 1, got {value!r}")
     return float(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converged(Answer):
+    """The scores above a limit with their indices, and the scores at or below it."""
+
+    above: float
+    kept: tuple[float, ...]
+    places: tuple[int, ...]
+    set_aside: tuple[float, ...]
+
+
+def split_converged(values: Values, above: float) -> Converged:
+    """Separate the runs that score ``above`` or less, which did not learn, from the others."""
+    if not math.isfinite(above):
+        raise StatsError(f"above: expected a finite score, got {above!r}")
+    array = read_sample(values, least=1)
+    good = array > above
+    kept, failed = array[good], array[~good]
+    return Converged(
+        above=float(above),
+        kept=tuple(map(float, kept)),
+        places=tuple(map(int, np.flatnonzero(good))),
+        set_aside=tuple(map(float, failed)),
+        n=(len(array),),
+        assumption=f"that a score of {format_number(above)} or less means a run that did not learn",
+        sentence=f"{len(kept)} of {len(array)} runs converged (above {format_number(above)})"
+        + (
+            f"; set aside: {', '.join(map(format_number, sorted(failed)))}." if len(failed) else "."
+        ),
+    )

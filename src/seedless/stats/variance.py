@@ -1,8 +1,10 @@
-"""Where does variance come from? Initialization, order, device operations, fold.
+"""Components of variance: how much of it is due to initialization, order, device operations, fold.
 
-Balanced designs, by the method of moments: mean squares are equated to what they are expected to
-be. A component may come out negative, which says that its variance is too small to be seen; it is
-reported as found, and counts as nothing in the shares.
+`decompose_crossed` takes a balanced design in which all sources were varied together, by the method
+of moments: mean squares are equated to their expected values (Searle, Casella and McCulloch 1992).
+`separate_sources` takes runs in which one source was varied at a time. A component may come out
+negative, which says that its variance is too small to be seen; it is reported as it is, and counts
+as 0 in the shares.
 """
 
 from __future__ import annotations
@@ -17,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import StatsError
-from seedless.stats.answer import Answer, show
-from seedless.stats.samples import Values, read_sample
+from seedless.stats.answer import Answer, format_number
+from seedless.stats.samples import Values, find_moments, read_sample
 
 REPEATS = "repeats"
-_NOTHING = "a level of its own for every run leaves nothing to compare it with: give repeats"
 Labels = Sequence[object]
 
 
@@ -40,10 +41,10 @@ class Component:
 
 @dataclass(frozen=True, kw_only=True)
 class Decomposition(Answer):
-    """All components of a design, the last of them what the named sources leave over.
+    """All components of a design; the last is what the named sources do not explain.
 
-    ``negative`` names the components that came out below 0. ``share`` is of the sum of the others,
-    None where nothing varies at all.
+    ``negative`` names the components below 0. ``share`` is of the sum of all that are not negative,
+    and None where nothing varies.
     """
 
     components: tuple[Component, ...]
@@ -58,96 +59,68 @@ class Decomposition(Answer):
 
 
 def decompose_crossed(values: Values, labels: Mapping[str, Labels]) -> Decomposition:
-    """Decompose values whose sources were crossed: every level of one with every level of all.
+    """Decompose the variance of scores whose sources were crossed, each level with each other.
 
     Args:
         values: one score a run.
         labels: for each source, such as "initialization" and "order", the level of every run. Runs
-            equal in all labels are repeats, and differ by what no label names (on a GPU, device
-            operations).
+            equal in all labels are repeats: they differ by what no label names (on a GPU, the order
+            of its operations).
 
-    With sums of squares SS and a run of r repeats in each cell, the mean square of an interaction S
-    is expected to be the repeats' variance plus, for each T that contains S, T's variance times
-    the number of runs in one level of T. Without repeats the highest interaction takes their place.
+    With r repeats in each cell, the expected mean square of an interaction S is the variance of the
+    repeats plus, for each interaction T that contains S, T's variance times the number of runs in
+    one level of T. Without repeats the highest interaction takes their place.
+
+    >>> labels = {"init": [0, 0, 1, 1], "order": [0, 1, 0, 1]}
+    >>> decompose_crossed([0.90, 0.91, 0.94, 0.95], labels)["init"].share > 0.9
+    True
     """
+    # [Step 1] Check that the design is balanced.
     scores, codes, levels = _read_design(values, labels)
     cells = Counter(zip(*codes.values(), strict=True))
     expected = math.prod(levels.values())
     if len(cells) != expected or len(set(cells.values())) != 1:
         raise StatsError(
-            f"a crossed design needs all {expected} combinations of {_shape(levels)}, each with as "
-            f"many runs; got {len(cells)} with {sorted(set(cells.values()))} runs"
+            f"a crossed design needs all {expected} combinations of {_format_design(levels)}, each "
+            f"with as many runs; got {len(cells)} with {sorted(set(cells.values()))} runs"
         )
     repeats = len(scores) // expected
     names = list(labels)
     if repeats == len(names) == 1:
-        raise StatsError(_NOTHING)
+        raise StatsError(
+            "a level of its own for every run leaves nothing to compare it with: give repeats"
+        )
+    # [Step 2] The sum of squares of every interaction, by inclusion and exclusion.
     subsets = [s for size in range(1, len(names) + 1) for s in combinations(names, size)]
     total = {subset: _between(scores, codes, subset) for subset in [(), *subsets]}
     squares = {subset: _squares(total, subset) for subset in subsets}
     dfs = {subset: math.prod(levels[name] - 1 for name in subset) for subset in subsets}
+    # [Step 3] The rest: the repeats or, without any, the highest interaction.
     left = _sum_squares(scores) - total[tuple(names)]
     if repeats == 1:
         whole = subsets.pop()
         rest = ("x".join(whole) + " and " + REPEATS, dfs[whole], squares[whole])
     else:
         rest = (REPEATS, len(scores) - expected, left)
-    found: dict[tuple[str, ...], float] = {}
+    # [Step 4] Solve for the variances, from the highest interaction to the single sources.
+    variances: dict[tuple[str, ...], float] = {}
     noise = rest[2] / rest[1]
     for subset in reversed(subsets):
         above = sum(
-            found[other] * _runs(levels, other, repeats)
-            for other in found
+            variances[other] * _count_runs(levels, other, repeats)
+            for other in variances
             if set(subset) < set(other)
         )
         mean = squares[subset] / dfs[subset]
-        found[subset] = (mean - noise - above) / _runs(levels, subset, repeats)
-    rows = [("x".join(s), dfs[s], squares[s], found[s]) for s in subsets]
-    return _answer([*rows, (*rest, noise)], scores, f"crossed {_shape(levels)}")
-
-
-def decompose_nested(values: Values, labels: Mapping[str, Labels]) -> Decomposition:
-    """Decompose values whose sources are nested, the outermost first.
-
-    A level of an inner source belongs to one level of the outer ones, whatever its label: seed 1 of
-    fold 1 has nothing to do with seed 1 of fold 2. Runs equal in all labels are repeats; without
-    any, the innermost source takes their place.
-    """
-    scores, codes, _ = _read_design(values, labels)
-    names = list(labels)
-    groups = []  # how many there are at each depth
-    for depth, name in enumerate(names):
-        sizes = Counter(zip(*(codes[other] for other in names[: depth + 1]), strict=True))
-        inner = Counter(key[:-1] for key in sizes)
-        groups.append(len(sizes))
-        if len(set(sizes.values())) > 1 or len(set(inner.values())) > 1:
-            raise StatsError(
-                f"a nested design needs as many levels of {name!r} in each group and as many runs "
-                f"in each; got {sorted(set(inner.values()))} levels, {sorted(set(sizes.values()))}"
-                " runs"
-            )
-    totals = [_between(scores, codes, tuple(names[:i])) for i in range(len(names) + 1)]
-    counts = [1, *groups]
-    rows = [
-        (name, counts[i + 1] - counts[i], totals[i + 1] - totals[i]) for i, name in enumerate(names)
-    ]
-    if groups[-1] < len(scores):
-        rows.append((REPEATS, len(scores) - groups[-1], _sum_squares(scores) - totals[-1]))
-    elif len(names) == 1:
-        raise StatsError(_NOTHING)
-    if any(df == 0 for _, df, _ in rows):
-        raise StatsError("every source needs at least two levels in each level above it")
-    means = [squares / df for _, df, squares in rows]
-    variances = [
-        (means[i] - means[i + 1]) / (len(scores) / groups[i]) for i in range(len(rows) - 1)
-    ]
-    parts = zip(rows, [*variances, means[-1]], strict=True)
-    return _answer([(*row, variance) for row, variance in parts], scores, "nested")
+        variances[subset] = (mean - noise - above) / _count_runs(levels, subset, repeats)
+    rows = [("x".join(s), dfs[s], squares[s], variances[s]) for s in subsets]
+    return _summarize([*rows, (*rest, noise)], scores, f"crossed {_format_design(levels)}")
 
 
 def _squares(total: Mapping[tuple[str, ...], float], subset: tuple[str, ...]) -> float:
     """Return the sum of squares of one interaction alone, by inclusion and exclusion."""
-    return total[subset] - sum(_squares(total, part) for part in _proper(subset))
+    parts = (part for size in range(len(subset)) for part in combinations(subset, size))
+    return total[subset] - sum(_squares(total, part) for part in parts)
 
 
 def _read_design(
@@ -157,15 +130,15 @@ def _read_design(
     if not labels:
         raise StatsError("name at least one source of variance and its label for every run")
     codes, levels = {}, {}
-    for name, given in labels.items():
+    for name, level_of_run in labels.items():
         known: dict[object, int] = {}
-        codes[name] = [known.setdefault(label, len(known)) for label in given]
+        codes[name] = [known.setdefault(label, len(known)) for label in level_of_run]
         levels[name] = len(known)
         if len(codes[name]) != len(scores):
             raise StatsError(f"{name}: {len(codes[name])} labels for {len(scores)} values")
         if len(known) < 2:
             raise StatsError(f"{name}: expected at least two levels, got {len(known)}")
-    # Sums of squares about the mean: a shift costs no digits.
+    # Sums of squares about the mean: a common shift of all scores costs no digits.
     return scores - math.fsum(scores) / len(scores), codes, levels
 
 
@@ -184,31 +157,28 @@ def _sum_squares(scores: NDArray[np.float64]) -> float:
     return math.fsum(scores**2)
 
 
-def _proper(subset: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [part for size in range(len(subset)) for part in combinations(subset, size)]
-
-
-def _runs(levels: Mapping[str, int], subset: tuple[str, ...], repeats: int) -> int:
+def _count_runs(levels: Mapping[str, int], subset: tuple[str, ...], repeats: int) -> int:
     return repeats * math.prod(count for name, count in levels.items() if name not in subset)
 
 
-def _shape(levels: Mapping[str, int]) -> str:
+def _format_design(levels: Mapping[str, int]) -> str:
     return " x ".join(f"{count} {name}" for name, count in levels.items())
 
 
-def _answer(
+def _summarize(
     rows: Sequence[tuple[str, int, float, float]], scores: NDArray[np.float64], design: str
 ) -> Decomposition:
+    """Return the result from rows of (source, df, sum of squares, variance)."""
     whole = sum(max(0.0, variance) for *_, variance in rows)
-    dust = 1e-12 * _sum_squares(scores) / len(scores)
+    rounding = 1e-12 * _sum_squares(scores) / len(scores)
     components = tuple(
         Component(
             source=name,
             df=df,
             sum_of_squares=max(0.0, squares),
             mean_square=max(0.0, squares) / df,
-            variance=0.0 if abs(variance) <= dust else variance,
-            sd=None if variance < -dust else math.sqrt(max(0.0, variance)),
+            variance=0.0 if abs(variance) <= rounding else variance,
+            sd=None if variance < -rounding else math.sqrt(max(0.0, variance)),
             share=max(0.0, variance) / whole if whole > 0 else None,
         )
         for name, df, squares, variance in rows
@@ -217,7 +187,9 @@ def _answer(
     parts = ", ".join(f"{c.source} {c.share:.1%}" for c in components if c.share is not None)
     sentence = f"Of the variance: {parts}." if parts else "Nothing varies."
     if negative:
-        below = ", ".join(f"{name} ({show(_pick(components, name))})" for name in negative)
+        below = ", ".join(
+            f"{c.source} ({format_number(c.variance)})" for c in components if c.variance < 0
+        )
         sentence += f" Negative, and so not seen and counted as 0: {below}."
     return Decomposition(
         components=components,
@@ -229,5 +201,62 @@ def _answer(
     )
 
 
-def _pick(components: Sequence[Component], name: str) -> float:
-    return next(c.variance for c in components if c.source == name)
+@dataclass(frozen=True)
+class Source:
+    """The ``observed`` variance of one group, and its ``own`` without the noise all groups share.
+
+    ``own`` may be negative; ``sd``, its root, is then None.
+    """
+
+    name: str
+    n: int
+    observed: float
+    own: float
+    sd: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources(Answer):
+    """One row for each source; ``negative`` names those whose own variance is below 0."""
+
+    rows: tuple[Source, ...]
+    noise: str | None
+    negative: tuple[str, ...]
+
+
+def separate_sources(groups: Mapping[str, Values], noise: str | None = None) -> Sources:
+    """Compare groups of replicates in each of which one source was varied and the rest kept fixed.
+
+    Args:
+        groups: for each source, such as "initialization", the scores of the runs that vary it.
+        noise: the group of plain repeats, such as "device operations", whose variance is in every
+            other group too and is subtracted. None where repeats are identical in every bit.
+    """
+    if not groups:
+        raise StatsError("name at least one group of replicates")
+    if noise is not None and noise not in groups:
+        raise StatsError(f"there is no group {noise!r} to subtract; known: {', '.join(groups)}")
+    found = {name: find_moments(read_sample(values, name)) for name, values in groups.items()}
+    floor = found[noise].variance if noise is not None else 0.0
+    rows = []
+    for name, moments in found.items():
+        own = moments.variance - (floor if name != noise else 0.0)
+        sd = math.sqrt(own) if own >= 0 else None
+        rows.append(Source(name, moments.n, moments.variance, own, sd))
+    negative = tuple(row.name for row in rows if row.own < 0)
+    parts = ", ".join(
+        f"{row.name} {'below 0' if row.sd is None else 'SD ' + format_number(row.sd)}"
+        for row in rows
+    )
+    sentence = f"Varied one at a time: {parts}."
+    if negative:
+        sentence += f" Not seen above {noise}: {', '.join(negative)}."
+    return Sources(
+        rows=tuple(rows),
+        noise=noise,
+        negative=negative,
+        n=tuple(row.n for row in rows),
+        assumption="sources that add up and do not interact: what one does with the others held "
+        "is what it always does",
+        sentence=sentence,
+    )

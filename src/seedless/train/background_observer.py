@@ -1,4 +1,4 @@
-"""Observers that write while the device computes: they get their turn in a thread of their own."""
+"""Observers that write in a thread of their own, while the GPU computes the next epoch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from seedless.train.progress_state import Observer, ProgressState
 
-# Seconds a thread may keep the interpreter. With Python's own 5 ms the loop, which asks for it
-# several times a step, could not launch steps as fast as a GPU makes them.
-SWITCH = 1e-4
+# Seconds a thread may hold Python's interpreter lock. The loop needs the lock several times a step;
+# with Python's default of 5 ms it could not launch steps as fast as a GPU computes them.
+SWITCH_INTERVAL = 1e-4
 
 
 class BackgroundObserver(Observer):
-    """Tells observers of epochs one after another, without keeping the loop waiting.
+    """Calls other observers after each epoch, in a thread, so that the loop does not wait.
 
-    The state is copied before the loop goes on, so what is written is what was. An error there
-    ends the run at the next epoch. Of use where the state lies on a GPU: a CPU's is not copied.
+    The state is copied on the GPU before the loop continues, so the observers see the epoch's own
+    state. An error in the thread ends the run at the next epoch. Only for runs on a GPU: the state
+    of a CPU is not copied and would change while it is written.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
@@ -26,31 +27,31 @@ class BackgroundObserver(Observer):
         self._last: Future[None] | None = None
 
     def begin(self, progress: ProgressState) -> None:
-        """Tell them at once."""
+        """Call them now."""
         for observer in self.observers:
             observer.begin(progress)
 
     def epoch(self, progress: ProgressState) -> None:
-        """Copy the state where it is, and leave the rest to the thread."""
+        """Copy the state on its device, and let the thread call them."""
         self.wait()
         _ = progress.snapshot
-        self._last = self._thread.submit(self._tell, progress)
+        self._last = self._thread.submit(self._call_epoch, progress)
 
     def stop(self, progress: ProgressState) -> None:
-        """Tell them at once, after what they were told before."""
+        """Call them now, after the thread has finished."""
         self.wait()
         for observer in self.observers:
             observer.stop(progress)
 
     def wait(self) -> None:
-        """Wait until all that was told is written; an error there is raised here."""
+        """Wait for the thread; an error in it is raised here."""
         last, self._last = self._last, None
         if last is not None:
             last.result()
 
-    def _tell(self, progress: ProgressState) -> None:
+    def _call_epoch(self, progress: ProgressState) -> None:
         interval = sys.getswitchinterval()
-        sys.setswitchinterval(min(interval, SWITCH))
+        sys.setswitchinterval(min(interval, SWITCH_INTERVAL))
         try:
             for observer in self.observers:
                 observer.epoch(progress)

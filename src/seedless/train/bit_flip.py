@@ -1,4 +1,4 @@
-"""The negative control: one bit of one weight, flipped on purpose."""
+"""The negative control: flip one bit of one weight, and the run must no longer verify."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from torch import nn
 from seedless.core.errors import ConfigError
 from seedless.core.registry import suggest
 
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_INTEGER_TYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def flip_bit(model: nn.Module, target: str) -> None:
-    """Flip one bit: "PARAMETER:ELEMENT:BIT", bit 0 being the last of the mantissa."""
+    """Flip one bit of a model's parameter in place.
+
+    Args:
+        target: "PARAMETER:ELEMENT:BIT". Elements count in C order; bit 0 is the mantissa's lowest.
+
+    Example:
+        >>> flip_bit(model, "head.weight:0:0")
+    """
     name, element, bit = parse_target(model, target)
     parameter = dict(model.named_parameters())[name].detach()
     size = parameter.element_size()
-    plain = parameter.clone(memory_format=torch.contiguous_format)  # elements count in C order
-    words = plain.view(-1).view(_INTEGERS[size])
-    sign = bit == 8 * size - 1 and size > 1  # the sign bit has no positive value in a signed word
-    words[element] ^= -(1 << bit) if sign else 1 << bit
-    parameter.copy_(plain)
+    contiguous = parameter.clone(memory_format=torch.contiguous_format)
+    words = contiguous.view(-1).view(_INTEGER_TYPES[size])
+    is_sign = bit == 8 * size - 1 and size > 1  # a signed integer has no +2^63 (or +2^31, ...)
+    words[element] ^= -(1 << bit) if is_sign else 1 << bit
+    parameter.copy_(contiguous)
 
 
 def parse_target(model: nn.Module, target: str) -> tuple[str, int, int]:
-    """Return parameter, element and bit, or refuse a target that is not in the model."""
+    """Return parameter name, element and bit; refuse a target that the model does not have."""
     parts = target.rsplit(":", 2)
     if len(parts) != 3 or not parts[1].isdecimal() or not parts[2].isdecimal():
         raise ConfigError(

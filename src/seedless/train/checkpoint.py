@@ -1,8 +1,12 @@
-"""Checkpoints: the whole state of a run in one safetensors file, complete or not there at all.
+"""Checkpoints: the complete state of a run in one safetensors file.
 
-A file is named by its position, "epoch-0007.safetensors", or for one within an epoch, which the
-next whole epoch replaces, "epoch-0007-batch-0012.safetensors". Its one metadata key, "seedless",
-holds canonical JSON: the position, the best weights' epoch and score, a digest over all of it.
+Files are named by position: "epoch-0007.safetensors" after an epoch, or, where a run was stopped
+within an epoch, "epoch-0007-batch-0012.safetensors" until the next complete epoch replaces it. The
+one metadata key, "seedless", holds canonical JSON: the position, the best weights' epoch and score,
+and a digest over all tensors.
+
+A file is complete or does not exist: it is written under a temporary name, synchronized to the disk
+and renamed. Older files are deleted only after that, so a run killed at any time can be resumed.
 """
 
 from __future__ import annotations
@@ -19,8 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from seedless.core.canonical import canonical_json
-from seedless.core.digest import digest, digest_value
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.train.progress_state import BestWeights, Position, ProgressState, Start
@@ -32,7 +35,7 @@ _NAME = re.compile(r"epoch-(\d{4,})(?:-batch-(\d{4,}))?\.safetensors")
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What a file holds: the state to restore, and where the loop goes on."""
+    """The content of a file: the state to restore, and the position to start from."""
 
     path: Path
     state: Mapping[str, Tensor]
@@ -40,20 +43,22 @@ class Checkpoint:
 
 
 def checkpoint_file_name(position: Position) -> str:
-    """Return the file name of a position."""
+    """Return the file name of the checkpoint at a position."""
     within = f"-batch-{position.batch:04d}" if position.batch else ""
     return f"epoch-{position.epoch:04d}{within}.safetensors"
 
 
 def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> Path:
-    """Write the state of a moment; older ones within an epoch are removed after it is there."""
+    """Write the state of a run, and return the path of the file."""
+    # [Step 1] Collect the tensors: the state, the losses of an unfinished epoch, the best weights.
     position, best = progress.position, progress.best
-    layout = torch.contiguous_format  # and copies: safetensors writes no two that share memory
+    layout = torch.contiguous_format  # and copies: safetensors refuses tensors that share memory
     tensors = {name: tensor.clone(memory_format=layout) for name, tensor in progress.state.items()}
     if position.batch:
         tensors["epoch/losses"] = progress.losses[: progress.seen].cpu().contiguous()
     if best is not None:
         tensors |= {f"best/{name}": tensor for name, tensor in best.weights.items()}
+    # [Step 2] Describe them, with a digest over the tensors and one over the description.
     meta = {
         "schema": SCHEMA,
         "config": config_digest,
@@ -65,27 +70,32 @@ def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> P
         "tensors": digest(tensors),
     }
     sealed = canonical_json({**meta, "digest": digest_value(meta)}).decode()
+    # [Step 3] Write the file atomically.
     path = run / CHECKPOINT_FOLDER / checkpoint_file_name(position)
     path.parent.mkdir(exist_ok=True)
     write_atomic(path, save(tensors, metadata={"seedless": sealed}))
+    # [Step 4] Only now delete the checkpoints within an epoch that this one replaces.
     if not position.batch:
-        for other in path.parent.glob("epoch-*-batch-*.safetensors"):
-            other.unlink()
+        for old in path.parent.glob("epoch-*-batch-*.safetensors"):
+            old.unlink()
     return path
 
 
 def list_checkpoints(run: Path) -> list[tuple[Position, Path]]:
-    """Return the checkpoints of a run by position, earliest first; their steps are not read."""
-    found = []
+    """Return positions and paths of a run's checkpoints, earliest first.
+
+    The names hold no step number, so the positions' steps are 0.
+    """
+    checkpoints = []
     for path in (run / CHECKPOINT_FOLDER).glob("*.safetensors"):
         match = _NAME.fullmatch(path.name)
         if match:
-            found.append((Position(int(match[1]), int(match[2] or 0)), path))
-    return sorted(found, key=lambda item: (item[0].epoch, item[0].batch))
+            checkpoints.append((Position(int(match[1]), int(match[2] or 0)), path))
+    return sorted(checkpoints, key=lambda item: (item[0].epoch, item[0].batch))
 
 
 def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
-    """Read a checkpoint whole, or say what is wrong with it."""
+    """Return the content of a checkpoint; raise RunError where it is damaged or of another run."""
     try:
         with safe_open(path, framework="pt") as file:
             meta: dict[str, Any] = json.loads((file.metadata() or {})["seedless"])
@@ -105,21 +115,21 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
             raise
         raise RunError(f"{path} cannot be read as a checkpoint: {error}") from None
     best = meta["best"]
-    parts = ("best/", "epoch/")
+    extra = ("best/", "epoch/")
     return Checkpoint(
         path,
-        {name: value for name, value in tensors.items() if not name.startswith(parts)},
+        {name: value for name, value in tensors.items() if not name.startswith(extra)},
         Start(
             position,
-            best and BestWeights(best["epoch"], best["score"], _part(tensors, "best/")),
-            _part(tensors, "epoch/").get("losses", torch.empty(0)),
+            best and BestWeights(best["epoch"], best["score"], _select_prefix(tensors, "best/")),
+            tensors.get("epoch/losses", torch.empty(0)),
             tuple(meta["moved"]),
         ),
     )
 
 
 def find_last_checkpoint(run: Path, config_digest: str) -> tuple[Checkpoint | None, list[str]]:
-    """Return the last checkpoint that is whole, and what was wrong with those after it."""
+    """Return the last complete checkpoint, and the problems of those after it."""
     problems: list[str] = []
     for _, path in reversed(list_checkpoints(run)):
         try:
@@ -129,5 +139,6 @@ def find_last_checkpoint(run: Path, config_digest: str) -> tuple[Checkpoint | No
     return None, problems
 
 
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names start with a prefix, under names without it."""
     return {n.removeprefix(prefix): value for n, value in tensors.items() if n.startswith(prefix)}

@@ -16,8 +16,9 @@ DECAYS = ("cosine", "none")
 def learning_rate_at(config: TrainConfig, epoch: int, step: int) -> float:
     """Return the learning rate of a step; epochs and steps count from 0.
 
-    rate x (1 + cos(pi epoch / epochs)) / 2 x min(1, (step + 1) / warmup_steps). The cosine is
-    correctly rounded, so that no math library shows in a run.
+    rate x (1 + cos(pi epoch / epochs)) / 2 x min(1, (step + 1) / warmup_steps): cosine annealing
+    without restarts (Loshchilov and Hutter, "SGDR", ICLR 2017) by epoch, with a linear warm-up by
+    step. The cosine is correctly rounded, so that it does not depend on the math library.
     """
     fraction = _cosine(epoch, config.epochs) if config.decay == "cosine" else 1.0
     if step < config.warmup_steps:
@@ -27,7 +28,7 @@ def learning_rate_at(config: TrainConfig, epoch: int, step: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _cosine(epoch: int, epochs: int) -> float:
-    """(1 + cos(pi epoch / epochs)) / 2."""
+    """Return (1 + cos(pi epoch / epochs)) / 2."""
     return (1.0 + float(rounded_cosines(np.array([epoch]), epochs)[0])) / 2
 
 

@@ -1,4 +1,4 @@
-"""The log: one line an epoch, for people and plots. Times are in it, so it does not repeat."""
+"""The log, log.jsonl: one JSON line for each epoch. It holds times, so it differs between runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from seedless.core.canonical import canonical_json
+from seedless.core.digests import canonical_json
 from seedless.core.files import write_atomic
 from seedless.train.progress_state import Observer, ProgressState
 
@@ -14,14 +14,14 @@ LOG_FILE = "log.jsonl"
 
 
 class LogWriter(Observer):
-    """Writes epoch, step, loss, rate, score and seconds."""
+    """Writes epoch, step, mean loss, learning rate, validation score and seconds of each epoch."""
 
     def __init__(self, run: Path) -> None:
         self.path = run / LOG_FILE
         self._began = time.perf_counter()
 
     def begin(self, progress: ProgressState) -> None:
-        """Keep the lines up to where the run resumes."""
+        """Remove lines after the position from which the run resumes."""
         kept = [line for line in read_log(self.path) if line["epoch"] <= progress.position.epoch]
         write_atomic(self.path, b"".join(canonical_json(line) + b"\n" for line in kept))
         self._began = time.perf_counter()
@@ -43,7 +43,7 @@ class LogWriter(Observer):
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
-    """Return the lines of a log; one torn by a kill is left out."""
+    """Return the lines of a log; an incomplete last line, left by a killed run, is ignored."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]

@@ -1,6 +1,6 @@
-"""The one training loop. Training, resuming, verifying and locating a difference all run this.
+"""The one training loop: training, resuming, verifying and locating a difference all call it.
 
-    schedule -> step -> rate -> evaluate every k epochs -> select on validation -> observers
+    schedule -> learning rate -> step -> evaluate every k epochs -> select weights -> observers
 
 Everything it computes is a pure function of the problem and of where it starts.
 """
@@ -30,7 +30,7 @@ from seedless.train.training_problem import TrainingProblem
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How a run ended: its last moment, and whether it was asked to stop before its end."""
+    """How a run ended: its last state, and whether it was asked to stop before its end."""
 
     last: ProgressState
     stopped: bool = False
@@ -52,16 +52,20 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     step: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Outcome:
-    """Run a problem to its end, and tell the observers about it.
+    """Train a problem to its end, calling the observers on the way; return how it ended.
 
     Args:
         problem: what to train; its model, optimizer and order hold the state to start from.
-        observers: told of the beginning, every step and every epoch, in this order.
-        start: where the state stands; by default before the first step.
-        until: stop once this many epochs, or within one this many batches, are done.
-        stop: asked after every step; a true answer ends the run between two steps.
-        step: updates the model on training rows (B,) in an epoch and returns their losses (B,), or
-            one loss for all of them; by default the step that the configuration asks for.
+        observers: called at the beginning, after every step and after every epoch, in this order.
+        start: the position of that state; by default before the first step.
+        until: the position to end at: after an epoch, or after a batch within one.
+        stop: called after every step; a true answer ends the run between two steps.
+        step: updates the model on training rows (B,) and returns their losses (B,), or one loss for
+            all; by default a step in the mode of the configuration (eager, graph, compiled).
+
+    Example:
+        >>> outcome = train(problem, [LogWriter(folder)])
+        >>> outcome.best.weights["head.weight"].shape
     """
     config, order = problem.config.train, problem.order
     start = start or Start()
@@ -91,12 +95,12 @@ def train(
             seen=len(start.losses),
         )
 
-        # Empty where a run was stopped after the last batch of an epoch and goes on from there.
+        # No batch is left where a run was stopped after an epoch's last batch and is resumed there.
         for batch in range(progress.position.batch, len(batches)):
             position, (begin, end) = progress.position, edges[batch : batch + 2]
             rate = learning_rate_at(config, epoch, position.step)
             set_learning_rate(problem.optimizer, rate)
-            apply_negative_control(problem, position.step)
+            flip_bit_if_asked(problem, position.step)
             losses[begin:end] = step(rows[begin:end], epoch)
             progress = replace(
                 progress,
@@ -104,12 +108,12 @@ def train(
                 rate=rate,
                 seen=end,
             )
-            if problem.device.type == "cpu":  # on a GPU, looking would stop it
+            if problem.device.type == "cpu":  # on a GPU, reading a loss would wait for the device
                 check_losses(problem, losses[begin:end], batches[batch], progress.position)
             for observer in observers:
                 observer.step(progress)
             if stop():
-                return _halt(progress, observers, guard)
+                return stop_early(progress, observers, guard)
             if until == progress.position and batch + 1 < len(batches):
                 return Outcome(progress)
 
@@ -122,15 +126,19 @@ def train(
     return Outcome(progress)
 
 
-def _halt(progress: ProgressState, observers: Sequence[Observer], guard: GeneratorGuard) -> Outcome:
-    progress = replace(progress, moved=_watch(progress, guard, f"by step {progress.position.step}"))
+def stop_early(
+    progress: ProgressState, observers: Sequence[Observer], guard: GeneratorGuard
+) -> Outcome:
+    """Call the observers' `stop` and return the outcome of a run that was asked to stop."""
+    moved = check_generators(progress, guard, f"by step {progress.position.step}")
+    progress = replace(progress, moved=moved)
     for observer in observers:
         observer.stop(progress)
     return Outcome(progress, stopped=True)
 
 
-def _watch(progress: ProgressState, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
-    """Return all generators that moved so far, or refuse to go on, as the run was told."""
+def check_generators(progress: ProgressState, guard: GeneratorGuard, where: str) -> tuple[str, ...]:
+    """Return the global generators used so far; raise an error if train.guard is "refuse"."""
     if progress.problem.config.train.guard == "refuse":
         guard.check(where)
     return tuple(sorted({*progress.moved, *guard.moved()}))
@@ -139,19 +147,23 @@ def _watch(progress: ProgressState, guard: GeneratorGuard, where: str) -> tuple[
 def finish_epoch(
     progress: ProgressState, batches: Sequence[NDArray[np.int64]], guard: GeneratorGuard
 ) -> ProgressState:
-    """Check the epoch's losses, hand them to the order, evaluate, and select."""
+    """Return the state after an epoch: check its losses, evaluate, select the best weights."""
     problem, config = progress.problem, progress.problem.config.train
     epoch, steps = progress.position.epoch + 1, progress.position.step
+    # [Step 1] Stop a run whose losses are not finite, with the position of the first bad batch.
     losses = progress.losses.cpu()
     parts = [] if losses.isfinite().all() else torch.split(losses, [len(rows) for rows in batches])
     for batch, part in enumerate(parts):
         position = Position(epoch - 1, batch + 1, steps - len(batches) + batch + 1)
         check_losses(problem, part, batches[batch], position)
-    moved = _watch(progress, guard, f"by the end of epoch {epoch}")
+    # [Step 2] No global generator may have been used.
+    moved = check_generators(progress, guard, f"by the end of epoch {epoch}")
+    # [Step 3] Orders that rank samples by their losses get them, one for each row of the data.
     if problem.order.needs_losses:
         by_row = np.zeros(len(problem.train), dtype=np.float64)
         by_row[np.concatenate(batches)] = losses.double().numpy()
         problem.order.observe(by_row)
+    # [Step 4] Evaluate on the validation split, and keep the weights if they are the best so far.
     score = None
     if epoch % config.evaluate_every == 0 or epoch == config.epochs:
         score = evaluate(problem)
@@ -166,7 +178,7 @@ def finish_epoch(
 
 
 def evaluate(problem: TrainingProblem) -> float | None:
-    """Return the validation score, or None where there is nothing to validate on."""
+    """Return the validation score, or None where there is no validation split."""
     if problem.val is None:
         return None
     probabilities = predict(problem.model, problem.val, problem.loss, problem.config)
@@ -176,7 +188,7 @@ def evaluate(problem: TrainingProblem) -> float | None:
 def select(
     problem: TrainingProblem, best: BestWeights | None, epoch: int, score: float | None
 ) -> BestWeights | None:
-    """Return the weights to keep: the first of the best score, or the last where none is scored."""
+    """Return the best weights so far: the first of the highest score; without scores, the last."""
     last = epoch == problem.config.train.epochs
     if score is None:
         improved = last and best is None
@@ -194,14 +206,17 @@ def select(
 def merge_single_sample_batch(
     batches: Sequence[NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], ...]:
-    """Let a last batch of one sample join the batch before it: BatchNorm cannot train on one."""
+    """Return the batches with a last batch of one sample joined to the batch before it.
+
+    BatchNorm cannot train on a batch of one sample.
+    """
     if len(batches) > 1 and len(batches[-1]) == 1 and len(batches[-2]) > 1:
         return (*batches[:-2], np.concatenate(batches[-2:]))
     return tuple(batches)
 
 
 def check_settings(problem: TrainingProblem) -> None:
-    """Refuse settings of the loop's own that name nothing."""
+    """Refuse values of train.guard and control.* that do not exist in this run."""
     choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
     control = problem.config.control
     if control.flip_bit is not None:
@@ -214,8 +229,8 @@ def check_settings(problem: TrainingProblem) -> None:
             raise ConfigError(f"control.at_step is {control.at_step}; the run has {steps} steps")
 
 
-def apply_negative_control(problem: TrainingProblem, step: int) -> None:
-    """Flip a bit where the configuration asks for this negative control."""
+def flip_bit_if_asked(problem: TrainingProblem, step: int) -> None:
+    """Flip a bit before the step that control.at_step names: the run's negative control."""
     control = problem.config.control
     if control.flip_bit is not None and step == control.at_step:
         flip_bit(problem.model, control.flip_bit)
@@ -224,14 +239,14 @@ def apply_negative_control(problem: TrainingProblem, step: int) -> None:
 def check_losses(
     problem: TrainingProblem, losses: Tensor, rows: NDArray[np.int64], position: Position
 ) -> None:
-    """Stop a run whose loss is no number, and say at which step and on which samples."""
+    """Stop a run whose loss is not finite, and say at which step and for which samples."""
     bad = ~torch.isfinite(losses)
     if not bad.any():
         return
-    split, found = problem.train, rows[bad.cpu().numpy()]
-    names = split.ids[found].tolist()
+    split, bad_rows = problem.train, rows[bad.cpu().numpy()]
+    names = split.ids[bad_rows].tolist()
     if split.rows is not None:
-        names = [f"train[{row}]" for row in sorted(split.rows[found])]
+        names = [f"train[{row}]" for row in sorted(split.rows[bad_rows])]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise TrainError(
         f"the loss is not finite at step {position.step} (epoch {position.epoch + 1}, batch "

@@ -1,7 +1,8 @@
-"""What is minimized, one value a sample: an order may rank samples by it, a batch takes the mean.
+"""The losses, one value for each sample: a step minimizes their mean, an order may rank by them.
 
-binary cross-entropy of class k: -w_k y log s(z) - (1 - y) log(1 - s(z)), mean over the classes,
-with w_k = sqrt(N / N_k) where class weights are on; cross-entropy: -log softmax(z)_y.
+Binary cross-entropy of class k with logit z and label y: -w_k y log s(z) - (1 - y) log(1 - s(z)),
+averaged over the classes; s is the sigmoid and w_k = sqrt(N / N_k) with class weights "sqrt" (N
+samples, N_k of them positive), else 1. Cross-entropy: -log softmax(z)_y.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ SPARE_PENALTY = 0.01
 
 @dataclass(frozen=True)
 class Loss:
-    """Which loss, and how logits become probabilities."""
+    """A loss function, and the probabilities that belong to it.
+
+    Attributes:
+        name: "bce" or "cross_entropy".
+        per_sample: (logits (B, K), labels (B, K)) -> losses (B,).
+        clamp: logits are limited to [-clamp, clamp]; None for no limit.
+        spare_penalty: factor on the mean square of the features that belong to no class.
+        arithmetic: "native" or "portable", for the probabilities.
+    """
 
     name: str
     per_sample: Callable[[Tensor, Tensor], Tensor]
@@ -45,18 +54,17 @@ class Loss:
             penalty = self.spare_penalty * spare.square().mean(dim=1)
         else:
             logits = model(samples)
-        losses = self.per_sample(self.bound(logits.float()), labels)
+        losses = self.per_sample(self.clamp_logits(logits.float()), labels)
         return losses if penalty is None else losses + penalty
 
-    def bound(self, logits: Tensor) -> Tensor:
-        """Return the logits within the clamp."""
+    def clamp_logits(self, logits: Tensor) -> Tensor:
+        """Return the logits limited to [-clamp, clamp]."""
         return logits if self.clamp is None else logits.clamp(-self.clamp, self.clamp)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Return probabilities in float64: a sigmoid for each class, or a softmax over them."""
-        exact = self.bound(logits.double())
-        squash = sigmoid if self.name == "bce" else softmax
-        return squash(exact, self.arithmetic)
+        """Return probabilities (n, K) in float64: the sigmoid of each class, or a softmax."""
+        activation = sigmoid if self.name == "bce" else softmax
+        return activation(self.clamp_logits(logits.double()), self.arithmetic)
 
 
 def make_loss(
@@ -67,15 +75,15 @@ def make_loss(
     device: torch.device,
     arithmetic: str = "native",
 ) -> Loss:
-    """Return the loss a configuration asks for; ``labels`` (n, K) are those trained on."""
+    """Return the loss of a configuration; ``labels`` (n, K) are those of the training samples."""
     name = config.name or ("cross_entropy" if task == "multi-class" else "bce")
     choose("loss", name, {"bce": None, "cross_entropy": None})
     weighting = choose("class weighting", config.class_weights, CLASS_WEIGHTS)
     if name == "cross_entropy":
         if task != "multi-class":
             raise ConfigError(
-                "loss.name is cross_entropy, which needs exactly one class a sample, but these "
-                "samples may have several or none; use bce"
+                "loss.name is cross_entropy, which needs exactly one class for each sample, but "
+                "these samples may have several or none; use bce"
             )
         if config.class_weights != "none":
             raise ConfigError("loss.class_weights belongs to bce; leave it out of cross_entropy")
@@ -86,32 +94,34 @@ def make_loss(
     spare = model.spare if isinstance(model, Classifier) else 0
     if config.spare_penalty and not spare:
         raise ConfigError(
-            "loss.spare_penalty holds features beyond the classes small, and this model has none; "
+            "loss.spare_penalty is for features that belong to no class, and this model has none; "
             "leave it out"
         )
-    asked = SPARE_PENALTY if config.spare_penalty is None else config.spare_penalty
-    return Loss(name, per_sample, config.clamp, asked if spare else 0.0, arithmetic)
+    penalty = SPARE_PENALTY if config.spare_penalty is None else config.spare_penalty
+    return Loss(name, per_sample, config.clamp, penalty if spare else 0.0, arithmetic)
 
 
 def binary_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
     """Return the mean over classes of each sample's weighted binary cross-entropy: (B,)."""
-    each = F.binary_cross_entropy_with_logits(logits, labels, pos_weight=weights, reduction="none")
-    return each.mean(dim=1)
+    by_class = F.binary_cross_entropy_with_logits(
+        logits, labels, pos_weight=weights, reduction="none"
+    )
+    return by_class.mean(dim=1)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return each sample's cross-entropy with its one class, given as a row of one 1: (B,)."""
+    """Return each sample's cross-entropy: (B,); a label is a row with a single 1."""
     return -(labels * F.log_softmax(logits, dim=1)).sum(dim=1)
 
 
-def _weigh_equally(labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+def _equal_weights(labels: NDArray[np.uint8]) -> NDArray[np.float64]:
     return np.ones(labels.shape[1])
 
 
-def _weigh_by_root(labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """sqrt(N / N_k); 1 for a class without a positive."""
+def _sqrt_weights(labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return sqrt(N / N_k) for each class, and 1 for a class without positives."""
     positives = labels.sum(axis=0, dtype=np.int64)
     return np.where(positives > 0, np.sqrt(len(labels) / np.maximum(positives, 1)), 1.0)
 
 
-CLASS_WEIGHTS = {"none": _weigh_equally, "sqrt": _weigh_by_root}
+CLASS_WEIGHTS = {"none": _equal_weights, "sqrt": _sqrt_weights}

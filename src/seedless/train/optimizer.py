@@ -1,10 +1,10 @@
-"""The optimizers.
+"""The optimizers, in torch's fused form.
 
-All run in torch's fused form with the rate in a tensor, on CPU and GPU, eager or captured: one
-form, so that how a step is launched never changes its bits.
+Every run uses the fused form with the learning rate in a tensor, on CPU and GPU, in eager mode and
+in CUDA graphs: one form, so that the way a step is launched never changes its bits.
 
-Torch's own wrappers import its compiler, 1.5 s of every start, to tell it to keep out of an
-optimizer. Nothing compiles an optimizer here, so they are passed by.
+Torch wraps optimizers in functions that import its compiler (1.5 s at every start) only to exclude
+the optimizer from compilation. Nothing compiles an optimizer here, so these wrappers are bypassed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def make_optimizer(
     config: TrainConfig, parameters: Iterable[nn.Parameter], device: torch.device
 ) -> torch.optim.Optimizer:
-    """Return the optimizer; its rate is a tensor that `set_learning_rate` fills."""
+    """Return the optimizer of a configuration over the parameters that require a gradient.
+
+    Its learning rate is a float32 tensor on the device, which `set_learning_rate` fills.
+    """
     make = choose("optimizer", config.optimizer, OPTIMIZERS)
     choose("decay", config.decay, dict.fromkeys(DECAYS))
     if config.momentum is not None and config.optimizer != "sgd":
@@ -47,48 +50,49 @@ def make_optimizer(
     if not trained:
         raise ConfigError("the model has no parameter to train: requires_grad is off everywhere")
     rate = torch.tensor(config.rate, dtype=torch.float32, device=device)
-    with _leave_compiler():
+    with _without_compiler_import():
         optimizer = make(trained, lr=rate, **options)
     fill_state(optimizer)
     return optimizer
 
 
 @contextmanager
-def _leave_compiler() -> Iterator[None]:
-    """Mark the one wrapped call of a new optimizer as known to the compiler, and unmark it after.
+def _without_compiler_import() -> Iterator[None]:
+    """Keep `add_param_group`, which a new optimizer calls, from importing torch's compiler.
 
-    A torch without that mark is left alone: it then imports what it imports.
+    Its wrapper imports the compiler unless the function carries this attribute. A version of torch
+    that does not look for the attribute imports the compiler as before.
     """
-    call, mark = torch.optim.Optimizer.add_param_group, "__dynamo_disable"
-    plain = getattr(call, "__wrapped__", call)
-    if hasattr(plain, mark):
+    call, attribute = torch.optim.Optimizer.add_param_group, "__dynamo_disable"
+    function = getattr(call, "__wrapped__", call)
+    if hasattr(function, attribute):
         yield
         return
-    setattr(plain, mark, plain)
+    setattr(function, attribute, function)
     try:
         yield
     finally:
-        delattr(plain, mark)
+        delattr(function, attribute)
 
 
 def apply_step(optimizer: torch.optim.Optimizer) -> None:
-    """Make the optimizer's step from the gradients that are there."""
-    _find_step(type(optimizer).step)(optimizer)
+    """Update the parameters from their gradients."""
+    _unwrap_step(type(optimizer).step)(optimizer)
 
 
 @cache
-def _find_step(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an optimizer's step with torch's hooks and without its call to the compiler."""
-    plain = inspect.unwrap(step)
-    hooked: Callable[..., Any] = torch.optim.Optimizer.profile_hook_step(torch.no_grad()(plain))
+def _unwrap_step(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an optimizer's step with torch's hooks and without the import of its compiler."""
+    function = torch.no_grad()(inspect.unwrap(step))
+    hooked: Callable[..., Any] = torch.optim.Optimizer.profile_hook_step(function)
     return hooked
 
 
 def fill_state(optimizer: torch.optim.Optimizer) -> None:
-    """Give every parameter the zeros torch would give it at the first step.
+    """Create the state of every parameter, the zeros that torch would create at the first step.
 
-    So the first step is like any other: a captured one can be repeated, and the state before it
-    is whole.
+    Then the first step is like every other: it can be captured in a graph, and a checkpoint before
+    it holds the complete state.
     """
     for group in optimizer.param_groups:
         for parameter in group["params"]:

@@ -1,4 +1,4 @@
-"""The precisions a run may have, each the same from repeat to repeat."""
+"""The numeric precisions of a run. Each gives the same bits at every repetition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 def autocast_for(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context a forward pass of this precision runs in."""
+    """Return the context in which a forward pass of this precision runs."""
     if precision == "bf16":
         return torch.autocast(device.type, torch.bfloat16)
     return nullcontext()

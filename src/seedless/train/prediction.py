@@ -1,4 +1,4 @@
-"""What a model says of a split, always in the same batches, so that bits repeat."""
+"""A model's outputs on a split, always in the same batches, so that their bits repeat."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from seedless.train.training_problem import Split
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Logits (n, K), and features (n, D): what the head received, None without a declared one."""
+    """Logits (n, K), and features (n, D), the head's inputs: None for models without a head."""
 
     logits: Tensor
     features: Tensor | None
 
 
 def predict(model: nn.Module, split: Split, loss: Loss, config: Config) -> NDArray[np.float64]:
-    """Return (n, K) probabilities, computed on the CPU in float64 from the model's logits."""
+    """Return probabilities (n, K), computed on the CPU in float64 from the model's logits."""
     return loss.probabilities(compute_outputs(model, split, config).logits).numpy()
 
 
@@ -35,22 +35,22 @@ def predict(model: nn.Module, split: Split, loss: Loss, config: Config) -> NDArr
 def compute_outputs(
     model: nn.Module, split: Split, config: Config, *, with_features: bool = False
 ) -> Outputs:
-    """Return a model's outputs on the CPU; features, if asked for, from the same pass.
+    """Return a model's outputs on the CPU; the features come from the same forward pass.
 
-    The model is put into evaluation mode, and back into the mode it was in.
+    The model runs in evaluation mode and is returned to its previous mode.
     """
     was_training = model.training
     model.eval()
     parts = torch.split(split.samples, config.train.evaluate_batch)
     device = split.labels.device
-    seen: list[Tensor] = []
+    features: list[Tensor] = []
 
-    def keep(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        seen.append(inputs[0].float().cpu())
+    def collect_input(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        features.append(inputs[0].float().cpu())
 
     hook = None
     if with_features and isinstance(model, Classifier):
-        hook = model.head.register_forward_pre_hook(keep)
+        hook = model.head.register_forward_pre_hook(collect_input)
     try:
         execution = config.execution
         with compute_in(execution.arithmetic), autocast_for(execution.precision, device):
@@ -59,10 +59,10 @@ def compute_outputs(
         model.train(was_training)
         if hook is not None:
             hook.remove()
-    return Outputs(torch.cat(logits).cpu(), torch.cat(seen) if seen else None)
+    return Outputs(torch.cat(logits).cpu(), torch.cat(features) if features else None)
 
 
 def to_model_input(samples: Tensor, device: torch.device) -> Tensor:
-    """Return samples as the model receives them: on the device, float32 or whole numbers."""
-    there = samples.to(device)
-    return there.float() if there.is_floating_point() else there
+    """Return samples as the model receives them: on the device, float32 or integers."""
+    moved = samples.to(device)
+    return moved.float() if moved.is_floating_point() else moved

@@ -1,4 +1,4 @@
-"""Where a run stands, as the loop tells it to its observers."""
+"""The state of a run between two steps, as the loop passes it to its observers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seedless.train.training_problem import TrainingProblem
 
 @dataclass(frozen=True)
 class Position:
-    """How far: whole epochs done, batches done of the next one, optimizer steps in all."""
+    """How far a run is: complete epochs, batches of the next epoch, optimizer steps in total."""
 
     epoch: int = 0
     batch: int = 0
@@ -24,7 +24,7 @@ class Position:
 
 @dataclass(frozen=True, eq=False)
 class BestWeights:
-    """The weights to keep so far: the epoch they were seen at, their score, copies on the CPU."""
+    """The best weights so far: the epoch they are from, their score, copies on the CPU."""
 
     epoch: int
     score: float | None
@@ -33,17 +33,21 @@ class BestWeights:
 
 @dataclass(frozen=True, eq=False)
 class ProgressState:
-    """A point of a run between two steps.
+    """The state of a run between two steps.
 
     Attributes:
+        problem: what is trained; its model and optimizer change with the next step.
+        position: epochs, batches and steps that are done.
         losses: (m,) float32 on the device, of the samples in the epoch's order; the first ``seen``
             are filled.
-        loss: mean training loss of the epoch; None before it is over.
-        score: validation score at this epoch, where it was looked at.
+        best: the best weights so far.
+        loss: mean training loss of the epoch; None before its end.
+        score: validation score of this epoch; None where it was not evaluated.
         schedule: digest of the epoch's batches.
         rate: learning rate of the last step.
         batches: batches of this epoch.
-        moved: global generators that moved, where the run was told to go on all the same.
+        seen: samples of this epoch that were trained on.
+        moved: names of the global generators that were used, where train.guard allows that.
     """
 
     problem: TrainingProblem
@@ -60,19 +64,22 @@ class ProgressState:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The whole state as it is when this is first asked for; on a GPU, nothing waits."""
+        """The tensors of the run, as they are at the first access; nothing waits for a GPU."""
         problem = self.problem
         return Snapshot(collect_state(problem.model, problem.optimizer, problem.order))
 
     @cached_property
     def state(self) -> dict[str, Tensor]:
-        """The whole state on the CPU, fetched once for all observers; good until the next step."""
+        """The tensors of the run on the CPU, fetched once for all observers.
+
+        Valid until the next step.
+        """
         return self.snapshot.fetch()
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a run begins: from nothing, or from a checkpoint."""
+    """Where a run starts: at the beginning, or at a checkpoint."""
 
     position: Position = Position()
     best: BestWeights | None = None
@@ -81,16 +88,22 @@ class Start:
 
 
 class Observer:
-    """Watches a run. Whoever wants to know something overrides a method."""
+    """The base class of everything that follows a run: subclasses override what they need.
+
+    Example:
+        >>> class PrintLoss(Observer):
+        ...     def epoch(self, progress):
+        ...         print(progress.position.epoch, progress.loss)
+    """
 
     def begin(self, progress: ProgressState) -> None:
-        """Take note of the state before the first step, or of the state a run resumes from."""
+        """Called before the first step of a new or a resumed run."""
 
     def step(self, progress: ProgressState) -> None:
-        """Take note that a step was made; reading the device here costs a synchronization."""
+        """Called after every step. Reading a tensor on a GPU here makes the loop wait for it."""
 
     def epoch(self, progress: ProgressState) -> None:
-        """Take note that an epoch is over and was evaluated."""
+        """Called after every epoch and its evaluation."""
 
     def stop(self, progress: ProgressState) -> None:
-        """Take note that the run was asked to stop here, perhaps within an epoch."""
+        """Called where the run was asked to stop, which may be within an epoch."""

@@ -1,4 +1,4 @@
-"""One optimizer step: gather, augment, forward, loss, backward, clip, update."""
+"""One training step: augment, forward, loss, backward, clip the gradient, update."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ Phase = Callable[[str], AbstractContextManager[None]]
 
 
 class Step:
-    """Runs the steps of a problem, and returns the losses of the samples it saw.
+    """Trains a problem's model on one batch at a time.
 
-    ``phase`` is told what is going on ("forward", "backward", "optimizer"), for whoever records it.
+    Args:
+        phase: returns a context for each phase of a step, "forward", "backward" or "optimizer", so
+            that a profile or a trace can tell them apart.
     """
 
     def __init__(self, problem: TrainingProblem, phase: Phase = lambda _: nullcontext()) -> None:
@@ -32,73 +34,71 @@ class Step:
         self.split = make_split(problem.config, self.trained)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
-        """Update the model on the training rows (B,); return their losses (B,), on the device."""
-        return self.update(self.take(rows), rows, epoch)
+        """Train on the rows (B,) of the training split; return their losses (B,), on the device."""
+        return self.update(self.copy_from_host(rows), rows, epoch)
 
-    def take(self, rows: Tensor) -> Tensor | None:
-        """Return the samples of rows (B,) where they wait on the host; None if on the device."""
+    def copy_from_host(self, rows: Tensor) -> Tensor | None:
+        """Return the samples of rows (B,), copied to the device; None if they are there already."""
         samples = self.problem.train.samples
         if samples.device == rows.device:
             return None
         return samples[rows.cpu()].pin_memory().to(rows.device, non_blocking=True)
 
     def update(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
-        """Make the step: all of it on the device, with nothing that waits for the device.
+        """Train on a batch: everything runs on the device and nothing waits for the device.
 
-        The batch's gradient is that of the mean loss, accumulated over microbatches where the
+        The gradient is that of the batch's mean loss, accumulated over micro-batches where the
         configuration has them.
         """
-        self.drop_gradients()
-        with compute_in(self.problem.config.execution.arithmetic):
-            return self.descend(samples, rows, epoch)
-
-    def descend(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
-        """Gather the batch's gradient and follow it; return the losses (B,)."""
         train = self.problem.config.train
-        gather = self.gather if self.split is None else self.gather_alike
-        losses = gather(samples, rows, epoch)
-        with self.phase("optimizer"):
-            if train.clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
-            apply_step(self.problem.optimizer)
+        self.clear_gradients()
+        with compute_in(self.problem.config.execution.arithmetic):
+            compute = self.add_gradients if self.split is None else self.add_split_gradients
+            losses = compute(samples, rows, epoch)
+            with self.phase("optimizer"):
+                if train.clip_norm is not None:
+                    torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
+                apply_step(self.problem.optimizer)
         return losses
 
-    def gather(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
-        """Add up the gradient of the mean loss, part by part; return the losses (B,)."""
-        seen = []
+    def add_gradients(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
+        """Add up the gradient of the mean loss over micro-batches; return the losses (B,)."""
+        batch_losses = []
         size = self.problem.config.train.microbatch or len(rows)
-        for place, part in enumerate(torch.split(rows, size)):
-            held = None if samples is None else samples[place * size :][: len(part)]
-            losses = self.forward(held, part, epoch)
+        for index, part in enumerate(torch.split(rows, size)):
+            inputs = None if samples is None else samples[index * size :][: len(part)]
+            losses = self.forward(inputs, part, epoch)
             with self.phase("backward"):
                 torch.autograd.backward(losses.sum() / len(rows))
-            seen.append(losses.detach())
-        return torch.cat(seen)
+            batch_losses.append(losses.detach())
+        return torch.cat(batch_losses)
 
-    def gather_alike(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
-        """Do the same so that the parts do not show: portable arithmetic can."""
+    def add_split_gradients(
+        self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int
+    ) -> Tensor:
+        """Do the same in portable arithmetic, with bits that do not depend on the micro-batches."""
         assert self.split is not None
-        seen: list[Tensor] = []
+        batch_losses: list[Tensor] = []
 
-        def forward(part: Tensor, held: Tensor | None = None) -> Tensor:
-            return self.forward(held, part, epoch)
+        def forward(part: Tensor, inputs: Tensor | None = None) -> Tensor:
+            return self.forward(inputs, part, epoch)
 
         def average(losses: Tensor, *_: Tensor) -> Tensor:
-            seen.append(losses.detach())
+            batch_losses.append(losses.detach())
             return losses.sum() / len(losses)
 
         batch = (rows,) if samples is None else (rows, samples)
         with self.phase("backward"):
             self.split.step(forward, average, *batch)
-        return seen[-1]
+        return batch_losses[-1]
 
-    def drop_gradients(self) -> None:
-        """Forget the gradients of the step before."""
+    def clear_gradients(self) -> None:
+        """Remove the gradients of the previous step."""
         for parameter in self.trained:
             parameter.grad = None
 
     def forward(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
-        """Return the losses of training rows (B,), with the epoch's augmentation and dropout."""
+        """Return the losses (B,) of the rows, with the epoch's augmentation and dropout."""
         problem, augment = self.problem, self.problem.config.augment
         split, precision = problem.train, problem.config.execution.precision
         with self.phase("forward"):

@@ -1,7 +1,7 @@
-"""The forms a step can take: eager, captured as a CUDA graph, or compiled.
+"""How a step is executed: eager, captured as a CUDA graph, or compiled with torch.compile.
 
-A captured step launches the kernels of the eager one and has its bits. A compiled step is another
-arithmetic: its kernels are fused, so sums and products round at other places.
+A captured step launches the same kernels as the eager step and gives the same bits. A compiled step
+does not: its kernels are fused, so its sums and products round at other places.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from seedless.train.state_tensors import collect_state
 from seedless.train.step import Step
 from seedless.train.training_problem import TrainingProblem
 
-WARM_UP_STEPS = 3  # steps before a capture, in which libraries make what they make once
+WARM_UP_STEPS = 3  # before a capture: libraries create handles and workspaces at their first use
 
 
 @dataclass(frozen=True, eq=False)
 class CapturedStep:
-    """One captured step: what it reads, the graph, and what it writes."""
+    """One captured step: its input tensors, the graph, and its output tensor."""
 
     samples: Tensor | None
     rows: Tensor
@@ -33,9 +33,9 @@ class CapturedStep:
 
 
 class GraphStep(Step):
-    """Launches the whole step as one CUDA graph, captured once for each size of batch.
+    """Launches the whole step as one CUDA graph, captured once for each batch size.
 
-    An epoch has at most two sizes: the batch and what is left at its end.
+    An epoch has at most two batch sizes: the full batch and a shorter one at its end.
     """
 
     def __init__(self, problem: TrainingProblem) -> None:
@@ -45,33 +45,38 @@ class GraphStep(Step):
         self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
-        """Make a step on the training rows (B,); return their losses (B,), good until the next."""
-        samples = self.take(rows)
+        """Train on the rows (B,); return their losses (B,), valid until the next step."""
+        samples = self.copy_from_host(rows)
         self.epoch.fill_(epoch)
-        found = self.captured.get(len(rows))
-        if found is None:
-            found = self.captured[len(rows)] = self.capture(samples, rows)
-        found.rows.copy_(rows)
-        if found.samples is not None and samples is not None:
-            found.samples.copy_(samples)
-        found.graph.replay()
-        return found.losses
+        captured = self.captured.get(len(rows))
+        if captured is None:
+            captured = self.captured[len(rows)] = self.capture(samples, rows)
+        captured.rows.copy_(rows)
+        if captured.samples is not None and samples is not None:
+            captured.samples.copy_(samples)
+        captured.graph.replay()
+        return captured.losses
 
     def capture(self, samples: Tensor | None, rows: Tensor) -> CapturedStep:
-        """Capture a step; the state is put back to what it was before the warm-up."""
+        """Return a captured step; model and optimizer are left as they were."""
+        # [Step 1] Copy the inputs into memory of their own: the graph will always read from there.
         rows = rows.clone()
         samples = None if samples is None else samples.clone()
+        # [Step 2] Save the state, because the warm-up steps change it.
         state = collect_state(self.problem.model, self.problem.optimizer)
         before = {name: tensor.clone() for name, tensor in state.items()}
+        # [Step 3] Warm up on another stream, as torch.cuda.graph requires.
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # untyped in torch
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP_STEPS):
                 self.update(samples, rows, self.epoch)
         torch.cuda.current_stream().wait_stream(side)
-        self.drop_gradients()
+        # [Step 4] Restore the state.
+        self.clear_gradients()
         for name, tensor in state.items():
             tensor.copy_(before[name])
+        # [Step 5] Capture one step. Capturing launches nothing, so the state does not change.
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
             losses = self.update(samples, rows, self.epoch)
@@ -79,43 +84,46 @@ class GraphStep(Step):
 
 
 class CompiledStep(Step):
-    """Fuses forward and backward of each region of the model with torch.compile.
+    """Compiles forward and backward of each region of the model with torch.compile.
 
     A model declares its regions; one that declares none is compiled as a whole. Repeated blocks of
-    one shape are compiled once. Only full batches use them: to compile anew for the short one at
-    an epoch's end takes as long as thousands of steps. It and evaluation stay eager.
+    one shape are compiled once. Only full batches use the compiled code: compiling again for the
+    shorter batch at an epoch's end takes as long as thousands of steps. That batch and evaluation
+    run in eager mode.
     """
 
     def __init__(self, problem: TrainingProblem) -> None:
         super().__init__(problem)
         configure_compiler()
-        self.fused = compile_regions(problem.model)
+        self.compiled = compile_regions(problem.model)
         batch = min(problem.order.batch_size, len(problem.order))
         self.size = min(batch, problem.config.train.microbatch or batch)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
-        """Make a step; the epoch goes in as a tensor, or each one would be compiled anew."""
-        return self.update(self.take(rows), rows, torch.tensor(epoch, device=rows.device))
+        """Train on the rows (B,); return their losses (B,)."""
+        # The epoch is a tensor: as a Python number, each epoch would be compiled again.
+        epoch_tensor = torch.tensor(epoch, device=rows.device)
+        return self.update(self.copy_from_host(rows), rows, epoch_tensor)
 
     def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:
-        """Return the losses (B,), of a full batch by fused kernels."""
+        """Return the losses (B,); those of a full batch are computed by the compiled regions."""
         if len(labels) != self.size:
             return super().evaluate(samples, labels)
-        for module, forward in self.fused:
+        for module, forward in self.compiled:
             module.forward = forward
         try:
             return super().evaluate(samples, labels)
         finally:
-            for module, _ in self.fused:
+            for module, _ in self.compiled:
                 del module.forward
 
 
 class CompiledGraphStep(GraphStep, CompiledStep):
-    """Compiled kernels, launched as one CUDA graph."""
+    """Launches the compiled step as one CUDA graph."""
 
 
 def compile_regions(model: nn.Module) -> list[tuple[nn.Module, Callable[..., Any]]]:
-    """Return the modules to compile, each with its compiled forward; nothing is changed yet."""
+    """Return the modules to compile, each with its compiled forward; the model is not changed."""
     regions = getattr(model, "regions", ()) or (type(model).__name__,)
     chosen = [
         module
@@ -128,11 +136,12 @@ def compile_regions(model: nn.Module) -> list[tuple[nn.Module, Callable[..., Any
 
 
 def configure_compiler() -> None:
-    """Keep the compiler from choosing kernels by how fast they happen to be.
+    """Keep torch's compiler from choosing kernels by their measured speed.
 
-    Its deterministic mode fixes the shape of reductions, and still times several shapes of a
-    pointwise kernel. Runs compiled apart were seen to differ with that on. The likely reason is
-    that the elements a thread has decide which products and sums contract to one rounding.
+    Its deterministic mode fixes the shape of reductions, but still measures several shapes of a
+    pointwise kernel. With that on, runs compiled in different processes were seen to differ. The
+    likely reason: the number of elements per thread decides which products and sums are fused into
+    a single rounding.
     """
     import torch._dynamo.config
     import torch._inductor.config
@@ -142,7 +151,7 @@ def configure_compiler() -> None:
     inductor.triton.autotune_pointwise = False
     inductor.max_autotune = False
     inductor.coordinate_descent_tuning = False
-    # One for each shape that a kind of block has.
+    # A block type is compiled once for each shape that it has in the model.
     dynamo: Any = torch._dynamo.config
     dynamo.recompile_limit = 64
 
@@ -151,8 +160,8 @@ STEP_MODES: dict[str, type[Step]] = {"eager": Step, "graph": GraphStep, "compile
 
 
 def make_step(problem: TrainingProblem) -> Step:
-    """Return the step in the form the configuration asks for."""
-    form = choose("execution mode", problem.config.execution.mode, STEP_MODES)
-    if form is CompiledStep and problem.device.type == "cuda":
-        form = CompiledGraphStep
-    return form(problem)
+    """Return the step of the configuration's execution.mode."""
+    step_type = choose("execution mode", problem.config.execution.mode, STEP_MODES)
+    if step_type is CompiledStep and problem.device.type == "cuda":
+        step_type = CompiledGraphStep
+    return step_type(problem)

@@ -1,4 +1,4 @@
-"""What the loop is given: samples on the device, a model, and everything that was chosen."""
+"""The training problem that the loop receives: data, model, optimizer, order, loss and score."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from seedless.core.config import Config
 from seedless.ordering import Order
 from seedless.train.loss import Loss
 
-# (probabilities (n, K), labels (n, K)) -> a score that is higher where the model is better, or None
-# where the labels allow none.
+# (probabilities (n, K), labels (n, K)) -> a score, higher for a better model; None where the labels
+# do not allow one.
 Score = Callable[[NDArray[np.float64], NDArray[np.uint8]], float | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples of one purpose, resident on the device.
+    """The samples of one split (training, validation or test), on the device.
 
     Attributes:
-        samples: (n, ...) float32, as the model receives them; float16, or on the host, where
-            the configuration says so.
+        samples: (n, ...) float32, as the model receives them; float16, or in the CPU's memory,
+            where the configuration says so.
         labels: (n, K) float32 of 0 and 1.
         ids: (n,) names, for prediction files and messages.
-        rows: (n,) where each lay in the array it came from, if that says more than its name.
+        rows: (n,) the row of each sample in the user's array, where that is the better name.
     """
 
     samples: Tensor
@@ -42,9 +42,11 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class TrainingProblem:
-    """All that decides a run. The model, the optimizer and the order's losses are what changes.
+    """Everything that decides a run. Only model, optimizer and the order's losses ever change.
 
-    ``keys``: (n,) int64, what dropout and augmentation of the training samples draw by.
+    Attributes:
+        score: the validation score by which weights are selected.
+        keys: (n,) int64, the training samples' keys for dropout and augmentation.
     """
 
     config: Config
@@ -59,5 +61,5 @@ class TrainingProblem:
 
     @property
     def device(self) -> torch.device:
-        """Where all computations are; the samples may wait on the host."""
+        """The device that computes; the samples may be in the CPU's memory."""
         return self.train.labels.device

@@ -1,8 +1,8 @@
-"""The slow twin of every replaced op, under the op's name and with its arguments.
+"""The slow reference of every replaced op, under the op's name and with its arguments.
 
-Twins share no code with the tensor ops but the tables of coefficients: sums are Python's integers,
-everything else is one IEEE operation on one float after another. A test holds every op to its twin
-bit for bit.
+References share no code with the tensor ops but the tables of coefficients: sums are Python's
+integers, everything else is one IEEE operation on one float after another. A test compares every
+op with its reference, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tests.portable.reference import (
     sums,
     windows,
 )
-from tests.portable.reference.arrays import Twin
+from tests.portable.reference.arrays import Reference
 
-TWINS: dict[str, Twin] = {
-    **functions.TWINS,
-    **sums.TWINS,
-    **convolutions.TWINS,
-    **windows.TWINS,
-    **places.TWINS,
-    **norms.TWINS,
-    **losses.TWINS,
-    **steps.TWINS,
+REFERENCES: dict[str, Reference] = {
+    **functions.REFERENCES,
+    **sums.REFERENCES,
+    **convolutions.REFERENCES,
+    **windows.REFERENCES,
+    **places.REFERENCES,
+    **norms.REFERENCES,
+    **losses.REFERENCES,
+    **steps.REFERENCES,
 }

@@ -1,7 +1,7 @@
-"""What the twins are written with: Python's floats one at a time, and exact sums over axes.
+"""What references are written with: Python's floats one at a time, and exact sums over axes.
 
-Arrays hold float32; a twin widens them to float64, computes value by value with IEEE operations or
-with exact integers, and narrows once, as the law of its op says.
+Arrays hold float32; a reference widens them to float64, computes value by value with IEEE
+operations or with exact integers, and narrows once, as the law of its op says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tests.portable.reference import laws as ref
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Twin = Callable[..., Any]
+Reference = Callable[..., Any]
 
 
 def widen(x: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Twins of convolutions: each value a `reference.dot` of a filter and a window."""
+"""References of convolutions: each value a `reference.dot` of a filter and a window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.portable.reference import laws as ref
-from tests.portable.reference.arrays import Array, Twin, narrow, total, widen
+from tests.portable.reference.arrays import Array, Reference, narrow, total, widen
 from tests.portable.reference.frames import Frame, Sizes
 
 
@@ -115,7 +115,7 @@ def conv_backward(
     return narrow(of_x), narrow(of_weight), narrow(of_bias)
 
 
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     "convolution": conv,
     "_convolution": conv,
     "convolution_backward": conv_backward,

@@ -1,4 +1,4 @@
-"""Where windows lie: what the twins of convolutions, pools and folds share."""
+"""Where windows lie: what the references of convolutions, pools and folds share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twins of functions, activations and elementwise ops: the formula, on one Python float."""
+"""References of functions, activations and elementwise ops: the formula, on one Python float."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from seedless.portable import constants as c
 from tests.portable.reference import laws as ref
-from tests.portable.reference.arrays import Array, Twin, each, narrow, widen
+from tests.portable.reference.arrays import Array, Reference, each, narrow, widen
 
 
-def of_one(f: Callable[..., float]) -> Twin:
-    """Return the twin of an op on x and numbers, rounded once."""
+def of_one(f: Callable[..., float]) -> Reference:
+    """Return the reference of an op on x and numbers, rounded once."""
     return lambda x, *numbers, **named: narrow(each(lambda v: f(v, *numbers, **named), x))
 
 
-def of_two(f: Callable[..., float]) -> Twin:
-    """Return the twin of an op on two arrays and numbers, rounded once."""
+def of_two(f: Callable[..., float]) -> Reference:
+    """Return the reference of an op on two arrays and numbers, rounded once."""
     return lambda a, b, *numbers, **named: narrow(
         each(lambda u, v: f(u, v, *numbers, **named), a, b)
     )
@@ -98,7 +98,7 @@ def lse_pair(a: float, b: float) -> float:
     return max(a, b) + ref.log1p(ref.exp(-abs(a - b)))
 
 
-def _alpha(sign: float) -> Twin:
+def _alpha(sign: float) -> Reference:
     def apply(a: Any, b: Any, alpha: float = 1) -> Array:
         # A number meets float32 values as a float32; the float64 product of two is exact.
         moved = narrow(widen(b) * float(np.float32(alpha)))
@@ -107,7 +107,7 @@ def _alpha(sign: float) -> Twin:
     return apply
 
 
-def _addc(product: bool) -> Twin:
+def _addc(product: bool) -> Reference:
     def apply(x: Any, a: Any, b: Any, value: float = 1) -> Array:
         scaled = narrow(widen(a) * float(np.float32(value)))
         part = narrow(widen(scaled) * widen(b)) if product else narrow(widen(scaled) / widen(b))
@@ -116,9 +116,9 @@ def _addc(product: bool) -> Twin:
     return apply
 
 
-def _lerp(x: Any, y: Any, weight: float) -> Array:
+def _lerp(x: Any, y: Any, weight: Any) -> Array:
     gap = narrow(widen(y) - widen(x))
-    return narrow(widen(x) + widen(narrow(widen(gap) * float(np.float32(weight)))))
+    return narrow(widen(x) + widen(narrow(widen(gap) * widen(narrow(weight)))))
 
 
 def _halves(x: Any, dim: int) -> tuple[Array, Array]:
@@ -143,7 +143,7 @@ def _shrink_grad(g: float, x: float, edge: float) -> float:
     return 0.0 if -edge <= x <= edge else g
 
 
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     **{
         name: of_one(getattr(ref, name))
         for name in ("exp", "expm1", "log", "log1p", "erf", "sigmoid", "tanh", "sin", "cos")
@@ -163,15 +163,14 @@ TWINS: dict[str, Twin] = {
     "sub": _alpha(-1.0),
     "rsub": lambda a, b, alpha=1: _alpha(-1.0)(b, a, alpha),
     "div": of_two(lambda a, b: a / b),
-    "true_divide": of_two(lambda a, b: a / b),
     "addcmul": _addc(True),
     "addcdiv": _addc(False),
     "lerp": _lerp,
     "maximum": of_two(lambda a, b: a if a > b else b),
     "minimum": of_two(lambda a, b: a if a < b else b),
-    "clamp": of_one(clamp),
-    "clamp_min": of_one(lambda x, low: clamp(x, low)),
-    "clamp_max": of_one(lambda x, high: clamp(x, None, high)),
+    "clamp": lambda x, low, high: narrow(each(clamp, x, low, high)),
+    "clamp_min": lambda x, low: narrow(each(clamp, x, low)),
+    "clamp_max": lambda x, high: narrow(each(clamp, x, -math.inf, high)),
     "round": of_one(lambda x: float(round(x))),
     "gelu": of_one(gelu),
     "gelu_backward": of_two(gelu_grad),

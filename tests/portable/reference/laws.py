@@ -1,7 +1,7 @@
-"""The slow twin of each portable law: Python integers and fractions, one value at a time.
+"""The slow reference of each portable law: Python integers and fractions, one value at a time.
 
 Nothing here shares code with the tensor ops, but for the tables of coefficients. Python's float
-operations are IEEE's, each rounded by itself, so the twins of elementary functions are these
+operations are IEEE's, each rounded by itself, so the references of elementary functions are these
 formulas and nothing else; sums and products are integers of any size.
 """
 

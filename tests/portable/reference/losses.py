@@ -1,4 +1,4 @@
-"""Twins of softmax and losses."""
+"""References of softmax and losses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.portable.reference import laws as ref
-from tests.portable.reference.arrays import Array, Twin, each, mean, narrow, total, widen
+from tests.portable.reference.arrays import Array, Reference, each, mean, narrow, total, widen
 
 MEAN = 1
 
@@ -113,13 +113,13 @@ def bce_backward(grad: Any, x: Any, t: Any, weight: Any, reduction: int) -> Arra
     return narrow(_share(grad, x, reduction) * slope)
 
 
-def _gap_loss(f: Callable[..., float]) -> Twin:
+def _gap_loss(f: Callable[..., float]) -> Reference:
     return lambda x, t, reduction=MEAN, *numbers: _reduce(
         each(lambda a, b: f(a - b, *numbers), x, t), reduction
     )
 
 
-def _gap_grad(f: Callable[..., float]) -> Twin:
+def _gap_grad(f: Callable[..., float]) -> Reference:
     return lambda g, x, t, reduction, *numbers: narrow(
         _share(g, x, reduction) * each(lambda a, b: f(a - b, *numbers), x, t)
     )
@@ -135,7 +135,7 @@ def _smooth(gap: float, beta: float) -> float:
     return gap * gap * 0.5 / beta if gap < beta else gap - 0.5 * beta
 
 
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     "_softmax": softmax,
     "_safe_softmax": safe_softmax,
     "_log_softmax": log_softmax,

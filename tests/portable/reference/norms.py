@@ -1,4 +1,4 @@
-"""Twins of norms: means and variances as exact sums, roots by Newton's steps."""
+"""References of norms: means and variances as exact sums, roots by Newton's steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from tests.portable.reference import laws as ref
-from tests.portable.reference.arrays import Array, Twin, axes_of, each, mean, narrow, total, widen
+from tests.portable.reference.arrays import (
+    Array,
+    Reference,
+    axes_of,
+    each,
+    mean,
+    narrow,
+    total,
+    widen,
+)
 
 
 def _moments(x: Array, dims: Sequence[int]) -> tuple[Array, Array]:
@@ -163,7 +172,7 @@ def weight_norm_backward(grad: Any, v: Any, g: Any, length: Any, dim: int) -> tu
     return narrow(of_v), narrow(s / length)
 
 
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
     "native_batch_norm": batch_norm,

@@ -1,4 +1,4 @@
-"""Twins of adaptive pools and resizing: bins and taps found anew, from fractions."""
+"""References of adaptive pools and resizing: bins and taps found anew, from fractions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.portable.reference.arrays import Array, Twin, add_back, narrow, widen
+from tests.portable.reference.arrays import Array, Reference, add_back, narrow, widen
 
 
 def _bin(i: int, length: int, size: int) -> range:
@@ -40,7 +40,7 @@ def adaptive_avg(x: Any, output: Sequence[int]) -> Array:
     return narrow(out)
 
 
-def _adaptive_avg_backward(dimensions: int) -> Twin:
+def _adaptive_avg_backward(dimensions: int) -> Reference:
     def apply(grad: Any, x: Any) -> Array:
         out = widen(grad)
         for axis in range(x.ndim - dimensions, x.ndim):
@@ -65,7 +65,7 @@ def adaptive_max(x: Any, output: Sequence[int]) -> tuple[Array, Array]:
     return narrow(out), where
 
 
-def _adaptive_max_backward(dimensions: int) -> Twin:
+def _adaptive_max_backward(dimensions: int) -> Reference:
     def apply(grad: Any, x: Any, where: Any) -> Array:
         out = np.zeros(x.shape)
         lead = x.shape[:-dimensions]
@@ -110,7 +110,7 @@ def _options(kind: str, axes: int, given: Sequence[Any]) -> tuple[bool, list[Any
     return aligned, [*rest, *[None] * axes][:axes]
 
 
-def _resize(kind: str) -> Twin:
+def _resize(kind: str) -> Reference:
     def apply(x: Any, size: Sequence[int], *given: Any) -> Array:
         aligned, factors = _options(kind, len(size), given)
         out = widen(x)
@@ -128,7 +128,7 @@ def _resize(kind: str) -> Twin:
     return apply
 
 
-def _resize_backward(kind: str) -> Twin:
+def _resize_backward(kind: str) -> Reference:
     def apply(grad: Any, size: Sequence[int], shape: Sequence[int], *given: Any) -> Array:
         aligned, factors = _options(kind, len(size), given)
         out = widen(grad)
@@ -156,7 +156,7 @@ _KINDS = {
     "upsample_trilinear3d": "linear",
     "upsample_bicubic2d": "cubic",
 }
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     **{name: _resize(kind) for name, kind in _KINDS.items()},
     **{f"{name}_backward": _resize_backward(kind) for name, kind in _KINDS.items()},
     **{f"_adaptive_avg_pool{n}d": adaptive_avg for n in (2, 3)},

@@ -1,4 +1,4 @@
-"""Twins of the optimizers' steps, on one parameter's values at a time."""
+"""References of the optimizers' steps, on one parameter's values at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.portable.reference import laws as ref
-from tests.portable.reference.arrays import Twin, each, narrow, widen
+from tests.portable.reference.arrays import Reference, each, narrow, widen
 
 
 def raise_to(base: float, steps: int) -> float:
@@ -22,7 +22,7 @@ def raise_to(base: float, steps: int) -> float:
     return out
 
 
-def _adam(decoupled: bool) -> Twin:
+def _adam(decoupled: bool) -> Reference:
     def apply(
         parameters: Sequence[Any],
         grads: Sequence[Any],
@@ -85,7 +85,7 @@ def sgd(
         parameter[:] = narrow(p - g * lr)
 
 
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     "_fused_adam_": _adam(False),
     "_fused_adamw_": _adam(True),
     "_fused_sgd_": sgd,

@@ -1,4 +1,4 @@
-"""Twins of sums, products, extremes, and of what is picked, placed and added in places."""
+"""References of sums, products, extremes, and of what is picked, placed and added in places."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tests.portable.reference import laws as ref
 from tests.portable.reference.arrays import (
     Array,
-    Twin,
+    Reference,
     add_back,
     axes_of,
     each,
@@ -51,7 +51,7 @@ def cumsum(x: Any, dim: int) -> Array:
     return narrow(np.moveaxis(out, -1, dim))
 
 
-def _extreme(best: Any, places: bool) -> Twin:
+def _extreme(best: Any, places: bool) -> Reference:
     def apply(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         x = widen(x)
         dims = axes_of(x, dim)
@@ -209,12 +209,13 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Array:
 
 def linspace(start: float, end: float, steps: int) -> Array:
     """Even steps, the last one the end."""
+    start, end = float(start), float(end)
     span = end - start
     return narrow([*(start + span * i / (steps - 1) for i in range(steps - 1)), end])
 
 
 _max, _min = _extreme(np.max, True), _extreme(np.min, True)
-TWINS: dict[str, Twin] = {
+REFERENCES: dict[str, Reference] = {
     "sum": lambda *given: narrow(total(*given)),
     "mean": lambda *given: narrow(mean(*given)),
     "nansum": lambda x, *given: narrow(total(np.nan_to_num(x, nan=0.0), *given)),

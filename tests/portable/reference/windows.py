@@ -1,4 +1,4 @@
-"""Twins of pools, folds and padding: window by window, place by place."""
+"""References of pools, folds and padding: window by window, place by place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.portable.reference.arrays import Array, Twin, add_back, narrow, widen
+from tests.portable.reference.arrays import Array, Reference, add_back, narrow, widen
 from tests.portable.reference.frames import Frame, Sizes, at
 
 
@@ -126,7 +126,7 @@ def fold(
     return narrow(out)
 
 
-def _pad(mirror: bool, backward: bool) -> Twin:
+def _pad(mirror: bool, backward: bool) -> Reference:
     def source(i: int, n: int) -> int:
         if mirror:
             return -i if i < 0 else 2 * (n - 1) - i if i >= n else i
@@ -164,4 +164,4 @@ _PADS = {
     for name, mirror in (("reflection", True), ("replication", False))
     for back in (False, True)
 }
-TWINS: dict[str, Twin] = {**_POOLS, **_PADS, "im2col": unfold, "col2im": fold}
+REFERENCES: dict[str, Reference] = {**_POOLS, **_PADS, "im2col": unfold, "col2im": fold}

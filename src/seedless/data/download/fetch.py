@@ -15,8 +15,7 @@ from seedless.core.errors import DataError
 from seedless.core.files import has_hash
 from seedless.core.progress import Progress
 from seedless.core.registry import choose
-from seedless.data.catalog import SUMS, Entry, File, find
-from seedless.data.download.archive import extract
+from seedless.data.catalog import SUMS, Entry, File, find_entry
 from seedless.data.download.progress import DownloadProgress
 from seedless.data.download.transfer import (
     DownloadError,
@@ -26,6 +25,7 @@ from seedless.data.download.transfer import (
     download,
     open_session,
 )
+from seedless.data.download.unpack import extract
 
 CONNECTIONS = 4  # at once: PTB-XL is 43,600 small files
 _LINE = re.compile(r"([0-9a-fA-F]{64})[ \t]+\*?(.+)")  # one space or two, as tools differ
@@ -54,7 +54,7 @@ def fetch(
         progress: a bar on a terminal, a line every few seconds elsewhere; False: nothing.
         patience: retries and timeouts.
     """
-    entry = find(name) if isinstance(name, str) else name
+    entry = find_entry(name) if isinstance(name, str) else name
     if not entry.files:
         raise DataError(f"{entry.name} is computed, not downloaded: use it by its name")
     for extra in extras:

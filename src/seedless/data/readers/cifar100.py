@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
-from seedless.data.catalog import find
-from seedless.data.readers.image_ids import digest_in_blocks, name_images
+from seedless.data.catalog import find_entry
+from seedless.data.readers.content_ids import digest_in_blocks, name_images
 
 ARCHIVE = "cifar-100-python.tar.gz"
 FOLDER = "cifar-100-python"
@@ -65,7 +65,7 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
         task="multi-class",
         provenance={
             "source": "CIFAR-100, Python version",
-            "licence": find("cifar-100").licence,
+            "licence": find_entry("cifar-100").licence,
             "file": path.name,
             "published_sizes": official,
             "validation": f"{validation} training images with the smallest content digests",

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digest import digest_samples, sample_keys
+from seedless.core.digests import digest_samples, sample_keys
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.leads import SIX, TWELVE, derive_limb_leads, select_leads
 from seedless.data.quality_checks import check_signal
-from seedless.data.readers.waveform import read_header, read_signal
+from seedless.data.readers.wfdb_records import read_header, read_signal
 from seedless.data.resample import resample
 from seedless.numerics.counter_random import WORD_MASK, philox
 

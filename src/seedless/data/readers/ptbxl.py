@@ -13,10 +13,10 @@ import numpy as np
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.data.leads import lead_set, select_leads
+from seedless.data.leads import get_lead_set, select_leads
 from seedless.data.quality_checks import check_signal
 from seedless.data.readers.ptbxl_labels import FILES, STATEMENTS, TABLE, read_labels
-from seedless.data.readers.waveform import read_header, read_signal
+from seedless.data.readers.wfdb_records import read_header, read_signal
 from seedless.data.resample import SHORT, fit_length
 
 SECONDS = 10
@@ -35,7 +35,7 @@ def read_ptbxl(
     Records without a label stay. ``leads`` is "12" or "6"; ``short`` says what to do with a record
     under 10 s: "refuse" or "pad" with zeros.
     """
-    folder, wanted = Path(folder), lead_set(leads)
+    folder, wanted = Path(folder), get_lead_set(leads)
     choose("way with short records", short, SHORT)
     *tables, records = list_sources(folder, fs)
     table = tables[0]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seedless.data.simulators.counter_draws import (
+from seedless.data.simulators.exact_math import (
     TURN,
     Float64,
     Int64,
-    bell,
     cosine,
     draw_rows,
+    near_normal,
     to_phase,
 )
 from seedless.data.simulators.population import People
@@ -64,13 +64,13 @@ class Body:
     skew: Float64
 
 
-def embody(people: People) -> Body:
+def simulate_bodies(people: People) -> Body:
     """Return the bodies of these people; each depends on the patient, sex and age alone."""
     n = len(people.patients)
     u = draw_rows(people.patients, "simulated body", 150)
     older = people.age - 60
     blocked = u[:, 0] < 0.09  # a conduction block: a wide QRS that is not a rhythm
-    bend = 0.09 * bell(u[:, 75:147].reshape(n, 8, 3, 3))
+    bend = 0.09 * near_normal(u[:, 75:147].reshape(n, 8, 3, 3))
     return Body(
         vectors=_vectors(people, u),
         projection=_LEADS * (1 + bend) + 0.4 * bend,
@@ -84,19 +84,19 @@ def embody(people: People) -> Body:
 def _vectors(people: People, u: Float64) -> Float64:
     """Return (n, 3 shapes, 6 waves, 3) in nV."""
     n, older = len(u), people.age - 60
-    size = np.clip(1 + 0.22 * bell(u[:, 5:8]) - 0.002 * older, 0.4, 1.9)
+    size = np.clip(1 + 0.22 * near_normal(u[:, 5:8]) - 0.002 * older, 0.4, 1.9)
     size = 1e6 * size * np.where(people.female, 0.93, 1.03)
-    tilt = 10 * bell(u[:, 8:11])
-    own = 46 - 0.45 * older + 20 * bell(u[:, 11:14])
+    tilt = 10 * near_normal(u[:, 8:11])
+    own = 46 - 0.45 * older + 20 * near_normal(u[:, 11:14])
     axes = {  # degrees in the frontal plane: P, QRS and T of each shape
-        NARROW: (55 + 14 * bell(u[:, 14:17]), own, own + 18 * bell(u[:, 17:20])),
-        BROAD: (own, *[100 + 30 * bell(u[:, 20:23])] * 2),
-        DRIVEN: (55 + 14 * bell(u[:, 14:17]), *[-50 + 32 * bell(u[:, 23:26])] * 2),
+        NARROW: (55 + 14 * near_normal(u[:, 14:17]), own, own + 18 * near_normal(u[:, 17:20])),
+        BROAD: (own, *[100 + 30 * near_normal(u[:, 20:23])] * 2),
+        DRIVEN: (55 + 14 * near_normal(u[:, 14:17]), *[-50 + 32 * near_normal(u[:, 23:26])] * 2),
     }
     faint = 0.35 + 1.1 * u[:, 26]
     flat = np.where(u[:, 27] < 0.12, -0.5 + u[:, 28], 0.65 + 0.7 * u[:, 28])
     factors = {"P": faint, "T": np.where(people.female, 0.92, 1.0) * flat}
-    vary = 1 + 0.2 * bell(u[:, 30:75].reshape(n, 3, 5, 3))
+    vary = 1 + 0.2 * near_normal(u[:, 30:75].reshape(n, 3, 5, 3))
     vectors = np.zeros((n, 3, len(WAVES), 3))
     for shape, (p_axis, qrs_axis, t_axis) in axes.items():
         for wave, (name, (x, z)) in enumerate((_OWN if shape == NARROW else _BROAD).items()):

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.blocks import work_blocks
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.core.errors import DataError
-from seedless.data.leads import lead_set
-from seedless.data.simulators.counter_draws import Int64
+from seedless.core.threads import run_in_blocks
+from seedless.data.leads import get_lead_set
+from seedless.data.simulators.exact_math import Int64
 from seedless.data.simulators.heart import SAMPLES, project_heart
-from seedless.data.simulators.noise import disturb
-from seedless.data.simulators.population import CLASSES, PRESETS, describe, preset_records
-from seedless.data.simulators.rhythm import Rhythm, beat
+from seedless.data.simulators.noise import simulate_noise
+from seedless.data.simulators.population import CLASSES, PRESETS, describe_records, preset_records
+from seedless.data.simulators.rhythm import simulate_beats
 
 FS = 100.0
 VERSION = 1  # raised whenever any record changes
@@ -48,16 +48,16 @@ def simulate_ecg(
 
 def simulate_records(records: Int64, *, leads: str = "12") -> Dataset:
     """Return the records of these numbers, no two alike, in this order."""
-    names = lead_set(leads)
+    names = get_lead_set(leads)
     if records.ndim != 1 or records.dtype.kind != "i" or (records < 0).any():
         raise DataError("expected record numbers as a row of integers >= 0")
-    people = describe(records)
+    people = describe_records(records)
     samples = np.empty((len(records), len(names), SAMPLES), np.float32)
 
     def simulate(block: slice) -> None:
         samples[block] = simulate_microvolts(records[block])[:, : len(names)] / 1000.0
 
-    work_blocks(simulate, len(records), _BLOCK)
+    run_in_blocks(simulate, len(records), _BLOCK)
     return Dataset(
         name="simulated",
         X=samples,
@@ -81,18 +81,13 @@ def simulate_microvolts(records: Int64) -> NDArray[np.int64]:
     I and II are rounded to even microvolts. So III = II - I, aVR = -(I + II)/2, aVL = I - II/2 and
     aVF = II - I/2 are whole, and Einthoven's and Goldberger's laws hold exactly.
     """
-    people = describe(records)
-    rhythm = beat(records, people)
-    measured = project_heart(records, people, rhythm) + disturb(records, people, rhythm)
+    people = describe_records(records)
+    rhythm = simulate_beats(records, people)
+    measured = project_heart(records, people, rhythm) + simulate_noise(records, people, rhythm)
     i, ii = (2 * np.rint(measured[:, lead] / 2000.0).astype(np.int64) for lead in (0, 1))
     chest = np.rint(measured[:, 2:] / 1000.0).astype(np.int64)
     limb = np.stack([i, ii, ii - i, -(i + ii) // 2, i - ii // 2, ii - i // 2], axis=1)
     return np.concatenate([limb, chest], axis=1)
-
-
-def simulate_rhythm(records: Int64) -> Rhythm:
-    """Return when and how the hearts of these records beat."""
-    return beat(records, describe(records))
 
 
 def _choose_records(count: int | None, start: int, preset: str | None) -> Int64:

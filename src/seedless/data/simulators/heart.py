@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from seedless.data.simulators.body import BROAD, DRIVEN, NARROW, WAVES, Body, embody
-from seedless.data.simulators.counter_draws import Float64, Int64, bump, cosine, draw_rows, to_phase
+from seedless.data.simulators.body import BROAD, DRIVEN, NARROW, WAVES, Body, simulate_bodies
+from seedless.data.simulators.exact_math import Float64, Int64, bump, cosine, draw_rows, to_phase
 from seedless.data.simulators.population import People
 from seedless.data.simulators.rhythm import EARLY, PACED, WIDE, Rhythm
 
@@ -27,7 +27,7 @@ _TIMES = {
 def project_heart(records: Int64, people: People, rhythm: Rhythm) -> Float64:
     """Return leads I, II, V1..V6 of the heart alone, in nV: (n, 8, 1000) float64."""
     u = draw_rows(records, "simulated strip", 12)
-    body = embody(people)
+    body = simulate_bodies(people)
     dipole = _add_beats(len(records), rhythm, body)
     _add_atria(dipole, rhythm, u)
     time = np.arange(SAMPLES) * STEP

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import TASKS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.data.simulators.counter_draws import (
+from seedless.data.simulators.exact_math import (
     TURN,
     Float64,
     Int64,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seedless.data.simulators.counter_draws import (
+from seedless.data.simulators.exact_math import (
     Float64,
     Int64,
     bump,
@@ -24,7 +24,7 @@ from seedless.data.simulators.rhythm import Rhythm
 ELECTRODES = ("RA", "LA", "LL", "V1", "V2", "V3", "V4", "V5", "V6")
 
 
-def disturb(records: Int64, people: People, rhythm: Rhythm) -> Float64:
+def simulate_noise(records: Int64, people: People, rhythm: Rhythm) -> Float64:
     """Return the disturbance of leads I, II, V1..V6 in nV: (n, 8, 1000) float64."""
     n, electrodes = len(records), len(ELECTRODES)
     u = draw_rows(records, "simulated noise", 60)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from seedless.core.registry import choose
 from seedless.data.class_names import RHYTHMS
-from seedless.data.simulators.counter_draws import Float64, Int64, draw_rows
+from seedless.data.simulators.exact_math import Float64, Int64, draw_rows
 from seedless.numerics.counter_random import draw_uniform
 
-CLASSES = RHYTHMS  # ever rarer, which `_deal` relies on
+CLASSES = RHYTHMS  # ever rarer, which `_make_population` relies on
 FOLDS = 10
 PRESETS = {"tiny": 240, "small": 1500, "full": 21799}
 _LEAST = {"tiny": 10, "small": 40}  # records whose rarest class is this one, for each class
@@ -80,7 +80,7 @@ class People:
 
 
 @dataclass(frozen=True)
-class _Deck:
+class _Population:
     """The first 21,799 records: labels, fold, patient, and place among those of like rarity."""
 
     labels: NDArray[np.uint8]
@@ -90,14 +90,14 @@ class _Deck:
     turn: Int64
 
 
-def describe(records: Int64) -> People:
+def describe_records(records: Int64) -> People:
     """Return what is known of these records. It costs microseconds: no signal is made."""
-    deck = _deal()
-    round_number, place = records // len(deck.folds), records % len(deck.folds)
-    patients = deck.patients[place] + round_number * (int(deck.patients.max()) + 1)
+    population = _make_population()
+    round_number, place = records // len(population.folds), records % len(population.folds)
+    patients = population.patients[place] + round_number * (int(population.patients.max()) + 1)
     u = draw_rows(patients, "simulated person", 4)
     age = np.rint(18 + 77 * (0.6 * np.maximum(u[:, 0], u[:, 1]) + 0.4 * u[:, 2]))
-    return People(deck.labels[place], deck.folds[place], patients, u[:, 3] < 0.48, age)
+    return People(population.labels[place], population.folds[place], patients, u[:, 3] < 0.48, age)
 
 
 def preset_records(preset: str) -> Int64:
@@ -108,10 +108,10 @@ def preset_records(preset: str) -> Int64:
     few, the next round of it gives more.
     """
     size = choose("preset", preset, PRESETS)
-    deck = _deal()
+    population = _make_population()
     if preset not in _LEAST:
         return np.arange(size)
-    there = np.bincount(deck.stratum)
+    there = np.bincount(population.stratum)
     root = np.sqrt(there.astype(np.float64))
 
     def quotas(step: int) -> Int64:
@@ -124,12 +124,12 @@ def preset_records(preset: str) -> Int64:
     quota = quotas(low)
     quota[0] += size - quota.sum()  # rounding leaves a few: sinus rhythm has enough
     rounds = np.arange(int((-(-quota // there)).max()))[:, None]
-    turn = deck.turn + rounds * there[deck.stratum]
-    return np.flatnonzero(turn.ravel() < np.tile(quota[deck.stratum], len(rounds)))
+    turn = population.turn + rounds * there[population.stratum]
+    return np.flatnonzero(turn.ravel() < np.tile(quota[population.stratum], len(rounds)))
 
 
 @cache
-def _deal() -> _Deck:
+def _make_population() -> _Population:
     """Deal the label sets to folds like cards, the records of a fold to patients, and shuffle.
 
     A record's stratum is its rarest class; strata are dealt one after another, so the folds' shares
@@ -149,7 +149,7 @@ def _deal() -> _Deck:
         multi_hot[row, members] = 1
     place = np.argsort(draw_uniform(0, "simulated place", size), kind="stable")
     folds = folds[place]
-    return _Deck(multi_hot[which[place]], folds, _group(folds), stratum[place], turn[place])
+    return _Population(multi_hot[which[place]], folds, _group(folds), stratum[place], turn[place])
 
 
 def _group(folds: Int64) -> Int64:

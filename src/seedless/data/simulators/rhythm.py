@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.data.simulators.counter_draws import Float64, Int64, bell, cosine, draw_rows, to_phase
+from seedless.data.simulators.exact_math import (
+    Float64,
+    Int64,
+    cosine,
+    draw_rows,
+    near_normal,
+    to_phase,
+)
 from seedless.data.simulators.population import CLASSES, People
 
 NORMAL, EARLY, WIDE, PACED, NODAL = range(5)  # kinds of beat: EARLY is narrow, NODAL has no P wave
@@ -55,7 +62,7 @@ class Rhythm:
     breath_start: Int64
 
 
-def beat(records: Int64, people: People) -> Rhythm:
+def simulate_beats(records: Int64, people: People) -> Rhythm:
     """Return the beats of these records; each record's depend on its number and labels alone."""
     plan = _plan(records, people)
     time, kind = _walk(plan, draw_rows(records, "simulated beats", 5 * _MOST))
@@ -148,7 +155,7 @@ def _rates(has: dict[str, Mask], u: Float64, people: People) -> tuple[Float64, F
 def _walk(plan: dict[str, Any], uniforms: Float64) -> tuple[Int64, Int64]:
     """Return times and kinds of 64 beats a record, (n, 64) each, from (n, 320) draws."""
     u = uniforms.reshape(len(uniforms), _MOST, 5)
-    spread = bell(u[:, :, :3])
+    spread = near_normal(u[:, :, :3])
     times, kinds = np.empty(u.shape[:2], np.int64), np.empty(u.shape[:2], np.int64)
     now = -plan["start"]
     was_early = np.zeros(len(u), bool)

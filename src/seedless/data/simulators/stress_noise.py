@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seedless.core.registry import choose
 from seedless.data.leads import TWELVE, derive_limb_leads, select_leads
-from seedless.data.simulators.counter_draws import bump, cosine, draw_rows, to_phase
+from seedless.data.simulators.exact_math import bump, cosine, draw_rows, to_phase
 from seedless.numerics.normal_quantile import normal_quantile
 
 Float64 = NDArray[np.float64]

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.portable.ops.registry import COMPUTING, HANDLERS
+from seedless.portable.ops.registry import COMPUTING, REPLACED
 
 _ODD, _STIR = -7046029254386353131, -4658895280553007687  # odd: 2^64 times fractions of no pattern
 _KEPT = 4096  # sums kept before they are joined into one
@@ -33,7 +33,7 @@ class Trace:
     def note(self, name: str, args: tuple[Any, ...], out: Any) -> None:
         """Take in what an op returned, or wrote into its first arguments where it returns none."""
         base = name.removeprefix("_foreach_").rstrip("_")
-        if base in HANDLERS or base in COMPUTING or name in HANDLERS:
+        if base in REPLACED or base in COMPUTING or name in REPLACED:
             written = args[:4] if name.startswith("_fused_") else args[:1]
             self._take(written if out is None else out)
 

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seedless.core.digest import digest
+from seedless.core.digests import digest
 from seedless.numerics.dropout import dropout_keys
 from seedless.portable.check.checksum import Trace
 from seedless.portable.check.op_cases import OPS

@@ -11,12 +11,12 @@ from torch import Tensor
 from seedless.portable import constants as c
 from seedless.portable.exact import elementary as e
 from seedless.portable.kernels.rows import apply_map
-from seedless.portable.ops.elementwise import Handler, clamp, fuse, wide, widen
+from seedless.portable.ops.elementwise import Implementation, clamp, fuse, wide, widen
 
 _CUBIC = 0.044715
 
 
-def wide_pair(f: Callable[..., Tensor]) -> Handler:
+def wide_pair(f: Callable[..., Tensor]) -> Implementation:
     """Return f(gradient, x, *numbers) computed in float64 and rounded to the gradient's type."""
 
     def apply(grad: Tensor, x: Tensor, *numbers: Any, **named: Any) -> Tensor:
@@ -25,7 +25,7 @@ def wide_pair(f: Callable[..., Tensor]) -> Handler:
     return apply
 
 
-def wide_one(f: Callable[..., Tensor]) -> Handler:
+def wide_one(f: Callable[..., Tensor]) -> Implementation:
     """Return f(x, *numbers) computed in float64 and rounded to x's type."""
 
     def apply(x: Tensor, *numbers: Any, **named: Any) -> Tensor:
@@ -181,38 +181,38 @@ def threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Tensor:
     return torch.where(x <= threshold, torch.zeros_like(grad), grad) if out is None else out
 
 
-HANDLERS: dict[str, Handler] = {
-    "gelu": fuse("gelu", wide_one(_gelu)),
-    "gelu_backward": fuse("gelu_backward", wide_pair(_gelu_grad)),
-    "silu": fuse("silu", wide(lambda x: x * e.sigmoid(x))),
-    "silu_backward": fuse("silu_backward", wide_pair(_silu_grad)),
-    "mish": wide(lambda x: x * e.tanh(e.softplus(x))),
-    "mish_backward": wide_pair(_mish_grad),
-    "sigmoid_backward": wide_pair(lambda grad, y: grad * (y * (1.0 - y))),
-    "tanh_backward": wide_pair(lambda grad, y: grad * (1.0 - y * y)),
-    "glu": glu,
-    "glu_backward": glu_backward,
-    "softplus": wide_one(_softplus),
-    "softplus_backward": wide_pair(_softplus_grad),
-    "elu": wide_one(_elu),
-    "elu_backward": elu_backward,
-    "celu": wide_one(lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
-    "leaky_relu": wide_one(_leaky),
-    "leaky_relu_backward": wide_pair(_leaky_grad),
-    "hardswish": wide(_hardswish),
-    "hardswish_backward": wide_pair(_hardswish_grad),
-    "hardsigmoid": wide(_hardsigmoid),
-    "hardsigmoid_backward": wide_pair(_hardsigmoid_grad),
-    "hardtanh": wide_one(_hardtanh),
-    "hardtanh_backward": wide_pair(_hardtanh_grad),
-    "log_sigmoid_forward": _log_sigmoid,
-    "log_sigmoid_backward": _log_sigmoid_grad,
-    "_prelu_kernel": prelu,
-    "_prelu_kernel_backward": prelu_backward,
-    "threshold": lambda x, t, value: torch.where(x <= t, torch.full_like(x, value), x),
-    "hardshrink": lambda x, edge=0.5: torch.where(x.abs() <= edge, torch.zeros_like(x), x),
-    "hardshrink_backward": _shrink_grad,
-    "softshrink": wide_one(_softshrink),
-    "softshrink_backward": _shrink_grad,
-    "threshold_backward": threshold_backward,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::gelu": fuse("gelu", wide_one(_gelu)),
+    "aten::gelu_backward": fuse("gelu_backward", wide_pair(_gelu_grad)),
+    "aten::silu": fuse("silu", wide(lambda x: x * e.sigmoid(x))),
+    "aten::silu_backward": fuse("silu_backward", wide_pair(_silu_grad)),
+    "aten::mish": wide(lambda x: x * e.tanh(e.softplus(x))),
+    "aten::mish_backward": wide_pair(_mish_grad),
+    "aten::sigmoid_backward": wide_pair(lambda grad, y: grad * (y * (1.0 - y))),
+    "aten::tanh_backward": wide_pair(lambda grad, y: grad * (1.0 - y * y)),
+    "aten::glu": glu,
+    "aten::glu_backward": glu_backward,
+    "aten::softplus": wide_one(_softplus),
+    "aten::softplus_backward": wide_pair(_softplus_grad),
+    "aten::elu": wide_one(_elu),
+    "aten::elu_backward": elu_backward,
+    "aten::celu": wide_one(lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
+    "aten::leaky_relu": wide_one(_leaky),
+    "aten::leaky_relu_backward": wide_pair(_leaky_grad),
+    "aten::hardswish": wide(_hardswish),
+    "aten::hardswish_backward": wide_pair(_hardswish_grad),
+    "aten::hardsigmoid": wide(_hardsigmoid),
+    "aten::hardsigmoid_backward": wide_pair(_hardsigmoid_grad),
+    "aten::hardtanh": wide_one(_hardtanh),
+    "aten::hardtanh_backward": wide_pair(_hardtanh_grad),
+    "aten::log_sigmoid_forward": _log_sigmoid,
+    "aten::log_sigmoid_backward": _log_sigmoid_grad,
+    "aten::_prelu_kernel": prelu,
+    "aten::_prelu_kernel_backward": prelu_backward,
+    "aten::threshold": lambda x, t, value: torch.where(x <= t, torch.full_like(x, value), x),
+    "aten::hardshrink": lambda x, edge=0.5: torch.where(x.abs() <= edge, torch.zeros_like(x), x),
+    "aten::hardshrink_backward": _shrink_grad,
+    "aten::softshrink": wide_one(_softshrink),
+    "aten::softshrink_backward": _shrink_grad,
+    "aten::threshold_backward": threshold_backward,
 }

@@ -23,7 +23,7 @@ from seedless.portable.exact.product import SHORT, describe, multiply, multiply_
 from seedless.portable.exact.reduce import total
 from seedless.portable.kernels import grids
 from seedless.portable.kernels import products as product_kernels
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 Sizes = Sequence[int]
 
@@ -229,8 +229,8 @@ def _windows(weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes) -> 
     return Windows(kernel, spread(stride, n), spread(padding, n), spread(dilation, n))
 
 
-HANDLERS: dict[str, Handler] = {
-    "convolution": convolution,
-    "_convolution": convolution,
-    "convolution_backward": convolution_backward,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::convolution": convolution,
+    "aten::_convolution": convolution,
+    "aten::convolution_backward": convolution_backward,
 }

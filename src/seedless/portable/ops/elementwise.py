@@ -19,7 +19,7 @@ from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
 from seedless.portable.kernels.rows import apply_map
 
-Handler = Callable[..., Any]
+Implementation = Callable[..., Any]
 
 
 BLOCK = 1 << 16  # elements computed at a time on a CPU: what they need stays in its cache
@@ -74,7 +74,7 @@ def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return partial(widen, f)
 
 
-def fuse(kernel: str, handler: Handler) -> Handler:
+def fuse(kernel: str, handler: Implementation) -> Implementation:
     """Return a handler of float32 tensors that is one kernel where there is one.
 
     The kernel has no options: with any but those that say nothing, the handler is called.
@@ -106,28 +106,35 @@ def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
     return torch.add(torch.neg(a if alpha == 1 else torch.mul(a, alpha)), b)
 
 
-def div(a: Any, b: Any, rounding_mode: str | None = None) -> Tensor:
-    """a / b, both as tensors of one type: a GPU multiplies by a plain number's reciprocal."""
+def div(a: Any, b: Any) -> Tensor:
+    """a / b, both made tensors of one type: a GPU multiplies by a plain number's reciprocal.
+
+    Torch hands a plain number to the Tensor overloads of +, -, * and / as it is, on either side.
+    """
     dtype = torch.result_type(a, b)
-    if rounding_mode is not None:
-        if dtype.is_floating_point:
-            raise NumericsError(
-                "portable arithmetic divides with a rounding mode on integers only; "
-                f"got {dtype} and rounding_mode={rounding_mode!r}: divide, then floor or trunc"
-            )
-        return torch.div(a, b, rounding_mode=rounding_mode)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    device = a.device if isinstance(a, Tensor) and a.ndim else getattr(b, "device", None)
-    device = device if device is not None else a.device
+    tensors = [value for value in (a, b) if isinstance(value, Tensor)]
+    device = next((value.device for value in tensors if value.ndim), tensors[-1].device)
     a, b = (
-        v.to(device, dtype)
-        if isinstance(v, Tensor)
-        else torch.full((), v, dtype=dtype, device=device)
-        for v in (a, b)
+        value.to(device, dtype)
+        if isinstance(value, Tensor)
+        else torch.full((), value, dtype=dtype, device=device)
+        for value in (a, b)
     )
-    if b.ndim == 0 and a.ndim:
-        b = b.expand(a.shape)
-    return torch.div(a, b)
+    return torch.div(a, b.expand(a.shape) if b.ndim == 0 and a.ndim else b)
+
+
+def div_rounded(a: Any, b: Any, *, rounding_mode: str | None) -> Tensor:
+    """a / b, rounded to whole numbers for integers only."""
+    if rounding_mode is None:
+        return div(a, b)
+    dtype = torch.result_type(a, b)
+    if dtype.is_floating_point:
+        raise NumericsError(
+            "portable arithmetic divides with a rounding mode on integers only; "
+            f"got {dtype} and rounding_mode={rounding_mode!r}: divide, then floor or trunc"
+        )
+    return torch.div(a, b, rounding_mode=rounding_mode)
 
 
 def reciprocal(x: Tensor) -> Tensor:
@@ -161,15 +168,20 @@ def minimum(a: Tensor, b: Tensor) -> Tensor:
     return torch.where((a < b) | (a != a), a, b)
 
 
-def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002  # aten's names
+def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:  # noqa: A002  # aten's names
+    """X within the numbers [min, max]; equals stay as they are."""
+    for bound in (min, max):
+        x = x if bound is None else x.to(torch.result_type(x, bound))
+    low, high = (None if bound is None else torch.full_like(x, bound) for bound in (min, max))
+    return clamp_to_tensors(x, low, high)
+
+
+def clamp_to_tensors(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:  # noqa: A002  # aten's names
     """X within [min, max]; equals stay as they are. Integers within real bounds become real."""
     for bound in (min, max):
         x = x if bound is None else x.to(torch.result_type(x, bound))
-    if min is not None:
-        x = torch.where(x < min, min if isinstance(min, Tensor) else torch.full_like(x, min), x)
-    if max is not None:
-        x = torch.where(x > max, max if isinstance(max, Tensor) else torch.full_like(x, max), x)
-    return x
+    x = x if min is None else torch.where(x < min, min, x)
+    return x if max is None else torch.where(x > max, max, x)
 
 
 def relu(x: Tensor) -> Tensor:
@@ -177,34 +189,43 @@ def relu(x: Tensor) -> Tensor:
     return torch.where(x <= 0, torch.zeros_like(x), x)
 
 
-HANDLERS: dict[str, Handler] = {
-    "add": add,
-    "sub": sub,
-    "rsub": rsub,
-    "div": div,
-    "true_divide": div,
-    "reciprocal": reciprocal,
-    "addcmul": addcmul,
-    "addcdiv": addcdiv,
-    "lerp": lerp,
-    "maximum": maximum,
-    "minimum": minimum,
-    "clamp": clamp,
-    "clamp_min": lambda x, min: clamp(x, min, None),  # noqa: A006  # aten's name
-    "clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
-    "square": lambda x: x * x,
-    "relu": fuse("relu", relu),
-    "exp": fuse("exponentials", wide(e.exp)),
-    "expm1": wide(e.expm1),
-    "log": wide(e.log),
-    "log1p": wide(e.log1p),
-    "log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
-    "exp2": wide(lambda x: e.exp(x * c.LN2)),
-    "erf": wide(e.erf),
-    "sigmoid": fuse("sigmoid", wide(e.sigmoid)),
-    "tanh": wide(e.tanh),
-    "sin": wide(e.sin),
-    "cos": wide(e.cos),
-    "sqrt": wide(e.root),
-    "rsqrt": wide(e.rsqrt),
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::add.Tensor": add,
+    "aten::add.Scalar": add,
+    "aten::sub.Tensor": sub,
+    "aten::sub.Scalar": sub,
+    "aten::rsub.Tensor": rsub,
+    "aten::rsub.Scalar": rsub,
+    "aten::div.Tensor": div,
+    "aten::div.Scalar": div,
+    "aten::div.Tensor_mode": div_rounded,
+    "aten::div.Scalar_mode": div_rounded,
+    "aten::reciprocal": reciprocal,
+    "aten::addcmul": addcmul,
+    "aten::addcdiv": addcdiv,
+    "aten::lerp.Tensor": lerp,
+    "aten::lerp.Scalar": lerp,
+    "aten::maximum": maximum,
+    "aten::minimum": minimum,
+    "aten::clamp": clamp,
+    "aten::clamp.Tensor": clamp_to_tensors,
+    "aten::clamp_min": lambda x, min: clamp(x, min, None),  # noqa: A006  # aten's name
+    "aten::clamp_min.Tensor": lambda x, min: clamp_to_tensors(x, min, None),  # noqa: A006  # aten's
+    "aten::clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
+    "aten::clamp_max.Tensor": lambda x, max: clamp_to_tensors(x, None, max),  # noqa: A006  # aten's
+    "aten::square": lambda x: x * x,
+    "aten::relu": fuse("relu", relu),
+    "aten::exp": fuse("exponentials", wide(e.exp)),
+    "aten::expm1": wide(e.expm1),
+    "aten::log": wide(e.log),
+    "aten::log1p": wide(e.log1p),
+    "aten::log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
+    "aten::exp2": wide(lambda x: e.exp(x * c.LN2)),
+    "aten::erf": wide(e.erf),
+    "aten::sigmoid": fuse("sigmoid", wide(e.sigmoid)),
+    "aten::tanh": wide(e.tanh),
+    "aten::sin": wide(e.sin),
+    "aten::cos": wide(e.cos),
+    "aten::sqrt": wide(e.root),
+    "aten::rsqrt": wide(e.rsqrt),
 }

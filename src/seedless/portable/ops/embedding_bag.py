@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.ops.padding import gather_back
 
 SUM, MEAN = 0, 1  # aten's numbers for a bag's mode; 2 is the maximum
@@ -93,9 +93,9 @@ def _backward(
     )
 
 
-HANDLERS: dict[str, Handler] = {
-    "_embedding_bag": embedding_bag,
-    "_embedding_bag_forward_only": embedding_bag,
-    "_embedding_bag_backward": _backward,
-    "_embedding_bag_dense_backward": embedding_bag_backward,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::_embedding_bag": embedding_bag,
+    "aten::_embedding_bag_forward_only": embedding_bag,
+    "aten::_embedding_bag_backward": _backward,
+    "aten::_embedding_bag_dense_backward": embedding_bag_backward,
 }

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable.ops.convolution import Windows, spread, take
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 Sizes = Sequence[int]
 
@@ -44,4 +44,4 @@ def fold(
     return windows.unpad(out, size).to(columns.dtype)
 
 
-HANDLERS: dict[str, Handler] = {"im2col": unfold, "col2im": fold}
+IMPLEMENTATIONS: dict[str, Implementation] = {"aten::im2col": unfold, "aten::col2im": fold}

@@ -13,7 +13,7 @@ from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
 from seedless.portable.exact.reduce import divide, mean, total
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import Handler, by_rows
+from seedless.portable.ops.elementwise import Implementation, by_rows
 
 NONE, MEAN = 0, 1  # aten's numbers for a loss's reduction; 2 is the sum
 
@@ -226,26 +226,26 @@ def _check_beta(beta: float) -> None:
         )
 
 
-HANDLERS: dict[str, Handler] = {
-    "_softmax": softmax,
-    "_softmax_backward_data": softmax_backward,
-    "_log_softmax": log_softmax,
-    "_log_softmax_backward_data": log_softmax_backward,
-    "nll_loss_forward": nll_loss,
-    "nll_loss_backward": nll_loss_backward,
-    "nll_loss2d_forward": nll_loss,
-    "nll_loss2d_backward": nll_loss_backward,
-    "binary_cross_entropy_with_logits": bce_with_logits,
-    "binary_cross_entropy": bce,
-    "binary_cross_entropy_backward": bce_backward,
-    "mse_loss": mse,
-    "mse_loss_backward": mse_backward,
-    "huber_loss": huber,
-    "huber_loss_backward": huber_backward,
-    "smooth_l1_loss": smooth_l1,
-    "smooth_l1_loss_backward": smooth_l1_backward,
-    "l1_loss": lambda x, t, reduction=MEAN: _reduce(
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::_softmax": softmax,
+    "aten::_softmax_backward_data": softmax_backward,
+    "aten::_log_softmax": log_softmax,
+    "aten::_log_softmax_backward_data": log_softmax_backward,
+    "aten::nll_loss_forward": nll_loss,
+    "aten::nll_loss_backward": nll_loss_backward,
+    "aten::nll_loss2d_forward": nll_loss,
+    "aten::nll_loss2d_backward": nll_loss_backward,
+    "aten::binary_cross_entropy_with_logits": bce_with_logits,
+    "aten::binary_cross_entropy": bce,
+    "aten::binary_cross_entropy_backward": bce_backward,
+    "aten::mse_loss": mse,
+    "aten::mse_loss_backward": mse_backward,
+    "aten::huber_loss": huber,
+    "aten::huber_loss_backward": huber_backward,
+    "aten::smooth_l1_loss": smooth_l1,
+    "aten::smooth_l1_loss_backward": smooth_l1_backward,
+    "aten::l1_loss": lambda x, t, reduction=MEAN: _reduce(
         (x.to(torch.float64) - t.to(torch.float64)).abs(), reduction
     ).to(x.dtype),
-    "_safe_softmax": safe_softmax,
+    "aten::_safe_softmax": safe_softmax,
 }

@@ -18,7 +18,7 @@ from seedless.portable.exact import elementary as e
 from seedless.portable.exact.reduce import axes, count, divide, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import Handler, by_rows
+from seedless.portable.ops.elementwise import Implementation, by_rows
 
 Three = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -256,6 +256,17 @@ def vector_norm(
     return out.to(dtype or x.dtype)
 
 
+def norm(
+    x: Tensor,
+    p: float | None = 2,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """aten.norm: the vector norm, of order 2 where none is named."""
+    return vector_norm(x, 2 if p is None else p, dim, keepdim, dtype)
+
+
 def var_mean(
     x: Tensor,
     dim: Sequence[int] | None = None,
@@ -272,22 +283,29 @@ def var_mean(
     return pair[0].to(x.dtype), pair[1].to(x.dtype)
 
 
-HANDLERS: dict[str, Handler] = {
-    "native_layer_norm": layer_norm,
-    "native_layer_norm_backward": layer_norm_backward,
-    "native_batch_norm": batch_norm,
-    "native_batch_norm_backward": batch_norm_backward,
-    "native_group_norm": group_norm,
-    "native_group_norm_backward": group_norm_backward,
-    "linalg_vector_norm": vector_norm,
-    "norm": lambda x, p=2, dim=None, keepdim=False, dtype=None: vector_norm(
-        x, 2 if p is None else p, dim, keepdim, dtype
-    ),
-    "var_mean": var_mean,
-    "var": lambda x, dim=None, correction=1, keepdim=False: var_mean(x, dim, correction, keepdim)[
-        0
-    ],
-    "std": lambda x, dim=None, correction=1, keepdim=False: e.root(
-        var_mean(x, dim, correction, keepdim)[0].to(torch.float64)
-    ).to(x.dtype),
+def std(
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    correction: float | None = 1,
+    keepdim: bool = False,
+) -> Tensor:
+    """The root of the variance over ``dim``."""
+    return e.root(var_mean(x, dim, correction, keepdim)[0].to(torch.float64)).to(x.dtype)
+
+
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::native_layer_norm": layer_norm,
+    "aten::native_layer_norm_backward": layer_norm_backward,
+    "aten::native_batch_norm": batch_norm,
+    "aten::native_batch_norm_backward": batch_norm_backward,
+    "aten::native_group_norm": group_norm,
+    "aten::native_group_norm_backward": group_norm_backward,
+    "aten::linalg_vector_norm": vector_norm,
+    "aten::norm.Scalar": norm,
+    "aten::norm.ScalarOpt_dim": norm,
+    "aten::norm.ScalarOpt_dtype": lambda x, p, dtype: norm(x, p, dtype=dtype),
+    "aten::norm.ScalarOpt_dim_dtype": norm,
+    "aten::var_mean.correction": var_mean,
+    "aten::var.correction": lambda *args, **options: var_mean(*args, **options)[0],
+    "aten::std.correction": std,
 }

@@ -18,7 +18,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable.exact.elementary import root
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import BLOCK, Handler
+from seedless.portable.ops.elementwise import BLOCK, Implementation
 
 LARGE = 1 << 22  # elements computed at a time on a GPU, which pays for each kernel
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
@@ -185,8 +185,11 @@ def sgd(
         parameter.copy_(p - g * _number(lr, p))
 
 
-HANDLERS: dict[str, Handler] = {
-    "_fused_adam_": partial(adam, decoupled=False),
-    "_fused_adamw_": partial(adam, decoupled=True),
-    "_fused_sgd_": sgd,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::_fused_adam_": partial(adam, decoupled=False),
+    "aten::_fused_adam_.tensor_lr": partial(adam, decoupled=False),
+    "aten::_fused_adamw_": partial(adam, decoupled=True),
+    "aten::_fused_adamw_.tensor_lr": partial(adam, decoupled=True),
+    "aten::_fused_sgd_": sgd,
+    "aten::_fused_sgd_.tensor_lr": sgd,
 }

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable.exact.reduce import scatter
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 Source = Callable[[int, int, int], list[int]]
 
@@ -60,9 +60,9 @@ def _sides(axes: int, widths: Sequence[int]) -> list[tuple[int, int, int]]:
     return [(axes - 1 - place, *pair) for place, pair in enumerate(pairs)]
 
 
-HANDLERS: dict[str, Handler] = {}
+IMPLEMENTATIONS: dict[str, Implementation] = {}
 for _dimensions in (1, 2, 3):
     for _name, _source in (("reflection", reflect), ("replication", repeat)):
         _op = f"{_name}_pad{_dimensions}d"
-        HANDLERS[_op] = partial(pad, source=_source)
-        HANDLERS[f"{_op}_backward"] = partial(pad_backward, source=_source)
+        IMPLEMENTATIONS[f"aten::{_op}"] = partial(pad, source=_source)
+        IMPLEMENTATIONS[f"aten::{_op}_backward"] = partial(pad_backward, source=_source)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 
 def arange(*bounds: Any, **named: Any) -> Tensor:
@@ -25,7 +25,7 @@ def arange(*bounds: Any, **named: Any) -> Tensor:
     return counted.to(dtype)
 
 
-def round_(x: Tensor, decimals: int = 0) -> Tensor:
+def round_decimals(x: Tensor, *, decimals: int = 0) -> Tensor:
     """To whole numbers only: decimals are scaled by a power from the library."""
     if decimals:
         raise NumericsError(
@@ -34,7 +34,10 @@ def round_(x: Tensor, decimals: int = 0) -> Tensor:
     return torch.round(x)
 
 
-HANDLERS: dict[str, Handler] = {
-    "arange": arange,
-    "round": round_,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::arange": arange,
+    "aten::arange.start": arange,
+    "aten::arange.start_step": arange,
+    "aten::round": round_decimals,
+    "aten::round.decimals": round_decimals,
 }

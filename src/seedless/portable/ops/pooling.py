@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from seedless.portable.exact.reduce import scatter
 from seedless.portable.ops.convolution import Windows, spread, take
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 Sizes = Sequence[int]
 
@@ -264,23 +265,27 @@ def adaptive_max_pool_backward(grad: Tensor, x: Tensor, place: Tensor, dimension
     return out.view(x.shape)
 
 
-HANDLERS: dict[str, Handler] = {
-    "avg_pool1d": avg_pool,
-    "avg_pool2d": avg_pool,
-    "avg_pool3d": avg_pool,
-    "avg_pool2d_backward": avg_pool_backward,
-    "avg_pool3d_backward": avg_pool_backward,
-    "max_pool1d": lambda *given, **named: max_pool(*given, **named)[0],
-    "max_pool2d_with_indices": max_pool,
-    "max_pool3d_with_indices": max_pool,
-    "max_pool2d_with_indices_backward": max_pool_backward,
-    "max_pool3d_with_indices_backward": max_pool_backward,
-    "_adaptive_avg_pool2d": adaptive_avg_pool,
-    "_adaptive_avg_pool3d": adaptive_avg_pool,
-    "_adaptive_avg_pool2d_backward": lambda grad, x: adaptive_avg_pool_backward(grad, x, 2),
-    "_adaptive_avg_pool3d_backward": lambda grad, x: adaptive_avg_pool_backward(grad, x, 3),
-    "adaptive_max_pool2d": adaptive_max_pool,
-    "adaptive_max_pool3d": adaptive_max_pool,
-    "adaptive_max_pool2d_backward": lambda g, x, place: adaptive_max_pool_backward(g, x, place, 2),
-    "adaptive_max_pool3d_backward": lambda g, x, place: adaptive_max_pool_backward(g, x, place, 3),
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::avg_pool1d": avg_pool,
+    "aten::avg_pool2d": avg_pool,
+    "aten::avg_pool3d": avg_pool,
+    "aten::avg_pool2d_backward": avg_pool_backward,
+    "aten::avg_pool3d_backward": avg_pool_backward,
+    "aten::max_pool1d": lambda *given, **named: max_pool(*given, **named)[0],
+    "aten::max_pool2d_with_indices": max_pool,
+    "aten::max_pool3d_with_indices": max_pool,
+    "aten::max_pool2d_with_indices_backward": max_pool_backward,
+    "aten::max_pool3d_with_indices_backward": max_pool_backward,
+    "aten::_adaptive_avg_pool2d": adaptive_avg_pool,
+    "aten::_adaptive_avg_pool3d": adaptive_avg_pool,
+    "aten::_adaptive_avg_pool2d_backward": partial(adaptive_avg_pool_backward, dimensions=2),
+    "aten::_adaptive_avg_pool3d_backward": partial(adaptive_avg_pool_backward, dimensions=3),
+    "aten::adaptive_max_pool2d": adaptive_max_pool,
+    "aten::adaptive_max_pool3d": adaptive_max_pool,
+    "aten::adaptive_max_pool2d_backward": lambda g, x, place: adaptive_max_pool_backward(
+        g, x, place, 2
+    ),
+    "aten::adaptive_max_pool3d_backward": lambda g, x, place: adaptive_max_pool_backward(
+        g, x, place, 3
+    ),
 }

@@ -13,23 +13,28 @@ from seedless.core.errors import NumericsError
 from seedless.portable import constants as c
 from seedless.portable.exact import elementary as e
 from seedless.portable.exact.reduce import axes, total
-from seedless.portable.ops.elementwise import Handler, wide
+from seedless.portable.ops.elementwise import Implementation, wide
 
 
-def raise_power(x: Any, y: Any) -> Tensor:
-    """x^y of tensors and numbers."""
-    if isinstance(x, Tensor) and not isinstance(y, Tensor):
-        if not x.is_floating_point() and not isinstance(y, float):
-            return torch.pow(x, y)
-        return wide(lambda v: e.raise_power(v, float(y)))(x)
-    if not isinstance(x, Tensor):
-        if not x > 0:
-            raise NumericsError(
-                f"portable arithmetic raises positive numbers to a tensor, got {x!r}; make it a "
-                "tensor"
-            )
-        base = torch.full((), float(x), dtype=torch.float64, device=y.device)
-        return wide(lambda v: e.exp(v * e.log(base)))(y)
+def raise_to_number(x: Tensor, y: float) -> Tensor:
+    """x^y of a tensor and a number; whole powers of integers are exact in torch."""
+    if not x.is_floating_point() and not isinstance(y, float):
+        return torch.pow(x, y)
+    return wide(lambda v: e.raise_power(v, float(y)))(x)
+
+
+def raise_number(x: float, y: Tensor) -> Tensor:
+    """x^y of a positive number and a tensor."""
+    if not x > 0:
+        raise NumericsError(
+            f"portable arithmetic raises positive numbers to a tensor, got {x!r}; make it a tensor"
+        )
+    base = torch.full((), float(x), dtype=torch.float64, device=y.device)
+    return wide(lambda v: e.exp(v * e.log(base)))(y)
+
+
+def raise_tensor(x: Tensor, y: Tensor) -> Tensor:
+    """x^y of two tensors."""
     dtype = torch.result_type(x, y)
     if not dtype.is_floating_point:
         return torch.pow(x, y)
@@ -95,10 +100,14 @@ def _any(x: Tensor, dims: Sequence[int]) -> Tensor:
     return x
 
 
-HANDLERS: dict[str, Handler] = {
-    "pow": raise_power,
-    "xlogy": xlogy,
-    "logaddexp": logaddexp,
-    "logsumexp": logsumexp,
-    "log10": wide(lambda x: e.log(x) * c.PER_LN10),
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::pow.Tensor_Tensor": raise_tensor,
+    "aten::pow.Tensor_Scalar": raise_to_number,
+    "aten::pow.Scalar": raise_number,
+    "aten::xlogy.Tensor": xlogy,
+    "aten::xlogy.Scalar_Other": xlogy,
+    "aten::xlogy.Scalar_Self": xlogy,
+    "aten::logaddexp": logaddexp,
+    "aten::logsumexp": logsumexp,
+    "aten::log10": wide(lambda x: e.log(x) * c.PER_LN10),
 }

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seedless.portable.refusal import refuse
+from seedless.portable.refusal import ADVICE, refuse
 
 State = tuple[Tensor, ...]
 
@@ -116,7 +116,7 @@ def unroll(name: str, *given: Any) -> tuple[Tensor, ...]:
     start = given[2] if packed else given[1]
     start = list(start) if isinstance(start, list | tuple) else [start]
     if dropout and training and layers > 1:
-        raise refuse(f"{name} with dropout between its layers", "random")
+        raise refuse(f"{name} with dropout between its layers", ADVICE["random"])
     body = Layers(name, flat, biases, layers, bidirectional)
     x = given[0]
     if packed:

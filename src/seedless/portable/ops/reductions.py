@@ -11,7 +11,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable.exact import reduce as r
 from seedless.portable.exact.product import multiply_narrow
-from seedless.portable.ops.elementwise import Handler, maximum, minimum
+from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.ops.scatter_write import write_at
 
 Dims = int | Sequence[int] | None
@@ -54,7 +54,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     return multiply_narrow(a[None, None], b[None, :, None])[0, 0, 0]
 
 
-def _with_addend(product: Handler) -> Handler:
+def _with_addend(product: Implementation) -> Implementation:
     """beta c + alpha (a b): the product rounded to float32, then each step in its own kernel."""
 
     def apply(c: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -67,7 +67,7 @@ def _with_addend(product: Handler) -> Handler:
     return apply
 
 
-def _extreme(find: Any) -> Handler:
+def _extreme(find: Any) -> Implementation:
     """Amax or amin; + 0 turns a negative zero, which ties with zero, into zero."""
 
     def apply(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
@@ -80,14 +80,10 @@ def _settle_zero(x: Tensor) -> Tensor:
     return x if x.dtype == torch.bool else x + 0
 
 
-def _extreme_with_place(find: Any, choose: Handler) -> Handler:
-    """Max or min of a tensor, along an axis with the first place of it, or of two tensors."""
+def _extreme_with_place(find: Any) -> Implementation:
+    """Max or min along an axis, with the first place of it."""
 
-    def apply(x: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-        if isinstance(dim, Tensor):
-            return choose(x, dim)
-        if dim is None:
-            return _settle_zero(find(x))
+    def apply(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         if x.ndim == 0:
             return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
         best = find(x, dim, True)
@@ -101,11 +97,11 @@ def _extreme_with_place(find: Any, choose: Handler) -> Handler:
     return apply
 
 
-_max = _extreme_with_place(torch.amax, maximum)
-_min = _extreme_with_place(torch.amin, minimum)
+_max = _extreme_with_place(torch.amax)
+_min = _extreme_with_place(torch.amin)
 
 
-def _place(find: Handler) -> Handler:
+def _place(find: Implementation) -> Implementation:
     def apply(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         out: Tensor = find(x.flatten(), 0)[1] if dim is None else find(x, dim, keepdim)[1]
         return out
@@ -181,29 +177,33 @@ def unfold_backward(grad: Tensor, sizes: Sequence[int], dim: int, size: int, ste
     return out.to(grad.dtype)
 
 
-HANDLERS: dict[str, Handler] = {
-    "sum": sum_,
-    "mean": mean,
-    "mm": matmul,
-    "bmm": batched_matmul,
-    "mv": matrix_vector,
-    "dot": dot,
-    "vdot": dot,
-    "addmm": _with_addend(matmul),
-    "baddbmm": _with_addend(batched_matmul),
-    "addmv": _with_addend(matrix_vector),
-    "amax": _extreme(torch.amax),
-    "amin": _extreme(torch.amin),
-    "max": _max,
-    "min": _min,
-    "argmax": _place(_max),
-    "argmin": _place(_min),
-    "cumsum": running_total,
-    "index_add": index_add,
-    "scatter_add": scatter_add,
-    "index_put": index_put,
-    "_index_put_impl": index_put,
-    "_unsafe_index_put": index_put,
-    "embedding_dense_backward": embedding_backward,
-    "unfold_backward": unfold_backward,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::sum": lambda x, dtype=None: sum_(x, None, False, dtype),
+    "aten::sum.dim_IntList": sum_,
+    "aten::mean": lambda x, dtype=None: mean(x, None, False, dtype),
+    "aten::mean.dim": mean,
+    "aten::mm": matmul,
+    "aten::bmm": batched_matmul,
+    "aten::mv": matrix_vector,
+    "aten::dot": dot,
+    "aten::vdot": dot,
+    "aten::addmm": _with_addend(matmul),
+    "aten::baddbmm": _with_addend(batched_matmul),
+    "aten::addmv": _with_addend(matrix_vector),
+    "aten::amax": _extreme(torch.amax),
+    "aten::amin": _extreme(torch.amin),
+    "aten::max": lambda x: _settle_zero(torch.amax(x)),
+    "aten::max.dim": _max,
+    "aten::min": lambda x: _settle_zero(torch.amin(x)),
+    "aten::min.dim": _min,
+    "aten::argmax": _place(_max),
+    "aten::argmin": _place(_min),
+    "aten::cumsum": running_total,
+    "aten::index_add": index_add,
+    "aten::scatter_add": scatter_add,
+    "aten::index_put": index_put,
+    "aten::_index_put_impl": index_put,
+    "aten::_unsafe_index_put": index_put,
+    "aten::embedding_dense_backward": embedding_backward,
+    "aten::unfold_backward": unfold_backward,
 }

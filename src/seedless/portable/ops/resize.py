@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.ops.padding import gather_back
 
 Taps = tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]]
@@ -80,12 +80,9 @@ def _tensors(taps: Taps, axis: int, like: Tensor) -> list[tuple[Tensor, Tensor]]
     ]
 
 
-def resize(x: Tensor, size: Sequence[int] | None, *options: Any, kind: str, **named: Any) -> Tensor:
-    """aten.upsample_*: (batch, channel, ...) to ``size``, or by factors where no size is given."""
-    aligned, factors = _read(kind, x.ndim - 2, options, named)
-    if size is None:
-        pairs = zip(x.shape[2:], factors, strict=True)
-        size = [math.floor(length * (factor or 1.0)) for length, factor in pairs]
+def resize(x: Tensor, size: Sequence[int], *options: Any, kind: str) -> Tensor:
+    """aten.upsample_*: (batch, channel, ...) to ``size``."""
+    aligned, factors = _read(kind, x.ndim - 2, options)
     out = x.to(torch.float64)
     for axis, (target, factor) in enumerate(zip(size, factors, strict=True), 2):
         total = None
@@ -99,10 +96,10 @@ def resize(x: Tensor, size: Sequence[int] | None, *options: Any, kind: str, **na
 
 
 def resize_backward(
-    grad: Tensor, size: Sequence[int], shape: Sequence[int], *options: Any, kind: str, **named: Any
+    grad: Tensor, size: Sequence[int], shape: Sequence[int], *options: Any, kind: str
 ) -> Tensor:
     """Return the gradient of an input of ``shape``."""
-    aligned, factors = _read(kind, len(shape) - 2, options, named)
+    aligned, factors = _read(kind, len(shape) - 2, options)
     out = grad.to(torch.float64)
     for axis in range(len(shape) - 1, 1, -1):
         taps = find_taps(kind, shape[axis], size[axis - 2], factors[axis - 2], aligned)
@@ -113,19 +110,15 @@ def resize_backward(
     return out.to(grad.dtype)
 
 
-def _read(
-    kind: str, dimensions: int, options: Sequence[Any], named: dict[str, Any]
-) -> tuple[bool, list[float | None]]:
-    """Return align_corners and one factor an axis, from aten's two ways of giving them."""
-    given = list(options) + list(named.values())
-    aligned = bool(given.pop(0)) if kind in ("linear", "cubic") else False
-    if given and isinstance(given[0], list | tuple):
-        return aligned, [float(factor) for factor in given[0]]
-    factors = [*given, *[None] * dimensions][:dimensions]
-    return aligned, factors
+def _read(kind: str, dimensions: int, options: Sequence[Any]) -> tuple[bool, list[float | None]]:
+    """Return align_corners, which only some kinds have, and one factor or None for each axis."""
+    aligned, factors = False, list(options)
+    if kind in ("linear", "cubic"):
+        aligned = bool(factors.pop(0))
+    return aligned, [*factors, *[None] * dimensions][:dimensions]
 
 
-HANDLERS: dict[str, Handler] = {}
+IMPLEMENTATIONS: dict[str, Implementation] = {}
 for _op, _kind in {
     "upsample_nearest1d": "nearest",
     "upsample_nearest2d": "nearest",
@@ -138,5 +131,5 @@ for _op, _kind in {
     "upsample_trilinear3d": "linear",
     "upsample_bicubic2d": "cubic",
 }.items():
-    HANDLERS[_op] = partial(resize, kind=_kind)
-    HANDLERS[f"{_op}_backward"] = partial(resize_backward, kind=_kind)
+    IMPLEMENTATIONS[f"aten::{_op}"] = partial(resize, kind=_kind)
+    IMPLEMENTATIONS[f"aten::{_op}_backward"] = partial(resize_backward, kind=_kind)

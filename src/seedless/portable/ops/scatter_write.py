@@ -7,13 +7,11 @@ found with a maximum over integers, which no order can change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 
 def _find_last(places: Tensor, size: int) -> Tensor:
@@ -56,13 +54,9 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     return torch.where(last.view(shape) < 0, x, found)
 
 
-def scatter(x: Tensor, dim: int, index: Tensor, source: Any, **named: Any) -> Tensor:
-    """aten.scatter: writes only, since what a reduction finds depends on the order."""
-    if named.get("reduce") is not None:
-        raise NumericsError(
-            f"portable scatter writes and does not reduce, got {named}; use scatter_add"
-        )
-    if not isinstance(source, Tensor) or not x.ndim or not index.numel():
+def scatter(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """aten.scatter with values to write."""
+    if not x.ndim or not index.numel():
         return torch.scatter(x, dim, index, source)
     dim %= x.ndim
     inner = tuple(slice(size) for size in index.shape)
@@ -77,4 +71,13 @@ def scatter(x: Tensor, dim: int, index: Tensor, source: Any, **named: Any) -> Te
     return out
 
 
-HANDLERS: dict[str, Handler] = {"index_copy": index_copy, "scatter": scatter}
+def scatter_number(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
+    """aten.scatter with one number to write: no order can change the result."""
+    return torch.scatter(x, dim, index, value)
+
+
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::index_copy": index_copy,
+    "aten::scatter.src": scatter,
+    "aten::scatter.value": scatter_number,
+}

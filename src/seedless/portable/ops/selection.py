@@ -12,17 +12,13 @@ import torch
 from torch import Tensor
 
 from seedless.portable.exact import reduce as r
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.ops.scatter_write import write_flat
 
 
-def sort(x: Tensor, *given: Any, **named: Any) -> tuple[Tensor, Tensor]:
+def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """aten.sort, always stable, so that equal values keep their order on every device."""
-    if isinstance(given[0] if given else None, bool) and len(given) == 3:  # the stable overload
-        given = given[1:]
-    names = dict(zip(("dim", "descending"), given, strict=False)) | named
-    dim = int(names.get("dim", -1))
-    places = torch.sort(_keys(x), **(names | {"stable": True}))[1]
+    places = torch.sort(_keys(x), dim=dim, descending=descending, stable=True)[1]
     return (x.gather(dim, places) if x.ndim else x.clone()), places
 
 
@@ -103,14 +99,18 @@ def pack_backward(grad: Tensor, shape: Sequence[int], sizes: Tensor, batch_first
     return out.transpose(0, 1) if batch_first else out
 
 
-HANDLERS: dict[str, Handler] = {
-    "sort": sort,
-    "topk": topk,
-    "aminmax": aminmax,
-    "nansum": nansum,
-    "put": put,
-    "linspace": linspace,
-    "trace": lambda x: r.total(x.diagonal()).to(x.dtype),
-    "_pack_padded_sequence": pack,
-    "_pack_padded_sequence_backward": pack_backward,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::sort": sort,
+    "aten::sort.stable": lambda x, *, stable, dim=-1, descending=False: sort(x, dim, descending),
+    "aten::topk": topk,
+    "aten::aminmax": aminmax,
+    "aten::nansum": nansum,
+    "aten::put": put,
+    "aten::linspace": linspace,
+    "aten::linspace.Tensor_Tensor": linspace,
+    "aten::linspace.Tensor_Scalar": linspace,
+    "aten::linspace.Scalar_Tensor": linspace,
+    "aten::trace": lambda x: r.total(x.diagonal()).to(x.dtype),
+    "aten::_pack_padded_sequence": pack,
+    "aten::_pack_padded_sequence_backward": pack_backward,
 }

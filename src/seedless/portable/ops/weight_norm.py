@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seedless.portable.exact.elementary import root
 from seedless.portable.exact.reduce import total
-from seedless.portable.ops.elementwise import Handler
+from seedless.portable.ops.elementwise import Implementation
 
 
 def _others(v: Tensor, dim: int) -> list[int]:
@@ -36,7 +36,7 @@ def weight_norm_backward(
     return of_v.to(v.dtype), (s / length).to(g.dtype)
 
 
-HANDLERS: dict[str, Handler] = {
-    "_weight_norm_interface": weight_norm,
-    "_weight_norm_interface_backward": weight_norm_backward,
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    "aten::_weight_norm_interface": weight_norm,
+    "aten::_weight_norm_interface_backward": weight_norm_backward,
 }

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seedless.audit.verify import verify
+from seedless.audit.verification import verify
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment

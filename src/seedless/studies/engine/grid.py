@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedless.core.config import REPLICATE_KEYS, Config, flatten
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 
 

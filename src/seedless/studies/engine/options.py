@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.config import Config, override
+from seedless.core.config_files import open_config
 from seedless.core.errors import StudyError
-from seedless.core.presets import open_config
 from seedless.core.registry import choose
 
 

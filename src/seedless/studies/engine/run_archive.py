@@ -1,10 +1,10 @@
 """Run archives: the finished runs of a study in one file, to continue it on another machine.
 
 A run archive is an xz-compressed tar file whose entries are sorted and have no time, owner or mode:
-the same runs give the same bytes, as long as the compressor is the same. Its runs are stripped (see
-`seedless.proof.light`): they consist of receipt, configuration, metrics, log and predictions, and
-of the weights only on request. Digests hardly compress, so the trail would be most of an archive;
-the receipt holds its last digest, and that is what a second execution is compared with.
+the same runs give the same bytes, as long as the compressor is the same. Its runs are stripped
+(`seedless.proof.stripped_run`): they consist of receipt, configuration, metrics, log and
+predictions, and of the weights only on request. Digests hardly compress, so the trail would be most
+of an archive; the receipt holds its last digest, with which a second execution is compared.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.audit.validate import validate
+from seedless.audit.validation import validate
 from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
 from seedless.core.files import hash_file, replace_when_written, write_atomic
-from seedless.proof.light import describe_light, is_heavy, read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import LIGHT, WEIGHTS, read_receipt
+from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS, read_receipt
+from seedless.proof.stripped_run import describe_stripped, is_stripped, read_left_out
 from seedless.studies.engine.findings import FOLDER as FINDINGS
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store
@@ -116,13 +116,13 @@ def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path |
     if weights and WEIGHTS in read_left_out(run, receipt):
         raise StudyError(f"{run} is a stripped run without its weights: leave --weights out")
     covered = receipt["predicate"]["files"]
-    dropped = [name for name in covered if is_heavy(name, weights=weights)]
+    dropped = [name for name in covered if is_stripped(name, weights=weights)]
     files: dict[str, Path | bytes] = {f"runs/{run.name}/{RECEIPT}": run / RECEIPT}
     for name in (name for name in covered if name not in dropped):
         if not (run / name).is_file() or hash_file(run / name) != covered[name]:
             raise RunError(f"{run / name} is missing, or not the file its receipt covers")
         files[f"runs/{run.name}/{name}"] = run / name
-    files[f"runs/{run.name}/{LIGHT}"] = describe_light(receipt, dropped)
+    files[f"runs/{run.name}/{STRIPPED_NOTE}"] = describe_stripped(receipt, dropped)
     for path in sorted((store.folder / FINDINGS).glob(f"{run.name}-*.json")):
         files[f"{FINDINGS}/{path.name}"] = path
     return files

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from seedless.core.config import DataConfig
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
-from seedless.data.load import refuse_absent
+from seedless.data.loading import check_data_exists
 from seedless.studies.engine.arm_tables import tabulate_progress
 from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.fold_pooling import explain_pooling
@@ -78,7 +78,7 @@ def run_study(
     # A missing dataset is reported once, before any run starts, and not as a failure of every run.
     needed = [p.config.data for p in runs if again or store.state(p) in ("begun", "waiting")]
     for text in dict.fromkeys(data.model_dump_json() for data in needed):
-        refuse_absent(DataConfig.model_validate_json(text))
+        check_data_exists(DataConfig.model_validate_json(text))
     if runs:
         choose("engine", engine, ENGINES)(
             store,

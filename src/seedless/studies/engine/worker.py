@@ -57,23 +57,24 @@ class Worker:
         return True
 
     def _train(self, point: Point) -> None:
-        from seedless.runs.execute import resume_run, train_run
         from seedless.runs.folder import CONFIG
+        from seedless.runs.resume import resume_run
+        from seedless.runs.train import train_run
 
         run = self.store.run_folder(point)
         if (run / CONFIG).exists():
-            resume_run(run, make=self._prepare)
+            resume_run(run, preparer=self._prepare)
         else:
-            train_run(point.config, run, make=self._prepare)
+            train_run(point.config, run, preparer=self._prepare)
 
     def _prepare(self, config: Config) -> Any:
-        from seedless.data.load import load
+        from seedless.data.loading import load
         from seedless.runs.prepare import prepare
-        from seedless.runs.records import Sorted
+        from seedless.runs.records import SortedData
 
         key = config.data.model_dump_json()
         if key not in self._data:
-            fresh = Sorted(load(config.data))
+            fresh = SortedData(load(config.data))
             cached = sum(ready.data.X.nbytes for ready in self._data.values())
             if cached + fresh.data.X.nbytes > MAX_DATA_BYTES:
                 self._data.clear()

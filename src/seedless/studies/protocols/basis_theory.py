@@ -16,7 +16,7 @@ from torch import nn
 
 from seedless.core.config import DataConfig
 from seedless.core.errors import StudyError
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.init.bases import BASES, basis
 from seedless.init.layer_weights import normal_weights
 from seedless.models import baseline, build, conformer, resnet18, xresnet1d

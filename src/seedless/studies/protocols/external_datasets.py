@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.analysis.evaluate import WHOLE, evaluate
+from seedless.analysis.evaluation import evaluate
+from seedless.analysis.external_data import WHOLE
 from seedless.core.config import Config, override
 from seedless.core.dataset import Dataset
-from seedless.core.digest import digest_value
+from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import hash_file
 from seedless.core.registry import choose
-from seedless.data.load import load
+from seedless.data.loading import load
 from seedless.data.simulators.ecg import simulate_ecg
 from seedless.proof.receipt import WEIGHTS
 from seedless.studies.engine.findings import read_finding, write_finding

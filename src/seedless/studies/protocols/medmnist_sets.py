@@ -7,7 +7,7 @@ from typing import Any
 
 from seedless.core.config import Config
 from seedless.core.errors import DataError, StudyError
-from seedless.data.load import find_download
+from seedless.data.loading import find_download
 from seedless.data.readers.medmnist import SETS
 from seedless.data.simulators.images import least_count
 from seedless.studies.engine.options import SIMULATED, StudyOptions, choose_init, choose_order

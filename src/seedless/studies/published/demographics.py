@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seedless.analysis.evaluate import ATTRIBUTES, evaluate
+from seedless.analysis.evaluation import ATTRIBUTES, evaluate
 from seedless.core.errors import DataError, StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups

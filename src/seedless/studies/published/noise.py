@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seedless.analysis.robustness import stress_run
+from seedless.analysis.robustness import measure_run_robustness
 from seedless.core.errors import StatsError
 from seedless.data.readers.nstdb import KINDS
 from seedless.evaluate.robustness import Row
@@ -65,7 +65,7 @@ def measure(results: Results) -> dict[Path, tuple[Row, ...]]:
     folder = results.options.noise
     source = "simulated" if folder is None else "nstdb"
     return {
-        one.run: stress_run(one.run, source=source, noise_path=folder, snrs=SNRS).rows
+        one.run: measure_run_robustness(one.run, source=source, noise_path=folder, snrs=SNRS).rows
         for one in results.outcomes
         if one.ok
     }

@@ -14,8 +14,7 @@ import torch
 
 from seedless.core.config import Config
 from seedless.core.errors import StatsError
-from seedless.stats.sources import Source, separate_sources
-from seedless.stats.variance import decompose_crossed
+from seedless.stats.variance import Source, decompose_crossed, separate_sources
 from seedless.studies.engine.figures import DOT, MARK, style_axes
 from seedless.studies.engine.fold_pooling import list_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point

@@ -1,0 +1,38 @@
+"""Work on rows block by block, several blocks at a time.
+
+Blocks do not depend on one another, so neither their number nor who computes which shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+THREADS = 8  # at most: numpy and hashing let go of the interpreter, what lies between does not
+
+
+def count_threads() -> int:
+    """Return how many threads are of use here."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
+    return min(THREADS, cores)
+
+
+def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:
+    """Call ``work`` with a slice of ``size`` for every block of ``count`` rows.
+
+    An error ends the work; of several, that of the first block is raised.
+    """
+    blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    if len(blocks) < 2 or count_threads() < 2:
+        for block in blocks:
+            work(block)
+        return
+    with ThreadPoolExecutor(min(count_threads(), len(blocks))) as pool:
+        futures = [pool.submit(work, block) for block in blocks]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)

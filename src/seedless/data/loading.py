@@ -1,0 +1,153 @@
+"""Load a dataset by its name: find its files, check its settings, use a cached copy."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seedless.core.cache_location import find_cache_folder
+from seedless.core.config import DataConfig
+from seedless.core.dataset import Dataset
+from seedless.core.errors import DataError
+from seedless.core.registry import choose
+from seedless.core.version import __version__
+from seedless.data.cache import find_entry_folder, open_cached
+from seedless.data.catalog import CATALOG
+from seedless.data.leads import get_lead_set
+from seedless.data.readers.arrays import read_arrays
+from seedless.data.readers.registry import READERS, SETTINGS
+
+
+def load(config: DataConfig) -> Dataset:
+    """Return the dataset that a configuration names, from the cache if it is there.
+
+    >>> from seedless.core.config import DataConfig
+    >>> load(DataConfig(name="simulated", records=3))
+    Dataset('simulated', 3 samples of (12, 1000), multi-label)
+    """
+    data = _read(config)
+    if config.test_fold is None and config.val_fold is None:
+        return data
+    return choose_folds(data, config.test_fold or 10, config.val_fold or 9)
+
+
+def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
+    """Return the dataset with these two of its ten folds held out; the other eight train."""
+    folds = sorted(fold for split in data.protocol.values() for fold in split)
+    if folds != list(range(1, 11)):
+        raise DataError(
+            f"{data.name} does not have ten folds to choose from; leave data.test_fold and "
+            "data.val_fold out"
+        )
+    if test == val:
+        raise DataError(f"data.test_fold and data.val_fold are both {test}: choose two folds")
+    rest = tuple(fold for fold in folds if fold not in (test, val))
+    return replace(data, protocol={"train": rest, "val": (val,), "test": (test,)})
+
+
+def keep_leads(data: Dataset, wanted: tuple[str, ...]) -> Dataset:
+    """Return the dataset with these leads alone, found by name and in this order."""
+    missing = [name for name in wanted if name not in (data.leads or ())]
+    if data.leads is None or missing:
+        found = "names no leads" if data.leads is None else f"lacks {', '.join(missing)}"
+        raise DataError(f"{data.name} {found}: leave data.leads out, or name them in its `leads`")
+    if data.leads == wanted:
+        return data
+    samples = np.ascontiguousarray(data.X[:, [data.leads.index(name) for name in wanted]])
+    return replace(data, X=samples, leads=wanted, content=None)
+
+
+def _read(config: DataConfig) -> Dataset:
+    name, path = config.name, config.path
+    if name.endswith(".npz"):
+        if path is not None:
+            raise DataError(f"data.name is the file {name}; leave data.path out")
+        chosen = _check_settings(config, name, ("leads",))
+        data = read_arrays(Path(name))
+        return keep_leads(data, get_lead_set(chosen["leads"])) if chosen else data
+    if name in CATALOG and CATALOG[name].kind == "noise":
+        raise DataError(f"{name} is noise, without records or classes: seedless data check {name}")
+    reader = choose("dataset", name, READERS)
+    options = {**_check_settings(config, name, reader.settings), **reader.fixed}
+    if "records" in options:
+        options["count"] = options.pop("records")
+    if reader.computed:
+        if path is not None:
+            raise DataError(f"{name} is computed; leave the path out")
+        return reader.read(**options)
+    place = Path(path) if path is not None else find_download(name)
+    if reader.sources is None or not config.cache:
+        return reader.read(place, **options)
+    sources = reader.sources(place, **options)
+    key = _make_cache_key(name, reader.read, options)
+    return open_cached(
+        find_entry_folder(name, key, sources),
+        key,
+        sources,
+        lambda: reader.read(place, **options),
+        verify=config.verify,
+    )
+
+
+def find_download(name: str) -> Path:
+    """Return where `seedless data fetch` put a dataset, or say how to get it."""
+    entry = CATALOG.get(name)
+    if entry is None:
+        raise DataError(f"{name} needs the folder that holds its records: give its path")
+    place = find_cache_folder() / "downloads" / name / entry.root
+    if not place.exists():
+        raise DataError(
+            f"{name} needs the folder or file that holds it: give its path, or get it with "
+            f"`seedless data fetch {name}`; the dataset 'simulated' needs none"
+        )
+    return place
+
+
+def check_data_exists(config: DataConfig) -> None:
+    """Refuse a dataset whose name is unknown, or whose file or folder does not exist.
+
+    Nothing is read, so a file that exists may still be refused when it is read.
+    """
+    if config.name.endswith(".npz"):
+        place = Path(config.name)
+    else:
+        reader = choose("dataset", config.name, READERS)
+        if reader.computed:
+            return
+        place = find_download(config.name) if config.path is None else Path(config.path)
+    if not place.exists():
+        raise DataError(f"{place}: there is no such file or folder; {config.name} is read from it")
+
+
+def _make_cache_key(
+    name: str, read: Callable[..., Dataset], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all that decides what a reader returns: its settings, defaults too, and the release.
+
+    A default that is written out gives the same key, and a new release reads the sources again.
+    """
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(read).parameters.values()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    plain = {
+        key: dict(value) if isinstance(value, Mapping) else value
+        for key, value in {**defaults, **options}.items()
+    }
+    return {"reader": name, "release": __version__, **plain}
+
+
+def _check_settings(config: DataConfig, name: str, accepted: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings that are given, or refuse one that the dataset does not have."""
+    chosen = {key: value for key in SETTINGS if (value := getattr(config, key)) is not None}
+    for key in chosen:
+        if key not in accepted:
+            has = f"it has {', '.join(accepted)}" if accepted else "it has none of these settings"
+            raise DataError(f"{name} has no setting data.{key}; {has}")
+    return chosen

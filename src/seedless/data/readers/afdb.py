@@ -1,0 +1,266 @@
+"""Long two-lead records with rhythm annotations, as AFDB's, cut into windows of 10 s.
+
+Leads I and II give all six limb leads by Einthoven and Goldberger. Where a source names its
+channels I and II, they are found by name. Where it does not (AFDB: ECG1, ECG2), or where it names
+other leads (MIT-BIH: MLII and V1 or V5), only an explicit ``lead_map`` says which channel stands
+for which lead, and the dataset's provenance and warnings repeat it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.dataset import TEST_ONLY, Dataset
+from seedless.core.errors import DataError
+from seedless.data.leads import SIX, TWELVE, derive_limb_leads, get_lead_set, spell_lead
+from seedless.data.quality_checks import check_signal
+from seedless.data.readers.ecg_strip import SECONDS, check_millivolts, parse_age, parse_sex
+from seedless.data.readers.rhythm_annotations import label_windows, read_spans
+from seedless.data.readers.wfdb_records import Header, read_header, read_signal
+from seedless.data.resample import resample
+
+CLASSES = ("AFIB", "AFLT")
+RHYTHMS = (("AFIB",), ("AFL", "AFLT"))  # how annotations write each class
+WITHOUT_SIGNALS = ("00735", "03665")  # AFDB's: annotations were published, signals never
+_UNNAMED = re.compile(r"(ECG|EKG|CH|CHANNEL|SIGNAL)?[ _-]*\d*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Windows:
+    """The windows of one record."""
+
+    record: str
+    X: NDArray[np.float32]  # (n, 6, 10 fs), mV
+    Y: NDArray[np.uint8]  # (n, 2)
+    unlabelled: int  # windows of which no more than half is annotated
+    rate: float  # samples a second in the file
+    channels: tuple[str, str]  # the names, in the file, of what is taken as leads I and II
+    sex: str
+    age: float
+
+
+def read_rhythms(
+    folder: str | Path,
+    *,
+    lead_map: Mapping[str, str] | None = None,
+    fs: int = 100,
+    leads: str = "6",
+    annotator: str = "atr",
+    records: Sequence[str] | None = None,
+    rate: float | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Read the records of a folder, not of its sub-folders, as one test set of 10 s windows.
+
+    Each record is resampled as a whole to ``fs`` and cut into windows that do not overlap; what
+    remains at its end is dropped. The classes are AFIB and AFLT, multi-label, so that a model's
+    AFIB score can be judged: a window has a class where that rhythm holds for more than half of
+    it, and neither means another rhythm, or none annotated (counted in a warning). A window that
+    is half and half has no class.
+
+    ``lead_map`` names, by channel, the lead it stands for; ``records`` selects; ``rate`` is the
+    rate every record must have; ``name`` is the dataset's, else the folder's. Records published
+    without signals are passed over with a warning. Ids are "RECORD/00012"; the patient is P of
+    records named data_P_R, else the record.
+    """
+    folder = Path(folder)
+    names, passed = list_records(folder, annotator=annotator, records=records)
+    headers = [_check_header(folder, record, rate) for record in names]
+    counts = [count_windows(header.length, header.fs) for header in headers]
+    samples = np.empty((sum(counts), len(SIX), SECONDS * fs), dtype=np.float32)
+    labels = np.empty((sum(counts), len(CLASSES)), dtype=np.uint8)
+    parts, start = [], 0
+    for part in iterate_windows(
+        folder, names, lead_map=lead_map, fs=fs, leads=leads, annotator=annotator
+    ):
+        stop = start + len(part.X)
+        samples[start:stop], labels[start:stop] = part.X, part.Y
+        parts.append((part.unlabelled, part.channels, part.sex, part.age))
+        start = stop
+    unlabelled = sum(part[0] for part in parts)
+    channels = Counter(part[1] for part in parts)
+    uncalibrated = [
+        header.record
+        for header in headers
+        if not all(signal.calibrated for signal in header.signals)
+    ]
+    return Dataset(
+        name=folder.name if name is None else name,
+        X=samples,
+        Y=labels,
+        classes=CLASSES,
+        folds=np.ones(len(samples), dtype=np.int64),
+        ids=np.array(
+            [f"{r}/{i:05d}" for r, n in zip(names, counts, strict=True) for i in range(n)]
+        ),
+        protocol=TEST_ONLY,
+        patients=np.repeat([_patient(record) for record in names], counts),
+        sex=np.repeat([part[2] for part in parts], counts),
+        age=np.repeat(np.array([part[3] for part in parts], dtype=np.float32), counts),
+        fs=float(fs),
+        leads=SIX,
+        provenance={
+            "units": "mV",
+            "source": "WFDB records with rhythm annotations",
+            "records": names,
+            "passed_over": passed,
+            "annotator": annotator,
+            "source_rates": sorted({header.fs for header in headers}),
+            "window": f"{SECONDS} s, no overlap, remainder dropped",
+            "label_rule": "the rhythm that holds for more than half of the window",
+            "unlabelled_windows": unlabelled,
+            "lead_map": dict(lead_map or {}),
+            "channels_taken_as_I_and_II": {" and ".join(k): n for k, n in channels.items()},
+            "approximate": any(_judge(pair) == "approximate" for pair in channels),
+            "derived_leads": "III, aVR, aVL, aVF by Einthoven and Goldberger",
+            "uncalibrated": uncalibrated,
+        },
+        warnings=_warn(passed, channels, unlabelled, len(samples), uncalibrated),
+    )
+
+
+def iterate_windows(
+    folder: str | Path,
+    records: Sequence[str],
+    *,
+    lead_map: Mapping[str, str] | None = None,
+    fs: int = 100,
+    leads: str = "6",
+    annotator: str = "atr",
+) -> Iterator[Windows]:
+    """Yield the windows of one record after another, so that never more than one is held."""
+    if get_lead_set(leads) != SIX:
+        raise DataError(f"two leads determine the six limb leads, not the {leads} asked for")
+    strange = [lead for lead in (lead_map or {}).values() if lead not in TWELVE]
+    if strange:
+        raise DataError(f"lead_map: expected leads such as I and II, found {', '.join(strange)}")
+    for record in records:
+        header = read_header(Path(folder) / record)
+        check_millivolts(header)
+        first, second = _pick(header, lead_map or {})
+        spans = read_spans(header, annotator)
+        pair = read_signal(header)[[first, second]]
+        check_signal(pair, (header.leads[first], header.leads[second]), header.where)
+        count = count_windows(header.length, header.fs)
+        limb = derive_limb_leads(*resample(pair, header.fs, fs))[:, : count * SECONDS * fs]
+        labels, unlabelled = label_windows(spans, RHYTHMS, SECONDS * header.fs, count)
+        sex, age = _person(header)
+        yield Windows(
+            record=record,
+            X=np.ascontiguousarray(limb.reshape(len(SIX), count, -1).transpose(1, 0, 2)),
+            Y=labels,
+            unlabelled=int(unlabelled.sum()),
+            rate=header.fs,
+            channels=(header.leads[first], header.leads[second]),
+            sex=sex,
+            age=age,
+        )
+
+
+def list_records(
+    folder: str | Path, *, annotator: str = "atr", records: Sequence[str] | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """Return the records to read, in order, and those passed over, each with the reason."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; expected WFDB records with annotations in it")
+    found = {path.stem for suffix in ("hea", annotator) for path in folder.glob(f"*.{suffix}")}
+    absent = sorted(set(records or ()) - found)
+    if absent:
+        raise DataError(f"{folder}: record {', '.join(absent)} is not there")
+    kept, passed = [], {}
+    for record in sorted(found if records is None else set(records)):
+        bare = record in WITHOUT_SIGNALS and not (folder / f"{record}.dat").exists()
+        if bare or not read_header(folder / record).signals:
+            passed[record] = "annotations without signals"
+        else:
+            kept.append(record)
+    if not kept:
+        reason = f"; passed over: {', '.join(passed)} (no signals)" if passed else ""
+        raise DataError(f"{folder}: no records with signals (.hea) and annotations{reason}")
+    return kept, passed
+
+
+def _check_header(folder: Path, record: str, rate: float | None) -> Header:
+    header = read_header(folder / record)
+    if rate is not None and header.fs != rate:
+        raise DataError(f"{header.where}: expected {rate:g} Hz, found {header.fs:g} Hz")
+    if header.length < SECONDS * header.fs:
+        raise DataError(
+            f"{header.where}: {header.length / header.fs:g} s of signal, at least one window of "
+            f"{SECONDS} s expected; remove the record"
+        )
+    return header
+
+
+def count_windows(length: int, rate: float) -> int:
+    """Return how many whole windows a record of ``length`` samples holds."""
+    return int(length // (SECONDS * rate))
+
+
+def _pick(header: Header, lead_map: Mapping[str, str]) -> tuple[int, int]:
+    """Return which channels are leads I and II."""
+    names = [lead_map.get(name, spell_lead(name)) for name in header.leads]
+    for lead in ("I", "II"):
+        if names.count(lead) != 1:
+            raise DataError(
+                f"{header.where}: {names.count(lead) or 'no'} channels for lead {lead}, one "
+                f"expected; the record has {', '.join(header.leads)}: say which channel stands for "
+                'which lead with lead_map, such as {"ECG1": "I", "ECG2": "II"}'
+            )
+    return names.index("I"), names.index("II")
+
+
+def _judge(channels: tuple[str, str]) -> str:
+    """Return how sure the leads are: "named", "assumed" for unnamed channels, "approximate"."""
+    pairs = list(zip(channels, ("I", "II"), strict=True))
+    if all(spell_lead(name) == lead for name, lead in pairs):
+        return "named"
+    plain = all(spell_lead(name) == lead or _UNNAMED.fullmatch(name) for name, lead in pairs)
+    return "assumed" if plain else "approximate"
+
+
+def _warn(
+    passed: Mapping[str, str],
+    channels: Mapping[tuple[str, str], int],
+    unlabelled: int,
+    total: int,
+    uncalibrated: Sequence[str],
+) -> tuple[str, ...]:
+    """Return what a person should know before trusting a number."""
+    out = []
+    if passed:
+        out.append(f"passed over, annotations without signals: {', '.join(passed)}")
+    for pair, count in channels.items():
+        taken = f"{' and '.join(pair)} taken as leads I and II in {count} records"
+        if _judge(pair) == "assumed":
+            out.append(f"channels the source does not name: {taken}, by lead_map")
+        elif _judge(pair) == "approximate":
+            out.append(f"approximate: {taken}, by lead_map; they are other leads")
+    if unlabelled:
+        out.append(
+            f"{unlabelled} of {total} windows are unlabelled (mostly before the first rhythm "
+            f"annotation) and count as neither {' nor '.join(CLASSES)}"
+        )
+    if uncalibrated:
+        out.append(f"{len(uncalibrated)} records state no gain; 200 units a mV are assumed")
+    return tuple(out)
+
+
+def _patient(record: str) -> str:
+    match = re.fullmatch(r"data_(\d+)_\d+", record)
+    return match[1] if match else record
+
+
+def _person(header: Header) -> tuple[str, float]:
+    """Return sex and age of MIT-BIH's first comment, such as "69 M 1085 1629 x1"."""
+    match = re.match(r"(-?\d+)\s+([MF])\s", header.comments[0]) if header.comments else None
+    return (parse_sex(match[2]), parse_age(match[1])) if match else ("", math.nan)

@@ -1,0 +1,38 @@
+"""Names for images that come without any: by content, so that storage order does not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.digests import digest_samples
+
+_BLOCK = 4096  # samples widened to 64 bits at a time
+
+
+def digest_in_blocks(samples: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return `digest_samples` of (n, ...) without widening all bytes at once: (n, 32)."""
+    out = np.empty((len(samples), 32), dtype=np.uint8)
+    for start in range(0, len(samples), _BLOCK):
+        out[start : start + _BLOCK] = digest_samples(samples[start : start + _BLOCK])
+    return out
+
+
+def name_images(
+    digests: NDArray[np.uint8], labels: NDArray[np.uint8], split: str
+) -> NDArray[np.str_]:
+    """Return ids such as "train/0f3a5c...": the split and 16 hexadecimal digits of the digest.
+
+    Equal images are told apart by a number, "-2" and so on, in the order of their labels; where
+    those are equal too it does not matter which is which.
+    """
+    ids = [f"{split}/{row[:8].tobytes().hex()}" for row in digests]
+    seen: dict[str, int] = {}
+    for row in sorted(range(len(ids)), key=lambda row: (ids[row], labels[row].tobytes())):
+        name = ids[row]
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            ids[row] = f"{name}-{seen[name]}"
+    return np.array(ids)
