@@ -40,7 +40,13 @@ EXPECTED = StudyOptions(
 def describe_options(command):
     """Return what a user sees of the options that choose the runs, by name."""
     return {
-        option.name: (option.opts, option.default, str(option.type), option.help, option.multiple)
+        option.name: (
+            option.opts,
+            option.default,
+            str(option.metavar),
+            option.help,
+            option.multiple,
+        )
         for option in COMMANDS[command].params
         if option.name in SHARED
     }
