@@ -27,7 +27,10 @@ def bundle(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a run, its receipt and the source code as one file; the same run, the same bytes."""
+    """Write a run, its receipt and the source code as one file; the same run, the same bytes.
+
+    To continue a study on another machine, use `seedless study archive`.
+    """
     from seedless.core.errors import RunError
     from seedless.proof.bundle import list_source_files, write_bundle
     from seedless.proof.receipt import read_receipt
