@@ -28,7 +28,7 @@ def bundle(
     (To move the runs of a study to another store: seedless study archive.)
     """
     from seedless.core.errors import RunError
-    from seedless.proof.bundle import list_source, write_bundle
+    from seedless.proof.bundle import list_source_files, write_bundle
     from seedless.proof.receipt import read_receipt
     from seedless.proof.source import describe_source
     from seedless.runs.run_data import pack_data
@@ -43,7 +43,7 @@ def bundle(
                 f"({claimed[:23]}...): bundle it with that release, because a bundle holds the "
                 "source code that made the run"
             )
-        extra = list_source()
+        extra = list_source_files()
         if with_data:
             extra |= pack_data(run, Path(folder) / "data")
         digest = write_bundle(run, file, extra, force=force)

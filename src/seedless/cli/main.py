@@ -33,7 +33,6 @@ from seedless.cli import (
     robustness,
     sign,
     study,
-    study_archive,
     train,
     verify,
 )
@@ -98,8 +97,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-study.app.command("bundle")(study_archive.bundle)
-study.app.command("unpack")(study_archive.unpack)
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():
         if isinstance(_command, typer.Typer):
