@@ -103,9 +103,9 @@ def test_transposed_convolutions_have_orthonormal_outputs():
     seedless.initialize(layer, "dct")
     weight = layer.weight.detach().double().numpy()  # (in, out / groups, kernel)
     filters = np.stack([weight[3 * g : 3 * g + 3, o].ravel() for g in range(2) for o in range(2)])
-    twin = nn.Conv1d(6, 4, 5, groups=2)
-    seedless.initialize(twin, "dct")
-    np.testing.assert_array_equal(filters, twin.weight.detach().double().numpy().reshape(4, -1))
+    other = nn.Conv1d(6, 4, 5, groups=2)
+    seedless.initialize(other, "dct")
+    np.testing.assert_array_equal(filters, other.weight.detach().double().numpy().reshape(4, -1))
 
 
 def test_dense_rows_are_orthogonal_up_to_centring():
@@ -174,9 +174,9 @@ def test_mixed_gives_each_stage_its_basis():
     found = [row.basis for row in plan.rows if row.rule == "filters"]
     assert found == ["dct", "hadamard", "hartley", "dct"]
     for layer, basis in zip(model, found, strict=True):
-        twin = nn.Linear(12, 12)
-        seedless.initialize(twin, basis)
-        assert torch.equal(layer[0].weight, twin.weight)
+        other = nn.Linear(12, 12)
+        seedless.initialize(other, basis)
+        assert torch.equal(layer[0].weight, other.weight)
 
 
 def test_mixed_is_refused_without_stages():
@@ -326,10 +326,10 @@ def test_shared_parameters_are_filled_once():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
 def test_other_dtypes_hold_the_same_values(dtype):
     model = nn.Linear(8, 8).to(dtype)
-    twin = nn.Linear(8, 8)
+    other = nn.Linear(8, 8)
     seedless.initialize(model, "dct")
-    seedless.initialize(twin, "dct")
-    assert torch.equal(model.weight, twin.weight.to(dtype))
+    seedless.initialize(other, "dct")
+    assert torch.equal(model.weight, other.weight.to(dtype))
 
 
 def test_no_generator_moves():
@@ -375,7 +375,7 @@ def test_a_plan_reports_what_was_filled():
     [
         (lambda: seedless.mark(nn.Sequential(nn.Linear(4, 4)), residual_exit=True), "Sequential"),
         (lambda: seedless.mark(nn.Sequential(nn.Linear(4, 4)), head="etf"), "marked head"),
-        (lambda: seedless.mark(nn.Linear(4, 4), zero_gain=True), "no norm"),
+        (lambda: seedless.mark(nn.Linear(4, 4), zero_gain=True), "not a norm layer"),
         (lambda: seedless.mark(nn.MultiheadAttention(4, 2), residual_exit=True), "out_proj"),
     ],
 )
