@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -74,27 +74,14 @@ class Entry:
 
 
 def as_dict(entry: Entry) -> dict[str, Any]:
-    """Return an entry as plain values, for JSON."""
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "kind": entry.kind,
-        "task": entry.task,
-        "classes": list(entry.classes),
-        "sizes": dict(entry.sizes),
-        "fs": entry.fs,
-        "leads": None if entry.leads is None else list(entry.leads),
-        "lead_map": dict(entry.lead_map),
-        "shape": None if entry.shape is None else list(entry.shape),
-        "files": [
-            {"path": file.path, "url": file.url, "hash": file.hash, "check": file.check}
-            for file in entry.files
-        ],
-        "extras": sorted(entry.extras),
-        "size": entry.size,
-        "licence": entry.licence,
-        "citation": entry.citation,
-        "homepage": entry.homepage,
-        "note": entry.note,
-        "embedded": not entry.files,
+    """Return what users may know of an entry as plain values, for JSON."""
+    values = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(entry).items()
+        if name not in ("listed", "holds", "root")
     }
+    values["files"] = [
+        {"path": file.path, "url": file.url, "hash": file.hash, "check": file.check}
+        for file in entry.files
+    ]
+    return {**values, "extras": sorted(entry.extras), "embedded": not entry.files}

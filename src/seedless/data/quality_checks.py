@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +12,12 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.data.quality_report import QualityReport, SignalQuality
 
+if TYPE_CHECKING:
+    from seedless.data.readers.ptbxl_labels import Labels
+
 _BLOCK = 64  # samples read at a time: a memory-mapped set is never in memory as a whole
 _LIMB = ("I", "II", "III")
 _TOLERANCE = 0.1  # of a record's largest value: far above rounding, far below a swapped lead
-
-
-class _Labels(Protocol):
-    """What can be counted without signals: a `Dataset` has it, and so has a label table."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def Y(self) -> NDArray[np.uint8]: ...  # noqa: N802
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def folds(self) -> NDArray[np.int64]: ...
-    @property
-    def protocol(self) -> Mapping[str, tuple[int, ...]]: ...
-    @property
-    def patients(self) -> NDArray[np.str_] | None: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
 
 
 def check_quality(data: Dataset) -> QualityReport:
@@ -42,7 +26,7 @@ def check_quality(data: Dataset) -> QualityReport:
     return _count(data, tuple(data.X.shape[1:]), signals, doubts)
 
 
-def check_label_quality(labels: _Labels) -> QualityReport:
+def check_label_quality(labels: Dataset | Labels) -> QualityReport:
     """Count a label table that has no signals."""
     return _count(labels, None, None, [])
 
@@ -153,7 +137,7 @@ def _find_repeats(data: Dataset, doubts: list[str]) -> int:
     return repeated
 
 
-def _split_numbers(labels: _Labels) -> NDArray[np.int64]:
+def _split_numbers(labels: Dataset | Labels) -> NDArray[np.int64]:
     """Return each record's split as a number, -1 for a fold that no split claims."""
     numbers = np.full(len(labels.folds), -1, dtype=np.int64)
     for number, folds in enumerate(labels.protocol.values()):
@@ -169,7 +153,7 @@ def _shared(group: NDArray[np.int64], splits: NDArray[np.int64]) -> int:
 
 
 def _count(
-    labels: _Labels,
+    labels: Dataset | Labels,
     shape: tuple[int, ...] | None,
     signals: SignalQuality | None,
     doubts: list[str],
@@ -197,13 +181,15 @@ def _count(
     )
 
 
-def _count_classes(labels: _Labels, rows: NDArray[np.int64]) -> dict[str, int]:
+def _count_classes(labels: Dataset | Labels, rows: NDArray[np.int64]) -> dict[str, int]:
     totals = labels.Y[rows].sum(axis=0, dtype=np.int64)
     return dict(zip(labels.classes, totals.tolist(), strict=True))
 
 
 def _doubt_labels(
-    labels: _Labels, counts: dict[str, dict[str, int]], splits: dict[str, NDArray[np.int64]]
+    labels: Dataset | Labels,
+    counts: dict[str, dict[str, int]],
+    splits: dict[str, NDArray[np.int64]],
 ) -> list[str]:
     doubts = []
     for split, found in counts.items():

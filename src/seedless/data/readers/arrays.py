@@ -14,11 +14,8 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +25,7 @@ from seedless.core.errors import DataError
 from seedless.data.leads import spell_lead
 from seedless.data.quality_checks import check_finite
 from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.npz_files import load_npz
 
 REQUIRED = ("X", "Y", "folds")
 OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
@@ -43,7 +41,7 @@ def read_arrays(path: str | Path) -> Dataset:
     are named by their content, so that the order in the file does not show.
     """
     path = Path(path)
-    arrays = _load(path)
+    arrays = load_npz(path)
     missing = [name for name in REQUIRED if name not in arrays]
     if missing:
         remedy = {
@@ -93,47 +91,6 @@ def read_arrays(path: str | Path) -> Dataset:
         warnings=(f"arrays that are not used: {', '.join(unused)}",) if unused else (),
         content=content,
     )
-
-
-def _load(path: Path) -> dict[str, NDArray[Any]]:
-    """Return every array of the file, by name."""
-    name, arrays = "the file", {}
-    try:
-        with open(path, "rb") as handle:
-            found = np.load(handle, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                raise DataError(f"{path}: one array; expected an .npz file with X, Y and folds")
-            for name in found.files:
-                arrays[name] = found[name]
-                if not isinstance(arrays[name], np.ndarray):
-                    raise ValueError("a member that is no array")
-        return arrays
-    except DataError:
-        raise
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (
-        BadZipFile,
-        zlib.error,
-        EOFError,
-        ValueError,
-        NotImplementedError,  # a compression this zipfile does not know
-        RuntimeError,  # an encrypted member
-        MemoryError,  # a damaged header may announce an array of any size
-        # numpy parses a header as Python text, and a damaged one may be any:
-        OverflowError,
-        TypeError,
-        SyntaxError,
-        TokenError,
-    ) as error:
-        if "pickle" in str(error):
-            raise DataError(
-                f"{path}: {name} holds Python objects, which are never unpickled; save it as plain "
-                "numbers or as text, np.array(..., dtype=str)"
-            ) from error
-        raise DataError(
-            f"{path}: {name} is damaged, or this is no .npz file ({error}); write it again"
-        ) from error
 
 
 def _convert(raw: NDArray[Any], scale: NDArray[Any] | None, path: Path) -> NDArray[Any]:

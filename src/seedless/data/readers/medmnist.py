@@ -13,7 +13,9 @@ from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.catalog import CATALOG, Entry
 from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.npz_files import load_npz
 
+ARRAYS = tuple(f"{split}_{what}" for split in THREE_SPLITS for what in ("images", "labels"))
 SETS = {name: entry for name, entry in CATALOG.items() if name.endswith("mnist")}
 
 
@@ -36,7 +38,7 @@ def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
         path = _file(path, names[0])
     name = path.stem if name is None else name
     entry = choose("MedMNIST set", name, SETS)
-    arrays = _load(path)
+    arrays = load_npz(path, ARRAYS)
     images, labels, digests, ids, folds, sizes = [], [], [], [], [], {}
     for split, (fold,) in THREE_SPLITS.items():
         where = f"{path} ({split})"
@@ -79,27 +81,6 @@ def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
 
 def _file(folder: Path, name: str) -> Path:
     return folder / f"{name}.npz"
-
-
-def _load(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the six arrays of an .npz without ever unpickling."""
-    wanted = [f"{split}_{what}" for split in THREE_SPLITS for what in ("images", "labels")]
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; fetch it or put it there")
-    try:
-        # Opened here, not by numpy, which leaves a damaged file open.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            missing = [name for name in wanted if name not in content]
-            if missing:
-                raise DataError(
-                    f"{path}: {', '.join(missing)} is missing; found {', '.join(content) or 'none'}"
-                )
-            return {name: content[name] for name in wanted}
-    except DataError:
-        raise
-    except Exception as error:  # zipfile, zlib and numpy each have their own for a damaged file
-        reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
-        raise DataError(f"{path}: not a readable .npz file: {reason}; fetch it again") from error
 
 
 def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
