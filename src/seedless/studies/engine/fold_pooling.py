@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seedless.core.errors import StudyError
-from seedless.evaluate.predictions import Scored, read_predictions
+from seedless.evaluate.predictions import SplitPredictions, read_predictions
 from seedless.evaluate.ranking import area_under_curve
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
@@ -78,7 +78,7 @@ def pool_predictions(runs: Sequence[Path], least: int = LEAST) -> dict[str, Any]
     A class of fewer than ``least`` positives has no AUC; the macro mean is over those that have.
     """
     classes: tuple[str, ...] | None = None
-    parts: list[Scored] = []
+    parts: list[SplitPredictions] = []
     for run in runs:
         found = read_predictions(run)
         if classes not in (None, found.classes):

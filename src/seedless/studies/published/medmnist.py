@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
-from seedless.evaluate.churn import Churn, compare_calls
+from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.evaluate.predictions import read_predictions
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
@@ -135,7 +135,7 @@ def find_churn(results: Results, arm: str, block: str) -> Churn | None:
     done = [one for one in results.of(arm, block) if one.ok]
     if len(done) < 2:
         return None
-    return compare_calls({one.point.replicate: read_predictions(one.run) for one in done})
+    return compare_decisions({one.point.replicate: read_predictions(one.run) for one in done})
 
 
 def name_apart(churn: Churn) -> list[str]:
