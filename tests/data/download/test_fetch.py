@@ -417,10 +417,10 @@ def test_a_project_placed_by_hand_is_found_and_checked(site, tmp_path, place):
 @pytest.mark.parametrize(
     ("line", "match"),
     [
-        ("0" * 64 + "  ../evil", "lead outside"),
-        ("0" * 64 + "  /etc/passwd", "lead outside"),
-        ("0" * 64 + "  a\\..\\evil", "lead outside"),
-        ("0" * 64 + "  bw\x1b.dat", "lead outside"),
+        ("0" * 64 + "  ../evil", "lead out of the folder"),
+        ("0" * 64 + "  /etc/passwd", "lead out of the folder"),
+        ("0" * 64 + "  a\\..\\evil", "lead out of the folder"),
+        ("0" * 64 + "  bw\x1b.dat", "lead out of the folder"),
         ("<html>Sign in</html>", "line 1: expected a SHA-256"),
         ("0" * 64 + "  bw.dat\n" + "1" * 64 + "  bw.dat", "line 2: a second"),
         ("0" * 64 + "  other.dat", "lists no file of nstdb"),
