@@ -56,7 +56,9 @@ def test_another_thread_count_is_an_op_whose_inputs_match(plain, tmp_path):
     assert finding.op.startswith("aten.")
     assert finding.index > 0
     assert finding.downstream > 0
-    assert "its inputs and settings match to the bit, and its output does not" in finding.describe()
+    assert (
+        "its inputs and settings are equal to the bit, and its output is not" in finding.describe()
+    )
 
 
 def test_the_text_of_a_flipped_bit_names_step_weight_and_bit(plain, tmp_path, capfd, monkeypatch):

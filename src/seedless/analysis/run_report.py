@@ -16,7 +16,7 @@ from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
 from seedless.evaluate.gradcam import explain_classes
 from seedless.evaluate.predictions import Predictions, read_predictions
-from seedless.report.page import Verdict, write_page
+from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.paper import draw_ecg, draw_image
 from seedless.report.runview import RunView, read_run
 from seedless.report.scores import differ_in_settings
@@ -59,14 +59,14 @@ def report(
     labels = name_runs(folders)
     views = [read_run(run, label) for run, label in zip(folders, labels, strict=True)]
     check_comparable(views)
-    return write_page(
-        page,
+    text = render_page(
         views,
         title=f"seedless report: {labels[0] if len(views) == 1 else f'{len(views)} runs'}",
         verdict=_find_verdict(folders, verify),
         examples=draw_examples(folders[0], examples) if views[0].predictions is not None else [],
         varied=differ_in_settings(views),
     )
+    return write_page(page, text)
 
 
 def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:

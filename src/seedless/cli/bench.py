@@ -14,7 +14,7 @@ import typer
 from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
-    from seedless.bench.compare import Comparison, Row
+    from seedless.bench.comparison import Comparison, Row
     from seedless.bench.concurrent_runs import ConcurrentRuns
 
 # What a comparison takes by default: (batch, steps, rounds).
@@ -73,7 +73,7 @@ def bench(
 
     import torch
 
-    from seedless.bench.compare import compare, make_config
+    from seedless.bench.comparison import compare, make_config
 
     usual = ON_GPU if device != "cpu" and torch.cuda.is_available() else ON_CPU
     found = compare(

@@ -27,9 +27,12 @@ def bundle(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a run, its receipt and the source code as one file; the same run, the same bytes."""
+    """Write a run, its receipt and the source code as one file; the same run, the same bytes.
+
+    To continue a study on another machine, use `seedless study archive`.
+    """
     from seedless.core.errors import RunError
-    from seedless.proof.bundle import list_source, write_bundle
+    from seedless.proof.bundle import list_source_files, write_bundle
     from seedless.proof.receipt import read_receipt
     from seedless.proof.source import describe_source
     from seedless.runs.run_data import pack_data
@@ -43,7 +46,7 @@ def bundle(
                 f"{run} was made by another release than is installed here ({claimed[:23]}...): "
                 "bundle it with that one, so that the source that made it goes along"
             )
-        extra = list_source()
+        extra = list_source_files()
         if with_data:
             extra |= pack_data(run, Path(folder) / "data")
         digest = write_bundle(run, file, extra, force=force)

@@ -33,7 +33,7 @@ def diff(
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where two runs part: first epoch, step and tensor; with --locate the op.
+    """Say where two runs begin to differ: first epoch, step and tensor; with --locate the op.
 
     Exit code 0: they do not. 1: they do. 2: they cannot be compared.
     """

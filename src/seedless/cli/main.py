@@ -33,7 +33,6 @@ from seedless.cli import (
     robustness,
     sign,
     study,
-    study_archive,
     train,
     verify,
 )
@@ -66,8 +65,6 @@ app.add_typer(init.app, name="init")
 app.add_typer(order.app, name="order")
 app.add_typer(portable.app, name="portable")
 app.add_typer(study.app, name="study")
-study.app.command("bundle")(study_archive.bundle)
-study.app.command("unpack")(study_archive.unpack)
 app.command("env")(env.show)
 app.command("demo")(demo.demo)
 app.command("train")(train.train)

@@ -27,7 +27,10 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page, without scripts or requests, about these runs."""
+    """Write one HTML page, without scripts or requests, about these runs.
+
+    The page of a published experiment is `seedless study report`.
+    """
     from seedless.analysis.run_report import report as write_report
 
     page = write_report(*runs, out=out, examples=examples, verify=verify, force=force)

@@ -1,4 +1,4 @@
-"""Ours against plain PyTorch: what is measured, and what it comes to."""
+"""Our training step compared with plain PyTorch: the configuration, the figures and the verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from seedless.runs.prepare import prepare
 
 @dataclass(frozen=True)
 class Row:
-    """One rival's figures; ratios say how many times as fast it is as plain PyTorch.
+    """The figures of one rival; ratios say how many times faster than plain PyTorch it is.
 
     ``to_plain``: against the faster of the plain rivals. ``to_deterministic``: against the plain
     deterministic one.
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, under what, and a row a rival."""
+    """What was compared, in which environment, and one row per rival."""
 
     model: str
     small: bool
@@ -101,7 +101,7 @@ def compare(
     only: Sequence[str] = (),
     say: Say = lambda _: None,
 ) -> Comparison:
-    """Measure one training step of every rival, side by side in this process.
+    """Measure one training step of every rival, in turns in this process.
 
     Flags and threads are what they were when it returns. Compiled code keeps the compiler's own
     settings (`seedless.train.step_modes.configure_compiler`), which concern nothing else.
@@ -134,13 +134,13 @@ def compare(
         steps=steps,
         rounds=rounds,
         rows=rows,
-        verdict=judge(rows),
+        verdict=describe_verdict(rows),
         environment=environment,
     )
 
 
 def make_rows(found: Sequence[Measured], batch: int) -> tuple[Row, ...]:
-    """Turn what was measured into figures, each rival beside the plain ones."""
+    """Return the figures of each rival, and its ratios to the plain ones."""
     plain = _fastest(found, PLAIN)
     published = _fastest(found, PUBLISHED)
     rows = []
@@ -171,8 +171,8 @@ def _fastest(found: Sequence[Measured], kind: str) -> float | None:
     return min(medians, default=None)
 
 
-def judge(rows: Sequence[Row]) -> str:
-    """Return the sentence: our fastest form in float32 beside the plain rivals."""
+def describe_verdict(rows: Sequence[Row]) -> str:
+    """Return a sentence on our fastest float32 step compared with the plain rivals."""
     ours = [row for row in rows if row.kind == OURS and row.precision == "fp32" and row.ms_per_step]
     if not ours:
         return "no verdict: no form of ours in fp32 was measured"

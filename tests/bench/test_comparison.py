@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.bench.compare import compare, judge, make_config
+from seedless.bench.comparison import compare, describe_verdict, make_config
 from seedless.bench.measure import measure
 from seedless.bench.rivals import OURS, PLAIN, PUBLISHED, Rival, Runner
 from seedless.core.errors import ConfigError
@@ -127,5 +127,5 @@ def test_a_rival_that_does_not_run_leaves_the_others():
 
 def test_no_verdict_without_ours_or_without_a_rival(compared):
     _, found = compared
-    assert "no form of ours" in judge(found.rows[2:])
-    assert judge(()).startswith("no verdict")
+    assert "no form of ours" in describe_verdict(found.rows[2:])
+    assert describe_verdict(()).startswith("no verdict")
