@@ -18,24 +18,26 @@ from pygments.formatters import HtmlFormatter
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LINK = re.compile(r"\]\(([^)\s#]+)")
+SESSION = re.compile(r"(?m)^>>> .*(?:\n.+)*")
 
 
-class ExampleSections(griffe.Extension):
-    """Shows `Example:` in a docstring as `Examples:`, the one word that griffe knows."""
+class Examples(griffe.Extension):
+    """Shows the examples of docstrings as code, however they are introduced."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of each object that is read."""
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(r"(?m)^Example:", "Examples:", obj.docstring.value)
+            # griffe knows the section `Examples:`; lines of a session elsewhere need a fence.
+            text = re.sub(r"(?m)^Example:", "Examples:", obj.docstring.value)
+            obj.docstring.value = SESSION.sub(r"```pycon\n\g<0>\n```", text)
 
 
 def on_config(config: Any) -> Any:
     """Add a page for each package that has public names to the navigation."""
     for section in config.nav:
         if "Reference" in section:
-            section["Reference"] += [
-                {package: _page_of(package)} for package, names in find_public().items() if names
-            ]
+            pages = [{name: _page_of(name)} for name, names in find_public().items() if names]
+            section["Reference"].append({"Python packages": pages})
     return config
 
 
@@ -130,18 +132,33 @@ def _follow(target: str, found: dict[str, dict[str, str]]) -> str:
 def write_package_page(
     package: str, names: dict[str, str], public: dict[str, dict[str, str]]
 ) -> str:
-    """Return a page: each name in full, or a link where a package below documents it."""
+    """Return a page: its own names in full, and links to those that other packages document."""
     docstring = ast.get_docstring(
         ast.parse((SOURCE / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
     )
+    own = {name: one for name, one in names.items() if not _find_home(package, one, public)}
     lines = [f"# {package}", "", docstring or "", ""]
-    for name, target in names.items():
-        home = _find_home(package, target, public)
-        if home is None:
-            lines += [f"::: {target}", "    options:", f"      heading: {package}.{name}", ""]
-        else:
-            lines += [f"## {package}.{name}", "", f"Described at [{target}][{target}].", ""]
+    if len(own) < len(names):
+        lines += ["| name | |", "|---|---|"]
+        for name, target in names.items():
+            lines.append(f"| [{package}.{name}][{target}] | {read_first_line(target)} |")
+        lines.append("")
+    for name, target in own.items():
+        options = {"heading": f"{package}.{name}", "toc_label": name}
+        lines += [f"::: {target}", "    options:"]
+        lines += [f"      {option}: {value}" for option, value in options.items()] + [""]
     return "\n".join(lines)
+
+
+def read_first_line(target: str) -> str:
+    """Return the first line of the docstring of a function or class, by its full name."""
+    module, _, name = target.rpartition(".")
+    path = SOURCE / module.replace(".", "/")
+    file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if getattr(node, "name", None) == name:
+            return (ast.get_docstring(node) or "").split("\n")[0].replace("|", "\\|")
+    return ""
 
 
 def _find_home(package: str, target: str, public: dict[str, dict[str, str]]) -> str | None:
