@@ -139,7 +139,7 @@ def write_package_page(
     own = {name: one for name, one in names.items() if not _find_home(package, one, public)}
     lines = [f"# {package}", "", docstring or "", ""]
     if len(own) < len(names):
-        lines += ["| name | |", "|---|---|"]
+        lines += ["| name | what it is |", "|---|---|"]
         for name, target in names.items():
             lines.append(f"| [{package}.{name}][{target}] | {read_first_line(target)} |")
         lines.append("")
