@@ -20,19 +20,19 @@ from seedless.init import initialize
 from seedless.models import MODELS, build
 from seedless.portable.check.compute import (
     STEPS,
-    Fit,
-    compare,
-    compare_fit,
+    TrainingDigests,
+    compare_digests,
+    compare_training,
     compute_ops,
     read_committed,
-    train,
+    train_and_hash,
 )
-from seedless.portable.check.networks import NETS, SHAPE
+from seedless.portable.check.networks import INPUT_SHAPE, NETWORKS
 from seedless.portable.kernels.launch import find_kernels
 
 RECORDINGS, IMAGES = (4, 12, 120), (4, 3, 16, 16)
 FULL = {"conformer": (2, 12, 1000), "resnet18": (4, 3, 32, 32)}
-Say = Callable[[str, Fit], None]
+Say = Callable[[str, TrainingDigests], None]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Check:
 
     device: str
     ops: Mapping[str, str]
-    models: Mapping[str, Fit]
-    full: Mapping[str, Fit]
+    models: Mapping[str, TrainingDigests]
+    full: Mapping[str, TrainingDigests]
     differences: tuple[str, ...]
     fused: bool = False  # whether ops were computed by fused kernels, which changes their time
 
@@ -75,48 +75,55 @@ def make_model(name: str, small: bool) -> nn.Module:
 
 def compute_models(
     device: str = "cpu", steps: int = STEPS, say: Say | None = None
-) -> dict[str, Fit]:
+) -> dict[str, TrainingDigests]:
     """Train every small model and return what each left; tell of each as it is done."""
     found = {}
-    for name in (*MODELS, *NETS):
-        model = make_model(name, True) if name in MODELS else NETS[name]()
-        shape = SHAPE if name in NETS else IMAGES if name == "resnet18" else RECORDINGS
-        found[name] = train(name, model, shape, device, steps)
+    for name in (*MODELS, *NETWORKS):
+        model = make_model(name, True) if name in MODELS else NETWORKS[name]()
+        shape = INPUT_SHAPE if name in NETWORKS else IMAGES if name == "resnet18" else RECORDINGS
+        found[name] = train_and_hash(name, model, shape, device, steps)
         if say is not None:
             say(name, found[name])
     return found
 
 
-def compute_full(device: str = "cpu", steps: int = STEPS, say: Say | None = None) -> dict[str, Fit]:
+def compute_full(
+    device: str = "cpu", steps: int = STEPS, say: Say | None = None
+) -> dict[str, TrainingDigests]:
     """Train the models of `FULL` in their published sizes."""
     found = {}
     for name, shape in FULL.items():
-        found[name] = train(name, make_model(name, False), shape, device, steps)
+        found[name] = train_and_hash(name, make_model(name, False), shape, device, steps)
         if say is not None:
             say(name, found[name])
     return found
 
 
-def pack(fits: Mapping[str, Fit]) -> dict[str, dict[str, list[str]]]:
+def pack(fits: Mapping[str, TrainingDigests]) -> dict[str, dict[str, list[str]]]:
     """Return fits as plain values, as they are shipped."""
     return {name: {k: list(v) for k, v in asdict(fit).items()} for name, fit in fits.items()}
 
 
-def unpack(packed: Mapping[str, Any]) -> dict[str, Fit]:
+def unpack(packed: Mapping[str, Any]) -> dict[str, TrainingDigests]:
     """Return what `pack` packed."""
-    return {name: Fit(tuple(fit["digests"]), tuple(fit["traces"])) for name, fit in packed.items()}
+    return {
+        name: TrainingDigests(tuple(fit["digests"]), tuple(fit["traces"]))
+        for name, fit in packed.items()
+    }
 
 
 def find_differences(
-    ops: Mapping[str, str], models: Mapping[str, Fit], full: Mapping[str, Fit]
+    ops: Mapping[str, str],
+    models: Mapping[str, TrainingDigests],
+    full: Mapping[str, TrainingDigests],
 ) -> tuple[str, ...]:
     """Return one line for each op and model that parts from what is shipped."""
     shipped = read_committed()
-    lines = compare(ops, shipped["ops"])
+    lines = compare_digests(ops, shipped["ops"])
     for found, kind in ((models, "models"), (full, "full")):
         expected = unpack(shipped[kind])
         for name, fit in found.items():
-            lines += compare_fit(name, fit, expected.get(name))
+            lines += compare_training(name, fit, expected.get(name))
     return tuple(lines)
 
 
@@ -146,8 +153,8 @@ def check(
     return Check(device, ops, models, large, find_differences(ops, models, large), fused)
 
 
-def _row(name: str, here: Fit, there: Fit | None) -> str:
+def _row(name: str, here: TrainingDigests, there: TrainingDigests | None) -> str:
     """Return a model's last digest beside the shipped one, and the verdict over every step."""
     shipped = there.digests[-1] if there else ""
-    verdict = "DIFFERS" if compare_fit(name, here, there) else "same"
+    verdict = "DIFFERS" if compare_training(name, here, there) else "same"
     return f"{name:<32} {here.digests[-1]}  {shipped:<16}  {verdict}"
