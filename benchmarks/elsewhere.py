@@ -17,12 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.measure import RESULTS, write_results
-from seedless.audit.verify import verify
+from seedless.audit.verification import verify
 from seedless.core.config import Config
 from seedless.core.config_files import open_config
-from seedless.proof.light import copy_light
 from seedless.proof.receipt import read_receipt
-from seedless.runs.execute import train_run
+from seedless.proof.stripped_run import copy_stripped
+from seedless.runs.train import train_run
 
 EPOCHS = 5  # of the images
 
@@ -54,7 +54,7 @@ def make(folder: Path, device: str, data: str | None) -> None:
 def pack(run: Path, folder: Path) -> None:
     """Write what of a run travels as FOLDER/NAME.tar.xz."""
     with TemporaryDirectory() as place, tarfile.open(folder / f"{run.name}.tar.xz", "w:xz") as file:
-        file.add(copy_light(run, Path(place) / run.name), run.name)
+        file.add(copy_stripped(run, Path(place) / run.name), run.name)
 
 
 def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:

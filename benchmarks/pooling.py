@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
-from seedless.bench.compare import make_config
+from seedless.bench.comparison import make_config
 from seedless.models import layers
 from seedless.numerics.pooling import adaptive_avg_pool1d
 from seedless.runs.prepare import prepare

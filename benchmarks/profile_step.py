@@ -18,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import RESULTS, write_results
-from seedless.bench.compare import make_config
+from seedless.bench.comparison import make_config
 from seedless.numerics.determinism import make_deterministic
 from seedless.runs.prepare import prepare
 from seedless.train.learning_rate import set_learning_rate

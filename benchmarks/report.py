@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import RESULTS, write_results
 from seedless.analysis.run_report import report
 from seedless.core.config_files import open_config
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 
 RUNS = 20
 

@@ -28,7 +28,7 @@ from seedless.numerics.determinism import set_environment_variables
 from seedless.proof.receipt import read_receipt
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.local_workers import list_unfinished
-from seedless.studies.engine.results import Results, read_results
+from seedless.studies.engine.results import Results
 from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Outcome, Store
 
@@ -38,14 +38,14 @@ COLLECTED, RECEIPTS = "collected", "receipts"
 
 def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> bool:
     """Write tables, figure and receipts of a study; False where the store lacks runs of it."""
-    study = open_study(entry.study)
-    grid = study.plan(entry.options)
-    if list_unfinished(store, grid.points):
+    plan = open_study(entry.study).plan(entry.options)
+    if list_unfinished(store, plan.grid.points):
         return False
-    for point in {point.key: point for point in grid.points}.values():
+    for point in plan.grid.runs:
         store.check(point)
-    written = write_study(entry.study, entry.options, store.folder)
-    results = read_results(grid, store, entry.options)
+    written = write_study(plan, store)
+    results = written.results
+    assert results is not None
     receipts = list_receipts(results.outcomes)
     made = {one.point.key: _place(one) for one in results.outcomes if one.ok}.values()
     places = Counter(digest_value(place) for place in made)
@@ -53,12 +53,12 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
     content = {
         "slug": entry.slug,
         "study": entry.study,
-        "question": study.question,
+        "question": plan.study.question,
         "command": spell_command(entry),
         "date": date,
         "data": describe_data(results),
         "setting": {"scale": entry.options.scale, "simulated": entry.options.simulated},
-        "grid": grid.digest,
+        "grid": plan.grid.digest,
         "runs": count_runs(results.outcomes),
         "seconds": add_seconds(results.outcomes),
         "environments": [{**environments[key], "runs": places[key]} for key in sorted(places)],
@@ -68,8 +68,8 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
         (out / folder).mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     (out / COLLECTED / f"{entry.slug}.json").write_text(text + "\n", encoding="utf-8")
-    figure = written.markdown.with_suffix(".png").read_bytes()
-    (out / f"{entry.slug}.png").write_bytes(figure)
+    assert written.figure is not None
+    (out / f"{entry.slug}.png").write_bytes(written.figure.read_bytes())
     if receipts["runs"]:
         packed = gzip.compress(canonical_json(receipts), mtime=0)
         (out / RECEIPTS / f"{entry.slug}.json.gz").write_bytes(packed)
@@ -118,9 +118,7 @@ def describe_data(results: Results) -> dict[str, Any]:
 def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """Return how many runs there are, and how many failed or ended at chance."""
     runs = {one.point.key: one for one in outcomes}.values()
-    states = Counter(
-        "failed" if not one.ok else "converged" if one.converged else "at chance" for one in runs
-    )
+    states = Counter(one.state for one in runs)
     return {"all": len(runs), **{k: states[k] for k in ("converged", "at chance", "failed")}}
 
 
@@ -169,18 +167,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PAGES)
     parser.add_argument("--date")
     parser.add_argument("--only")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     set_environment_variables()
-    entries = list_entries(given.data)
-    chosen = [one for one in entries if given.only in (None, one.slug)]
-    store = None if given.store is None else Store(given.store)
+    entries = list_entries(arguments.data)
+    chosen = [one for one in entries if arguments.only in (None, one.slug)]
+    store = None if arguments.store is None else Store(arguments.store)
     try:
-        for slug in build(chosen, store, given.out, given.date):
+        for slug in build(chosen, store, arguments.out, arguments.date):
             print(f"collected {slug}")
-        write_pages(entries, given.out)
+        write_pages(entries, arguments.out)
     except SeedlessError as error:
         raise SystemExit(f"error: {error}") from None
-    print(given.out / "README.md")
+    print(arguments.out / "README.md")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.results_answers import answer
 from benchmarks.results_plan import Entry, spell_command
 from seedless.evaluate.ranking import FEW_POSITIVES
-from seedless.studies.engine.fold_pooling import LEAST
+from seedless.studies.engine.fold_pooling import MIN_POSITIVES
 from seedless.studies.engine.table import Table
 
 Found = Mapping[str, Any]
@@ -115,7 +115,9 @@ def choose_remarks(found: Found) -> list[str]:
         )
     if few:
         pooled = (
-            f"; under {LEAST} of them a class is not scored" if "folds" in found["command"] else ""
+            f"; under {MIN_POSITIVES} of them a class is not scored"
+            if "folds" in found["command"]
+            else ""
         )
         remarks.append(f"Classes that rest on few positives: {', '.join(few)}{pooled}.")
     if runs["at chance"] or runs["failed"]:
@@ -169,8 +171,9 @@ device does.
 
 CARRY = """
 Where a machine's time is limited, `--limit SECONDS` begins no run that would end later, and the
-command exits with code 3 while runs are left. `seedless study bundle NAME... --out FILE` takes
-along what is done, and `seedless study unpack FILE --store STORE` puts it into a store elsewhere.
+command exits with code 3 while runs are left. `seedless study archive NAME... --out FILE` writes
+the finished runs as one file, and `seedless study unpack FILE --store STORE` puts them into a store
+on another machine.
 `python -m benchmarks.time_limited_runs NAME... --data DATA --store STORE --out FOLDER --seconds
 SECONDS` does all of this for pages named here, with one set of worker processes, and executes again
 what is to be proved.

@@ -26,8 +26,8 @@ from benchmarks.pages import RESULTS
 from seedless.core.config import Config
 from seedless.core.config_files import open_config
 from seedless.proof.trail import TrailWriter
-from seedless.runs.execute import CheckpointWriter, gather_facts
 from seedless.runs.prepare import Prepared, prepare
+from seedless.runs.train import CheckpointWriter, gather_facts
 from seedless.train.background_observer import BackgroundObserver
 from seedless.train.log import LogWriter
 from seedless.train.loop import train

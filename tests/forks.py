@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the verbs import when they are called, where it takes long.
+# What the commands import when they are called, where it takes long.
 HEAVY = (
     "matplotlib.figure",
     "pandas",
@@ -23,8 +23,9 @@ HEAVY = (
     "seedless.data.quality_checks",
     "seedless.analysis.evaluation",
     "seedless.runs.progress",
-    "seedless.runs.execute",
-    "seedless.audit.verify",
+    "seedless.runs.resume",
+    "seedless.runs.train",
+    "seedless.audit.verification",
     "wfdb",
 )
 PATIENCE = 200  # seconds after which a child that hangs is ended

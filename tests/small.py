@@ -2,7 +2,7 @@
 
 from seedless.core.config import override
 from seedless.core.config_files import open_config
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 
 COMMON = (
     "train.epochs=1",

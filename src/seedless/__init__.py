@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
     from seedless.analysis.run_report import report
-    from seedless.audit.diff import diff
-    from seedless.audit.verify import verify
+    from seedless.audit.difference import diff
+    from seedless.audit.verification import verify
     from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from seedless.ordering import make_order as order
     from seedless.portable.mode import portable
     from seedless.proof.trail import Trail
-    from seedless.runs.fit import fit, load
+    from seedless.runs.fit_model import fit
+    from seedless.runs.opening import load
 
 __all__ = [
     "Dropout",

@@ -9,7 +9,7 @@ import pytest
 from seedless.analysis.run_report import report
 from seedless.core.config import parse_config
 from seedless.core.errors import RunError
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 from tests.tiny import fit_run
 
 

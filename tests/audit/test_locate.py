@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import seedless
-from seedless.audit import fingerprint
-from seedless.audit.fingerprint import Fingerprints, OpRecord
+from seedless.audit import op_recorder
 from seedless.audit.locate import CHANGED_OUTSIDE, ENDED, compare_tensors, find_first
+from seedless.audit.op_recorder import OpRecord, OpRecorder
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import preserve_flags
 
@@ -35,7 +35,7 @@ def record(model, x=None, seed=0, lr=1e-3, steps=1, **options):
     names = {"batch/samples": x, **({"lr": lr} if isinstance(lr, torch.Tensor) else {})}
     keys = torch.arange(len(x))
     torch.manual_seed(seed)
-    with Fingerprints(model, names) as seen:
+    with OpRecorder(model, names) as seen:
         for step in range(steps):
             optimizer.zero_grad()
             with seen.phase("forward"), seedless.dropout_keys(samples=keys, epoch=step):
@@ -90,7 +90,7 @@ def test_a_batch_of_another_size_is_found_though_a_view_meets_it_first():
     model = nn.Flatten()
     records = []
     for x in (torch.ones(2, 3, 4), torch.ones(2, 4, 3)):
-        with Fingerprints(model, {"batch": x}) as seen:
+        with OpRecorder(model, {"batch": x}) as seen:
             model(x).exp()
         records.append(seen.records)
     assert find_first(*records).names == ("batch",)
@@ -108,7 +108,7 @@ def test_a_draw_from_the_global_generator_is_found_in_its_module():
     assert found.op in ("aten.bernoulli_.float", "aten.native_dropout.default")
     assert found.shapes == ((4, 64),)
     text = found.describe()
-    assert text.startswith(f"The runs part at {found.op} in module neck.1 (forward)")
+    assert text.startswith(f"The runs begin to differ at {found.op} in module neck.1 (forward)")
     assert f"{found.index} of {found.total} operations agreed before it" in text
 
 
@@ -124,8 +124,8 @@ def test_without_digests_the_draw_is_not_found(monkeypatch):
     ]
     found = find_first(*blind)
     assert (found.kind, found.names) == ("source", (CHANGED_OUTSIDE,))
-    monkeypatch.setattr(fingerprint, "digest_tensor", lambda *_: "?")
-    monkeypatch.setattr(fingerprint, "digest_result", lambda *_: "?")
+    monkeypatch.setattr(op_recorder, "digest_tensor", lambda *_: "?")
+    monkeypatch.setattr(op_recorder, "digest_result", lambda *_: "?")
     assert find_first(record_dropout(1), record_dropout(2)) is None
 
 
@@ -137,7 +137,7 @@ def record_threads(threads):
         seedless.initialize(model, "mixed")
         x = torch.arange(8 * 12 * 1000.0).sin().view(8, 12, 1000)
         drawn = seedless.dropout_keys(samples=torch.arange(8), epoch=0)
-        with Fingerprints(model, {"batch/samples": x}) as seen, seen.phase("forward"), drawn:
+        with OpRecorder(model, {"batch/samples": x}) as seen, seen.phase("forward"), drawn:
             model(x)
     rows = json.loads(json.dumps([record.as_dict() for record in seen.records]))
     return [OpRecord.from_dict(row) for row in rows]
@@ -215,7 +215,7 @@ def test_a_tensor_changed_behind_torchs_back_is_not_blamed_on_an_operation():
     records = []
     for value in (0.0, 1.0):
         x = torch.zeros(4)
-        with Fingerprints(nn.Identity()) as seen:
+        with OpRecorder(nn.Identity()) as seen:
             y = x + 1
             y.numpy()[2] = value
             y.exp()
@@ -316,7 +316,7 @@ def test_states_that_are_not_alike_are_refused():
     x = torch.ones(2)
     with pytest.raises(SeedlessError, match=r"1 that only one has \(b\)"):
         compare_tensors({"a": x}, {"a": x, "b": x})
-    with pytest.raises(SeedlessError, match="expected a alike"):
+    with pytest.raises(SeedlessError, match="expected a with one dtype and shape"):
         compare_tensors({"a": x}, {"a": x.double()})
     with pytest.raises(SeedlessError, match=r"a is a torch\.sparse_coo"):
         compare_tensors({"a": x.to_sparse()}, {"a": x.to_sparse()})

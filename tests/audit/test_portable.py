@@ -5,16 +5,17 @@ import copy
 import pytest
 
 from benchmarks import elsewhere
-from seedless.audit import verify as verifying
-from seedless.audit.verify import verify
+from seedless.audit import verification
+from seedless.audit.verification import verify
 from seedless.core.config import ExecutionConfig, parse_config
 from seedless.core.errors import ConfigError, SeedlessError
 from seedless.numerics.environment import capture_environment
-from seedless.proof.replay import judge_environment
+from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.trail import read_trail
-from seedless.runs.execute import PROMISES, train_run
 from seedless.runs.folder import read_config
-from seedless.runs.prepare import settle_execution
+from seedless.runs.prepare import configure_execution
+from seedless.runs.seal import PROMISES
+from seedless.runs.train import train_run
 from tests.forgery import forge, read_entries, read_statement, reconfigure
 from tests.tiny import answer_here, copy_run, flags_restored
 
@@ -91,7 +92,7 @@ def test_a_run_made_on_a_gpu_is_executed_on_a_cpu(run, tmp_path, monkeypatch):
     entries[0]["environment"]["devices"] = [{"name": "Some GPU", "capability": "9.0"}]
     entries[0]["environment"]["cpu"]["model"] = "Another CPU"
     forge(there, entries)
-    monkeypatch.setattr(verifying, "run_worker", answer_here)
+    monkeypatch.setattr(verification, "run_worker", answer_here)
     with flags_restored():
         found = verify(there)
     assert found.outcome == "identical", found.details
@@ -102,7 +103,7 @@ def test_a_run_made_on_a_gpu_is_executed_on_a_cpu(run, tmp_path, monkeypatch):
 
 def test_a_run_travels_light_and_is_executed_elsewhere(run, tmp_path, monkeypatch):
     elsewhere.pack(run, tmp_path)
-    monkeypatch.setattr(verifying, "run_worker", answer_here)
+    monkeypatch.setattr(verification, "run_worker", answer_here)
     with flags_restored():
         found = elsewhere.check(tmp_path, "cpu", None)["run"]
     assert found["verdict"]["outcome"] == "identical", found["verdict"]
@@ -116,7 +117,7 @@ def test_a_difference_is_not_excused_by_another_processor(run, tmp_path, monkeyp
     entries = read_entries(there)
     entries[0]["environment"]["cpu"]["model"] = "Another CPU"
     forge(there, entries)
-    monkeypatch.setattr(verifying, "run_worker", answer_here)
+    monkeypatch.setattr(verification, "run_worker", answer_here)
     with flags_restored():
         found = verify(there)
     assert found.outcome == "differs"
@@ -129,16 +130,16 @@ def test_only_versions_are_decisive():
     there["cpu"]["capability"] = "NEON"
     there["machine"] = "aarch64"
     there["devices"] = [{"name": "Some GPU"}]
-    assert judge_environment(there, here, portable)[0] == []
-    assert judge_environment(there, here, ExecutionConfig(device="cuda"))[0]
+    assert compare_environments(there, here, portable)[0] == []
+    assert compare_environments(there, here, ExecutionConfig(device="cuda"))[0]
     there["packages"]["torch"] = "1.0"
-    assert [m.field for m in judge_environment(there, here, portable)[0]] == ["packages.torch"]
+    assert [m.field for m in compare_environments(there, here, portable)[0]] == ["packages.torch"]
 
 
 def test_a_native_run_stays_on_its_device(tmp_path):
     with flags_restored():
         native = train_run(build("signals", "native"), tmp_path / "run").path
-        with pytest.raises(ConfigError, match="native arithmetic, whose bits belong to it"):
+        with pytest.raises(ConfigError, match="native arithmetic, whose bits depend on the device"):
             verify(native, device="cuda")
         with pytest.raises(SeedlessError, match="unknown device 'tpu'"):
             verify(native, device="tpu")
@@ -168,7 +169,7 @@ def test_a_native_configuration_keeps_the_digest_it_had_before_there_was_a_choic
 def test_what_cannot_be_portable_is_refused(settings, message):
     config = build("signals", **{"arithmetic": "portable", **settings})
     with flags_restored(), pytest.raises(SeedlessError, match=message):
-        settle_execution(config)
+        configure_execution(config)
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 import seedless
 from seedless.core.config import parse_config
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 from tests.tiny import SETTINGS, flags_restored
 
 

@@ -12,7 +12,7 @@ from seedless.analysis.evaluation import evaluate
 from seedless.cli.main import main
 from seedless.core.config import parse_config
 from seedless.evaluate.predictions import read_predictions
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 from tests.tiny import fit_run, flags_restored
 from tests.train.problems import make_arrays
 
@@ -273,7 +273,7 @@ def test_runs_that_cannot_be_compared_are_refused(refuse, folder):
 
 
 def test_features_are_what_the_head_receives(folder):
-    from seedless.runs.fit import load
+    from seedless.runs.opening import load
 
     run = load(folder / "one")
     for scored in read_predictions(folder / "one").splits.values():

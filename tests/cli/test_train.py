@@ -82,7 +82,7 @@ def refuse(seedless):
 def finished(config, tmp_path_factory):
     """A finished run; copy it before changing it."""
     from seedless.core.config_files import load_config
-    from seedless.runs.execute import train_run
+    from seedless.runs.train import train_run
 
     folder = tmp_path_factory.mktemp("finished") / "run"
     train_run(load_config(config), folder)

@@ -32,7 +32,7 @@ def run(finished, tmp_path):
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Run the program in this process; return exit code, standard output and standard error."""
-    monkeypatch.setattr("seedless.audit.verify.run_worker", answer_here)
+    monkeypatch.setattr("seedless.audit.verification.run_worker", answer_here)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["seedless", *map(str, arguments)])
@@ -60,8 +60,8 @@ def test_identical_is_0(call, run):
 def test_consistent_is_0_and_says_that_nothing_was_executed(call, run):
     code, out, _ = call("verify", run, "--validate-only")
     assert code == 0
-    told = f"{run} agrees with its receipt; nothing was executed, no prediction made again"
-    assert out == f"CONSISTENT: {told}\n"
+    limits = "nothing was executed, and the predictions were not computed again"
+    assert out == f"CONSISTENT: {run} agrees with its receipt; {limits}\n"
 
 
 def test_different_is_1_with_epoch_and_tensors(call, run):
@@ -192,14 +192,15 @@ def test_ctrl_c_is_one_line_and_130_in_both_processes(run, tmp_path):
     assert (process.returncode, out, err) == (130, "", "stopped by Ctrl-C\n")
 
 
-@pytest.mark.parametrize("verb", ["verify", "diff"])
-def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, verb):
+@pytest.mark.parametrize("command", ["verify", "diff"])
+def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, command):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"seedless.audit.{verb}.{verb}", interrupt)
-    runs = [run] if verb == "verify" else [run, run]
-    assert call(verb, *runs) == (130, "", "stopped by Ctrl-C\n")
+    home = {"verify": "verification", "diff": "difference"}[command]
+    monkeypatch.setattr(f"seedless.audit.{home}.{command}", interrupt)
+    runs = [run] if command == "verify" else [run, run]
+    assert call(command, *runs) == (130, "", "stopped by Ctrl-C\n")
 
 
 def test_a_fresh_process_finds_the_entry_beside_you(run, tmp_path):

@@ -9,7 +9,7 @@ from seedless.core.config import Config, override
 from seedless.core.config_files import list_presets, open_config
 from seedless.core.errors import ConfigError, UnknownNameError
 from seedless.data.catalog import CATALOG
-from seedless.data.loading import READERS
+from seedless.data.readers.registry import READERS
 from seedless.init.initialization import INITIALIZATIONS
 from seedless.runs.prepare import check_names
 

@@ -9,7 +9,8 @@ import pytest
 from seedless.core.config import DataConfig
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.catalog import CATALOG
-from seedless.data.loading import READERS, load
+from seedless.data.loading import load
+from seedless.data.readers.registry import READERS
 
 
 @pytest.fixture(autouse=True)

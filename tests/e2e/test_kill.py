@@ -298,12 +298,12 @@ def test_negative_control_without_part_of_the_state_the_bits_differ(
 from seedless.train import progress_state
 collect = progress_state.collect_state
 progress_state.collect_state = lambda model, optimizer, order: {call}
-from seedless.runs import execute
-restore = execute.restore_state
+from seedless.runs import resume
+restore = resume.restore_state
 def fill_in(state, model, optimizer, order):
     live = {{name: value.clone() for name, value in collect(model, optimizer).items()}}
     restore({{**live, **state}}, model, optimizer, order)
-execute.restore_state = fill_in
+resume.restore_state = fill_in
 """
     expected, _ = whole[name]
     weights = (expected / "weights.safetensors").read_bytes()
@@ -324,15 +324,15 @@ execute.restore_state = fill_in
 
 LOSE = """
 from dataclasses import replace
-from seedless.runs import execute
-save = execute.save_checkpoint
+from seedless.runs import train
+save = train.save_checkpoint
 def lose(folder, progress, digest):
     less = replace(progress)
     less.__dict__["state"] = {
         name: tensor for name, tensor in progress.state.items() if not name.startswith("optimizer")
     }
     return save(folder, less, digest)
-execute.save_checkpoint = lose
+train.save_checkpoint = lose
 """
 
 
@@ -355,7 +355,7 @@ def test_ctrl_c_keeps_the_very_step_and_says_how_to_go_on(nursery, configs, whol
     done = nursery.run("train", configs["baseline"], "--out", run, before=interrupt, code=130)
     assert (
         done.stderr.splitlines()[-1]
-        == f"stopped; `seedless resume {run}` goes on after step {step}"
+        == f"stopped; `seedless resume {run}` continues after step {step}"
     )
     assert done.stdout == ""
     epoch, batch = divmod(step - 1, STEPS)
@@ -411,7 +411,7 @@ def test_damaged_checkpoints_are_passed_over_and_said_so(nursery, killed, whole,
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
     done = nursery.run("resume", killed)
-    lines = [line for line in done.stderr.splitlines() if "passing over a checkpoint" in line]
+    lines = [line for line in done.stderr.splitlines() if "skipping a checkpoint" in line]
     assert len(lines) == damaged
     assert all("is damaged" in line for line in lines)
     assert "epoch-0004" in lines[0]

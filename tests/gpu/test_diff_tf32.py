@@ -4,7 +4,7 @@ import pytest
 
 import seedless
 from seedless.core.config import parse_config
-from seedless.runs.execute import train_run
+from seedless.runs.train import train_run
 
 pytestmark = pytest.mark.gpu
 

@@ -1,4 +1,4 @@
-"""The first operation at which two runs part, on a CUDA device: backward runs in another thread."""
+"""The first operation that differs, on a CUDA device: backward runs in another thread."""
 
 import pytest
 import torch
@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import seedless
-from seedless.audit.fingerprint import Fingerprints
 from seedless.audit.locate import find_first
+from seedless.audit.op_recorder import OpRecorder
 
 pytestmark = pytest.mark.gpu
 
@@ -33,7 +33,7 @@ def record(name="conformer", dropout=None, tf32=False, steps=1):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     x = torch.arange(8 * 12 * 1000.0).sin().view(8, 12, 1000).cuda()
     keys = torch.arange(8).cuda()
-    with Fingerprints(model, {"batch/samples": x, "batch/keys": keys}) as seen:
+    with OpRecorder(model, {"batch/samples": x, "batch/keys": keys}) as seen:
         for step in range(steps):
             train_step(model, optimizer, x, keys, step, seen.phase)
     return seen.records, seedless.digest(model)

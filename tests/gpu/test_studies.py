@@ -1,8 +1,8 @@
-"""Studies on a CUDA device: many runs in one process, light runs executed again."""
+"""Studies on a CUDA device: many runs in one process, stripped runs executed again."""
 
 import pytest
 
-from seedless.audit.verify import verify
+from seedless.audit.verification import verify
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import work_through
@@ -33,6 +33,6 @@ def test_a_light_run_is_executed_again_on_the_device(tmp_path):
     point = make_tiny_grid(epochs=2, execution={"device": "cuda"}).points[0]
     store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
     work_through(store, [point])
-    (parcel,) = write_run_archives(store, [point], tmp_path / "one.tar.xz")
-    unpack_run_archive(parcel.file, other)
-    assert verify(other.place(point)).outcome == "identical"
+    (archive,) = write_run_archives(store, [point], tmp_path / "one.tar.xz")
+    unpack_run_archive(archive.file, other)
+    assert verify(other.run_folder(point)).outcome == "identical"

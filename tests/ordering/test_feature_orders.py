@@ -1,25 +1,20 @@
-"""Orders by features and by Sobol points."""
+"""Orders by the samples' features."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import qmc
 
-from seedless.core.errors import OrderError
-from seedless.ordering import feature_orders, make_order, shuffle_orders
-from seedless.ordering.feature_orders import turning_direction
-from seedless.ordering.features import feature_bits, integer_features, pooled_features
+from seedless.ordering import feature_orders, make_order
+from seedless.ordering.feature_orders import (
+    epoch_direction,
+    feature_bits,
+    integer_features,
+    pooled_features,
+)
 from seedless.ordering.samples import read_samples
-
-
-def signals(count: int = 150) -> NDArray[np.float32]:
-    rng = np.random.default_rng(0)
-    waves = rng.standard_normal((count, 4, 30)) + rng.standard_normal((count, 4, 1))
-    return waves.astype(np.float32)
+from tests.ordering.signals import signals
 
 
 def test_features_are_means_over_time() -> None:
@@ -39,7 +34,7 @@ def test_features_are_integers_small_enough_for_exact_products() -> None:
     assert (features == np.rint(features)).all()
     assert 2 ** (bits - 2) <= np.abs(features).max() <= 2 ** (bits - 1)
     assert count * width * 4 ** (bits - 1) <= 2**51
-    direction = turning_direction(3, count, width)
+    direction = epoch_direction(3, count, width)
     exact = [sum(int(a) * int(b) for a, b in zip(row, direction, strict=True)) for row in features]
     assert (features @ direction).tolist() == exact
     assert (features[:, ::-1] @ direction[::-1]).tolist() == exact
@@ -60,9 +55,9 @@ def test_each_feature_diverse_batch_spans_the_range() -> None:
     X = signals(203)
     order = make_order("feature_diverse", X, batch_size=16)
     schedule = order.schedule(1)
-    features = order.samples.once(integer_features)
+    features = order.samples.compute_once(integer_features)
     along = np.empty(203)
-    along[order.samples.rows] = features @ turning_direction(1, *features.shape)
+    along[order.samples.rows] = features @ epoch_direction(1, *features.shape)
     ranks = np.argsort(np.argsort(along))
     assert [len(batch) for batch in schedule.batches] == [16] * 12 + [11]
     for batch in schedule.batches:
@@ -71,7 +66,7 @@ def test_each_feature_diverse_batch_spans_the_range() -> None:
 
 
 def test_directions_turn() -> None:
-    directions = {turning_direction(epoch, 100, 5).tobytes() for epoch in range(500)}
+    directions = {epoch_direction(epoch, 100, 5).tobytes() for epoch in range(500)}
     assert len(directions) == 500
     order = make_order("feature_diverse", signals())
     assert not (order.epoch(0) == order.epoch(1)).all()
@@ -79,7 +74,7 @@ def test_directions_turn() -> None:
 
 def test_herding_is_greedy() -> None:
     order = make_order("herding", signals(40))
-    features = order.samples.once(integer_features)
+    features = order.samples.compute_once(integer_features)
     place = {row: position for position, row in enumerate(order.samples.rows.tolist())}
     taken = [place[row] for row in order.epoch(0).tolist()]
     running, left = np.zeros(4), set(range(40))
@@ -103,40 +98,3 @@ def test_herding_means_follow_the_dataset(candidates: int, monkeypatch: pytest.M
     herding, content = make_order("herding", X), make_order("content", X)
     assert sorted(herding.epoch(0).tolist()) == list(range(150))
     assert drift(herding.epoch(0)) < 0.5 * drift(content.epoch(0))
-
-
-@pytest.mark.parametrize("epoch", [0, 1, 10])
-def test_sobol_sorts_by_the_epochs_coordinate(epoch: int) -> None:
-    order = make_order("sobol", signals(100))
-    points = qmc.Sobol(epoch + 1, scramble=False).random(128)[:100, epoch]
-    assert len(np.unique(points)) == 100
-    expected = order.samples.rows[np.argsort(points)]
-    np.testing.assert_array_equal(order.epoch(epoch), expected)
-
-
-def test_sobol_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = make_order("sobol", signals(100))
-    whole = [order.epoch(epoch) for epoch in range(4)]
-    monkeypatch.setattr(shuffle_orders, "_SOBOL_BLOCK", 50)
-    for epoch, rows in enumerate(whole):
-        np.testing.assert_array_equal(order.epoch(epoch), rows)
-
-
-def test_sobol_has_a_last_epoch() -> None:
-    order = make_order("sobol", signals(20))
-    assert len(order.epoch(21_200)) == 20
-    with pytest.raises(OrderError, match="21201 dimensions"):
-        order.epoch(21_201)
-    with pytest.raises(OrderError, match="offset included"):
-        make_order("sobol", signals(20), offset=21_201)
-
-
-def test_static_orders_are_static_and_others_are_not() -> None:
-    same = {"content_static", "herding"}
-    changing = {"content", "golden", "golden_index", "seeded", "sobol", "feature_diverse"}
-    for name in same | changing:
-        order = make_order(name, signals())
-        repeats = [
-            (order.epoch(a) == order.epoch(b)).all() for a, b in itertools.combinations(range(5), 2)
-        ]
-        assert all(repeats) if name in same else not any(repeats), name

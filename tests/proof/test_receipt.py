@@ -6,7 +6,7 @@ import json
 import pytest
 
 import seedless
-from seedless.audit.validate import validate
+from seedless.audit.validation import validate
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
@@ -220,7 +220,7 @@ def test_where_there_is_no_receipt_the_reason_is_given(run, tmp_path):
     (tmp_path / "file").write_text("text")
     assert "neither a run folder nor a bundle" in refuse(tmp_path / "file")
     seedless.Trail(tmp_path / "own")
-    assert "`seedless diff`, not verified" in refuse(tmp_path / "own")
+    assert "nothing can verify it" in refuse(tmp_path / "own")
     (run / "receipt.json").unlink()
     assert f"not finished; `seedless resume {run}` finishes it" in refuse(run)
     with pytest.raises(RunError, match="not finished"):

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.audit.validate import validate
+from seedless.audit.validation import validate
 from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.trail import (
     GENESIS,
     chain,
-    digest_tensors,
+    digest_each,
     first_difference,
     make_start,
     read_trail,
@@ -60,9 +60,9 @@ def test_a_lines_state_is_the_sha256_of_every_tensor(run):
     tensors = {"model/w": torch.tensor([[1.0, -2.0]]), "optimizer/step/w": torch.tensor(3)}
     header = b'{"dtype":"float32","name":"model/w","shape":[1,2]}\n'
     content = header + bytes.fromhex("0000803f000000c0")
-    found = digest_tensors(tensors)
+    found = digest_each(tensors)
     assert found["model/w"] == hashlib.sha256(content).hexdigest()
-    assert found["model/w"] != digest_tensors({"model/v": tensors["model/w"]})["model/v"]
+    assert found["model/w"] != digest_each({"model/v": tensors["model/w"]})["model/v"]
     recorded = read_trail(run)[3]["state"]
     kinds = {name.rpartition("/")[0] for name in recorded}
     assert kinds == {"model", "optimizer/exp_avg", "optimizer/exp_avg_sq", "optimizer/step"}
@@ -355,7 +355,9 @@ def test_an_optimizer_that_keeps_something_else_is_told_what_is_expected(tmp_pat
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.state[model.weight]["history"] = {"past": object()}
-    with pytest.raises(RunError, match=r"expected .* tensors, numbers and lists .*'history' as d"):
+    with pytest.raises(
+        RunError, match=r"expected .* tensors, numbers and lists .*'history' is a dict"
+    ):
         seedless.Trail(tmp_path / "a").step(model, optimizer)
 
 

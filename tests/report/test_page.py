@@ -11,7 +11,7 @@ import pytest
 
 from seedless.core.errors import RunError, SeedlessError
 from seedless.report.curves import Series, draw_curves, draw_fingerprint
-from seedless.report.page import Verdict, write_page
+from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.runview import find_difference, read_run, same_bits
 
 SAME = Verdict("identical", "Nine epochs, 66 tensors each, compared one by one.", 41.27)
@@ -113,7 +113,8 @@ def control(tmp_path):
 
 
 def write(tmp_path, runs, **options):
-    page = write_page(tmp_path / "report.html", runs, title="The demo", **options)
+    text = render_page(runs, title="The demo", **options)
+    page = write_page(tmp_path / "report.html", text)
     return page.read_text(encoding="utf-8")
 
 
@@ -188,9 +189,7 @@ def test_names_from_outside_are_text_and_not_markup(tmp_path):
     (folder / "config.toml").write_text(f"# {evil}\n")
     runs = [read_run(folder, evil), read_run(folder, evil)]
     verdict = Verdict("identical", evil)
-    page = write_page(
-        tmp_path / "r.html", runs, title=evil, verdict=verdict, examples=[(evil, "")]
-    ).read_text(encoding="utf-8")
+    page = render_page(runs, title=evil, verdict=verdict, examples=[(evil, "")])
     assert "<script" not in page
     assert "script" not in parse(page).tags
     assert page.count("&lt;script&gt;") > 8
@@ -346,9 +345,9 @@ def test_a_folder_that_is_no_run_is_refused_by_name(tmp_path, name, text, messag
         read_run(folder, "A")
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path, two):
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(SeedlessError, match="cannot write"):
-        write_page(tmp_path / "none" / "a.html", two, title="t")
+        write_page(tmp_path / "none" / "a.html", "text")
 
 
 def test_a_picture_is_a_png_or_an_svg(tmp_path, two):
@@ -375,7 +374,7 @@ def test_a_fingerprint_tells_digests_apart():
 
 def test_templates_are_part_of_the_package():
     folder = Path(__file__).parents[2] / "src" / "seedless" / "report" / "templates"
-    pages = "".join((folder / name).read_text() for name in ("run.html", "head.html"))
+    pages = "".join((folder / f"{name}.html").read_text() for name in ("base", "run", "head"))
     listed = set(re.findall(r'include "([^"]+)"', pages))
     there = {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
-    assert there - listed == {"run.html", "study.html", "parts.html"}
+    assert there - listed == {"base.html", "run.html", "study.html", "parts.html"}

@@ -13,7 +13,7 @@ from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
 from seedless.models import MODELS, build
 from seedless.numerics.determinism import count_usable_cores
-from seedless.runs.prepare import check_names, prepare, resolve, settle_execution
+from seedless.runs.prepare import check_names, configure_execution, prepare, resolve
 from seedless.runs.records import sort_records
 from tests.train.problems import images
 
@@ -122,7 +122,7 @@ def test_records_of_equal_content_are_sorted_by_labels_fold_and_name(tiny):
 
 
 def test_device_and_threads_are_filled_in_by_the_machine():
-    config = settle_execution(Config())
+    config = configure_execution(Config())
     assert config.execution.device == ("cuda" if torch.cuda.is_available() else "cpu")
     assert config.execution.threads == count_usable_cores() == torch.get_num_threads()
     assert torch.are_deterministic_algorithms_enabled()
@@ -131,9 +131,9 @@ def test_device_and_threads_are_filled_in_by_the_machine():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(ConfigError, match=r"execution.device is cuda.*use cpu"):
-        settle_execution(override(Config(), ["execution.device=cuda"]))
+        configure_execution(override(Config(), ["execution.device=cuda"]))
     with pytest.raises(UnknownNameError, match=r"unknown device 'gpu'.*known: auto, cpu, cuda"):
-        settle_execution(override(Config(), ["execution.device=gpu"]))
+        configure_execution(override(Config(), ["execution.device=gpu"]))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_signal_models_refuse_images_and_image_models_take_them():
     assert -1 <= problem.train.samples.min() < -0.5
     assert 0.5 < problem.train.samples.max() <= 1
     for name in MODELS:
-        if MODELS[name].entrance == "leads":
+        if MODELS[name].input_name == "leads":
             with pytest.raises(ConfigError, match="takes leads, but simulated-images holds images"):
                 prepare(override(images(), [f"model.name={name}"]))
 

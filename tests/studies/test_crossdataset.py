@@ -13,12 +13,13 @@ from seedless.data.loading import load
 from seedless.data.simulators.ecg import simulate_ecg
 from seedless.data.simulators.population import PRESETS, preset_records
 from seedless.studies.engine.options import StudyOptions
-from seedless.studies.engine.runner import plan_study, write_study
+from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker
 from seedless.studies.protocols import external_datasets
-from seedless.studies.protocols.standardize import is_standardized, standardize
+from seedless.studies.protocols.external_datasets import is_standardized, standardize
 from seedless.studies.published import crossdataset
+from tests.studies.plans import plan
 from tests.tiny import flags_restored
 
 OPTIONS = StudyOptions(seeds=1, device="cpu")
@@ -31,7 +32,7 @@ def store(tmp_path_factory):
     worker = Worker(Store(folder))
     with flags_restored():
         for point in crossdataset.make(OPTIONS).points:
-            assert worker.make(point)
+            assert worker.execute(point)
     return folder
 
 
@@ -43,14 +44,14 @@ def test_models_differ_in_name_alone_and_have_six_leads():
 
 
 def test_no_model_has_seen_a_record_that_stands_in():
-    assert all(preset_records(name).max() < external_datasets.FIRST for name in PRESETS)
-    strangers = set(simulate_ecg(50, start=external_datasets.FIRST, leads="6").patients)
+    assert all(preset_records(name).max() < external_datasets.FIRST_RECORD for name in PRESETS)
+    strangers = set(simulate_ecg(50, start=external_datasets.FIRST_RECORD, leads="6").patients)
     assert not strangers & set(simulate_ecg(preset="tiny", leads="6").patients)
 
 
 def test_tables_and_figure_from_simulated_records(store, tmp_path):
     with flags_restored():
-        written = write_study("crossdataset", OPTIONS, store)
+        written = write_study(plan("crossdataset", OPTIONS), Store(store))
     assert written.figure.read_bytes()[:4] == b"\x89PNG"
     rows = {row[0]: row for row in written.tables[0].rows}
     assert rows["simulated, other records / conformer"][-1].startswith("approximate: simulated")
@@ -59,10 +60,10 @@ def test_tables_and_figure_from_simulated_records(store, tmp_path):
     assert len(values) == 4
 
     # The same, by hand: write the records, and ask for the scores of one run.
-    data = simulate_ecg(400, start=external_datasets.FIRST, leads="6")
+    data = simulate_ecg(400, start=external_datasets.FIRST_RECORD, leads="6")
     names = np.array(data.classes), np.array(data.leads)
     np.savez(tmp_path / "a.npz", X=data.X, Y=data.Y, folds=data.folds, classes=names[0])
-    run = Store(store).place(crossdataset.make(OPTIONS).of("conformer")[0])
+    run = Store(store).run_folder(crossdataset.make(OPTIONS).points_of("conformer")[0])
     with flags_restored():
         found = evaluate(run, data=str(tmp_path / "a.npz"), split="all")
     part = found.scores["classes"]["AFIB"]
@@ -75,7 +76,7 @@ def test_real_sets_are_called_what_they_are(store, real_data):
     other = (f"mitdb={real_data / 'mitdb'}", f"cpsc2018-original={real_data / 'cpsc2018'}")
     with flags_restored():
         written = write_study(
-            "crossdataset", StudyOptions(seeds=1, device="cpu", other=other), store
+            plan("crossdataset", StudyOptions(seeds=1, device="cpu", other=other)), Store(store)
         )
     rows = {row[0]: row for row in written.tables[0].rows}
     assert "MIT-BIH Arrhythmia in place of AFDB" in rows["mitdb / baseline"][-1]
@@ -101,14 +102,14 @@ def test_real_sets_are_called_what_they_are(store, real_data):
 )
 def test_a_set_that_cannot_be_read_is_refused_before_training(text, message):
     with pytest.raises(SeedlessError, match=message):
-        plan_study("crossdataset", StudyOptions(other=(text,)))
+        plan("crossdataset", StudyOptions(other=(text,)))
 
 
 def test_a_name_given_twice_and_a_study_without_other_sets_are_refused():
     with pytest.raises(StudyError, match="each name once"):
-        plan_study("crossdataset", StudyOptions(other=("mitdb=.", "mitdb=.")))
+        plan("crossdataset", StudyOptions(other=("mitdb=.", "mitdb=.")))
     with pytest.raises(StudyError, match="--other has no meaning for the study basis"):
-        plan_study("basis", StudyOptions(other=("mitdb=.",)))
+        plan("basis", StudyOptions(other=("mitdb=.",)))
 
 
 def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
@@ -130,9 +131,9 @@ def test_leads_of_an_array_file_are_chosen_by_name(tmp_path):
 
 
 def test_a_split_that_says_nothing_of_the_class_is_refused():
-    with pytest.raises(StudyError, match="a run: nothing is said of AFIB"):
+    with pytest.raises(StudyError, match="a run: there is no score of AFIB"):
         external_datasets.read_score_of_class({"n": 3, "classes": {"SR": {}}}, "a run")
-    with pytest.raises(StudyError, match="nothing is said"):
+    with pytest.raises(StudyError, match="there is no score"):
         external_datasets.read_score_of_class(None, "a run")
 
 

@@ -7,7 +7,13 @@ from typer.testing import CliRunner
 
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
-from seedless.evaluate.predictions import FILE, Predictions, Scored, read_predictions, serialize
+from seedless.evaluate.predictions import (
+    FILE,
+    Predictions,
+    SplitPredictions,
+    read_predictions,
+    serialize,
+)
 from seedless.studies.engine.fold_pooling import (
     explain_pooling,
     hold_out,
@@ -18,11 +24,11 @@ from seedless.studies.engine.fold_pooling import (
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results, read_results
-from seedless.studies.engine.runner import plan_study
 from seedless.studies.engine.store import Outcome, Store
 from seedless.studies.engine.worker import Worker, read_points, write_points
 from seedless.studies.published import golden, perclass
 from seedless.studies.published.cv import FOLDS
+from tests.studies.plans import plan
 from tests.tiny import flags_restored
 
 CLASSES = ("A", "B", "C")
@@ -38,7 +44,9 @@ def write_run(folder, fold, n=40, classes=CLASSES):
     labels[0, 2] = fold == 1
     said = np.clip(draw.random((n, 3)) * 0.7 + 0.2 * labels + 0.01 * fold, 0, 1)
     ids = np.array([f"{fold}-{row}" for row in range(n)])
-    found = Predictions(classes, "sha256:" + "0" * 64, {"test": Scored(ids, said, labels)})
+    found = Predictions(
+        classes, "sha256:" + "0" * 64, {"test": SplitPredictions(ids, said, labels)}
+    )
     folder.mkdir()
     (folder / FILE).write_bytes(serialize(found))
     return folder
@@ -125,7 +133,7 @@ def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):
     whole = Results(grid, tuple(outcomes), OPTIONS)
     assert whole.scores("mixed") == {"seed 0": pool_predictions(runs)["macro_auc"]}
     assert whole.classes() == {"A": whole.classes()["A"], "B": 9, "C": 1}
-    assert whole.scores("mixed", of="C") == {}
+    assert whole.scores("mixed", class_name="C") == {}
     assert whole.count("mixed") == (3, 0, 0)
     outcomes[1] = Outcome(points[1], runs[1], None, None, "it broke")
     broken = Results(grid, tuple(outcomes), OPTIONS)
@@ -140,9 +148,9 @@ def test_pooled_runs_judge_every_record_of_their_folds_once(tmp_path):
     store = Store(tmp_path)
     worker = Worker(store)
     with flags_restored():
-        assert all(worker.make(point) for point in grid.points)
+        assert all(worker.execute(point) for point in grid.points)
     results = read_results(grid, store, OPTIONS)
-    folds = [read_predictions(store.place(point)).splits["test"] for point in grid.points]
+    folds = [read_predictions(store.run_folder(point)).splits["test"] for point in grid.points]
     assert not {*folds[0].ids} & {*folds[1].ids}
     assert sum(results.classes().values()) == sum(int(fold.labels.sum()) for fold in folds)
     macro = results.scores("mixed")["seed-free"]
@@ -156,7 +164,7 @@ def test_pooled_runs_judge_every_record_of_their_folds_once(tmp_path):
 
 def test_folds_are_refused_by_a_study_that_has_no_use_for_them(run_seedless):
     with pytest.raises(StudyError, match="--folds has no meaning for the study main"):
-        plan_study("main", StudyOptions(folds=3))
+        plan("main", StudyOptions(folds=3))
     done = CliRunner().invoke(app, ["plan", "golden", "--folds", "2", "--seeds", "1"])
     assert done.exit_code == 0
     assert "conformer / mixed / seed-free / test fold 9" in done.output

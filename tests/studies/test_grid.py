@@ -25,8 +25,8 @@ def test_the_imaging_study_has_the_published_number_of_runs():
     assert len({point.key for point in grid.points}) == len(grid.points) == 7 * 2 * (20 + 1)
     assert [block for block in grid.blocks if "golden" not in block] == list(NAMES)
     for name in NAMES:
-        assert len(grid.of("dct", name)) == len(grid.of("kaiming", name)) == 20
-        (free,) = grid.of("dct", f"{name}, golden")
+        assert len(grid.points_of("dct", name)) == len(grid.points_of("kaiming", name)) == 20
+        (free,) = grid.points_of("dct", f"{name}, golden")
         assert free.config.init.seed is free.config.order.seed is None
         assert free.config.order.name == "golden"
 
@@ -36,7 +36,7 @@ def test_no_two_seeds_share_an_order_in_any_epoch():
     samples = np.arange(64, dtype="f4").reshape(16, 4)
     for block in grid.blocks[:1]:
         seen = set()
-        for point in grid.of("dct", block):
+        for point in grid.points_of("dct", block):
             order = make_order("seeded", samples, seed=point.config.order.seed)
             seen |= {np.concatenate(order.schedule(e).batches).tobytes() for e in range(8)}
         assert len(seen) == 20 * 8
@@ -44,7 +44,7 @@ def test_no_two_seeds_share_an_order_in_any_epoch():
 
 def test_both_starts_meet_the_same_orders():
     grid = open_study("medmnist").make(PAPER)
-    for one, other in zip(grid.of("dct"), grid.of("kaiming"), strict=True):
+    for one, other in zip(grid.points_of("dct"), grid.points_of("kaiming"), strict=True):
         assert (one.block, one.replicate) == (other.block, other.replicate)
         assert one.config.order == other.config.order
         assert one.config.data == other.config.data
@@ -52,14 +52,14 @@ def test_both_starts_meet_the_same_orders():
 
 def test_a_stand_in_has_the_channels_classes_and_task_of_its_set():
     grid = open_study("medmnist").make(PAPER)
-    data = {name: grid.of("dct", name)[0].config.data for name in NAMES}
+    data = {name: grid.points_of("dct", name)[0].config.data for name in NAMES}
     found = {name: (one.channels, one.classes, one.task) for name, one in data.items()}
     assert found["breastmnist"] == (1, 2, "multi-class")
     assert found["retinamnist"] == (3, 5, "multi-class")
     assert found["chestmnist"] == (1, 14, "multi-label")
     assert len(set(found.values())) == 7
-    assert grid.of("dct", "chestmnist")[0].config.order.keep_unlabelled
-    assert not grid.of("dct", "bloodmnist")[0].config.order.keep_unlabelled
+    assert grid.points_of("dct", "chestmnist")[0].config.order.keep_unlabelled
+    assert not grid.points_of("dct", "bloodmnist")[0].config.order.keep_unlabelled
 
 
 def test_smoke_stands_for_both_tasks():
@@ -130,11 +130,11 @@ def offset_points(shift=0):
 def test_replicates_may_differ_in_the_offset_of_their_order():
     grid = make_grid("offsets", ("init",), offset_points())
     assert len({point.key for point in grid.points}) == 4
-    assert describe_varying_seeds(grid.of("dct")) == "order"
+    assert describe_varying_seeds(grid.points_of("dct")) == "order"
 
 
 def test_replicates_of_one_name_have_one_offset():
-    with pytest.raises(StudyError, match=r"has order.offset 1, .* offset 0 has 0"):
+    with pytest.raises(StudyError, match=r"has order.offset 1, offset 0 of another arm has 0"):
         make_grid("unpaired", ("init",), offset_points(shift=1))
 
 

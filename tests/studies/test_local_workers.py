@@ -19,6 +19,7 @@ from seedless.studies.engine.runner import name_tables, run_study, write_progres
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
+from tests.studies.plans import plan
 from tests.studies.tiny_grids import make_tiny_grid
 
 SMOKE = StudyOptions("smoke", device="cpu")
@@ -28,12 +29,12 @@ def test_no_run_is_begun_that_would_end_too_late(tmp_path, monkeypatch):
     """By a clock of our own, on which a run takes ten seconds."""
     store, points, now, begun = Store(tmp_path), make_tiny_grid().points, [0.0], []
 
-    def make(self, point, *, again=False):
+    def execute(self, point, *, again=False):
         begun.append(point.label)
         now[0] += 10.0
         return True
 
-    monkeypatch.setattr(Worker, "make", make)
+    monkeypatch.setattr(Worker, "execute", execute)
     monkeypatch.setattr(worker.time, "monotonic", lambda: now[0])
     work_through(store, points, until=25.0)
     assert len(begun) == 2  # the third would end at 30
@@ -47,7 +48,7 @@ def test_no_run_is_begun_that_would_end_too_late(tmp_path, monkeypatch):
 
 
 def test_a_study_out_of_time_says_how_far_it_is(tmp_path):
-    written = run_study("cifar100", SMOKE, tmp_path, limit=0.001)
+    written = run_study(plan("cifar100", SMOKE), tmp_path, limit=0.001)
     assert written.left == 4
     assert written.figure is None
     assert written.markdown.name.endswith("-unfinished.md")
@@ -57,10 +58,10 @@ def test_a_study_out_of_time_says_how_far_it_is(tmp_path):
 
 def test_a_run_that_is_done_counts_in_what_is_there(smoke_store):
     """A table of progress needs no whole study."""
-    grid = open_study("cifar100").plan(SMOKE)
+    grid = open_study("cifar100").plan(SMOKE).grid
     store = Store(smoke_store)
     assert list_unfinished(store, grid.points) == []
-    (table,) = write_progress("cifar100", SMOKE, smoke_store).tables
+    (table,) = write_progress(plan("cifar100", SMOKE), Store(smoke_store)).tables
     assert [row[1:4] for row in table.rows] == [("2", "2", "0")] * 2
 
 
@@ -80,7 +81,7 @@ def test_runs_that_others_are_at_are_waited_for(tmp_path):
     code = (
         "import sys, time; from pathlib import Path;"
         "from seedless.studies.engine.store import Store;"
-        "from tests.studies.tiny_grids import make_tiny;"
+        "from tests.studies.tiny_grids import make_tiny_grid;"
         "claim = Store(Path(sys.argv[1])).claim(make_tiny_grid().points[0]);"
         "claim.__enter__(); print('held', flush=True); time.sleep(600)"
     )
@@ -95,7 +96,7 @@ def test_runs_that_others_are_at_are_waited_for(tmp_path):
     def watch():
         # Waiting shows as looks at a store in which all but the held run is done.
         waiting = [p for p in points if store.state(p) != "done"]
-        if waiting == [points[0]] and store.held(points[0]):
+        if waiting == [points[0]] and store.is_claimed(points[0]):
             looks.append(time.monotonic())
         if len(looks) >= 3:
             holder.kill()
@@ -113,12 +114,12 @@ def test_runs_that_others_are_at_are_waited_for(tmp_path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_runs_of_an_absent_device_are_refused_and_not_recorded_as_failed(tmp_path):
     with pytest.raises(StudyError, match="CUDA"):
-        run_study("cifar100", replace(SMOKE, device="cuda"), tmp_path)
+        run_study(plan("cifar100", replace(SMOKE, device="cuda")), tmp_path)
     assert list((tmp_path / "failed").iterdir()) == []
 
 
 def test_a_worker_that_dies_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "_work", lambda *_: [1])
+    monkeypatch.setattr(local, "_start_workers", lambda *_: [1])
     with pytest.raises(StudyError, match="exit codes"):
         run_local(Store(tmp_path), make_tiny_grid().points)
 
@@ -142,17 +143,17 @@ def test_data_are_read_once_for_many_runs(tmp_path, monkeypatch):
     assert len(seen) == 1
     alone = Store(tmp_path / "alone")
     for point in points:
-        Worker(alone).make(point)
+        Worker(alone).execute(point)
         assert alone.read(point).weights == store.read(point).weights
 
 
 def test_settings_of_ones_own_reach_every_run_and_the_name():
     options = replace(SMOKE, changes=("train.epochs=7", "execution.precision=fp32"))
-    grid = open_study("basis").plan(options)
+    grid = open_study("basis").plan(options).grid
     assert {point.config.train.epochs for point in grid.points} == {7}
-    usual = open_study("basis").plan(SMOKE)
+    usual = open_study("basis").plan(SMOKE).grid
     assert not {p.key for p in grid.points} & {p.key for p in usual.points}
-    names = {name_tables("basis", one, ROOT).name for one in (options, SMOKE)}
+    names = {name_tables(plan("basis", one)) for one in (options, SMOKE)}
     assert names == {"basis-smoke-simulated-train-epochs-7-execution-precision-fp32"} | {
         "basis-smoke-simulated"
     }
@@ -166,10 +167,10 @@ def test_what_a_study_is_about_cannot_be_set(change):
 
 def test_arms_can_be_chosen_and_are_in_the_name():
     options = replace(SMOKE, arms=("seeded", "content"))
-    grid = open_study("order").plan(options)
+    grid = open_study("order").plan(options).grid
     assert grid.arms == ("seeded", "content")
-    whole = {point.key for point in open_study("order").plan(SMOKE).points}
+    whole = {point.key for point in open_study("order").plan(SMOKE).grid.points}
     assert {point.key for point in grid.points} < whole
-    assert name_tables("order", options, ROOT) != name_tables("order", SMOKE, ROOT)
+    assert name_tables(plan("order", options)) != name_tables(plan("order", SMOKE))
     with pytest.raises(ValueError, match="content"):
         open_study("order").plan(replace(SMOKE, arms=("contnet",)))

@@ -14,6 +14,7 @@ from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Outcome, Store
 from seedless.studies.engine.table import Table
 from tests.studies.conftest import SMOKE
+from tests.studies.plans import plan
 
 NAME = "cifar100"
 
@@ -45,9 +46,9 @@ def read(text):
 
 
 def test_the_page_holds_the_question_the_tables_the_figure_and_every_run(smoke_store, tmp_path):
-    page = report_study(NAME, SMOKE, smoke_store, tmp_path / "page.html")
+    page = report_study(plan(NAME, SMOKE), Store(smoke_store), tmp_path / "page.html")
     found = read(page.read_text(encoding="utf-8"))
-    written = write_study(NAME, SMOKE, smoke_store)
+    written = write_study(plan(NAME, SMOKE), Store(smoke_store))
     study, store = open_study(NAME), Store(smoke_store)
     grid = study.make(SMOKE)
     assert study.question in found.text
@@ -65,7 +66,9 @@ def test_the_page_holds_the_question_the_tables_the_figure_and_every_run(smoke_s
 
 
 def test_the_page_asks_for_nothing_and_runs_nothing(smoke_store, tmp_path):
-    text = report_study(NAME, SMOKE, smoke_store, tmp_path / "page.html").read_text("utf-8")
+    text = report_study(plan(NAME, SMOKE), Store(smoke_store), tmp_path / "page.html").read_text(
+        "utf-8"
+    )
     found = read(text)
     assert "script" not in found.tags
     assert "link" not in found.tags
@@ -77,7 +80,8 @@ def test_the_page_asks_for_nothing_and_runs_nothing(smoke_store, tmp_path):
 
 def test_the_page_repeats_to_the_byte(smoke_store, tmp_path):
     first, second = (
-        report_study(NAME, SMOKE, smoke_store, tmp_path / f"{n}.html").read_bytes() for n in "ab"
+        report_study(plan(NAME, SMOKE), Store(smoke_store), tmp_path / f"{n}.html").read_bytes()
+        for n in "ab"
     )
     assert first == second
 
@@ -87,14 +91,14 @@ def test_everything_is_escaped(results):
     table = Table(evil, (evil, evil), ((evil, evil),), (evil,))
     failed = Outcome(results.outcomes[0].point, results.outcomes[0].run, None, None, evil)
     broken = Results(results.grid, (failed, *results.outcomes[1:]), results.options)
-    text = render_study(broken, (table,), b"")
+    text = render_study("", broken, (table,), b"")
     assert "<script" not in text
     assert text.count("&lt;script&gt;") == 7
     assert "Runs that failed" in text
 
 
 def test_a_page_without_failures_speaks_of_none(results):
-    assert "Runs that failed" not in render_study(results, (), b"")
+    assert "Runs that failed" not in render_study("", results, (), b"")
 
 
 def test_the_command_writes_it(run_seedless, smoke_store, tmp_path):

@@ -7,11 +7,11 @@ import pytest
 
 from seedless.core.errors import DataError, StudyError, UnknownNameError
 from seedless.studies.catalog import STUDIES, open_study
+from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import read_results
 from seedless.studies.engine.runner import describe_counts, explain_failures, run_study
 from seedless.studies.engine.store import Store
-from seedless.studies.engine.study import tabulate_arms
 from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
@@ -21,6 +21,7 @@ from seedless.studies.engine.table import (
 from seedless.studies.published import convergence, cv, golden, main, order, perclass
 from tests.studies.conftest import SMOKE
 from tests.studies.fake_outcomes import make_results
+from tests.studies.plans import plan
 
 PAPER = StudyOptions(scale="paper", device="cpu", seeds=2)
 
@@ -109,19 +110,19 @@ def test_one_run_has_no_spread(smoke_store):
 
 def test_data_that_are_not_there_end_a_study_before_it_begins(tmp_path):
     with pytest.raises(UnknownNameError, match=r"unknown dataset 'ptbxl'.*did you mean 'ptb-xl'"):
-        run_study("convergence", StudyOptions(data="ptbxl"), tmp_path)
+        run_study(plan("convergence", StudyOptions(data="ptbxl")), tmp_path)
     with pytest.raises(DataError, match="seedless data fetch afdb"):
-        run_study("convergence", StudyOptions(data="afdb"), tmp_path)
+        run_study(plan("convergence", StudyOptions(data="afdb")), tmp_path)
     assert not list((tmp_path / "failed").glob("*"))
 
 
 def test_a_study_without_runs_has_no_arms_to_choose():
-    with pytest.raises(StudyError, match="theory makes no runs"):
+    with pytest.raises(StudyError, match="theory has no runs"):
         open_study("theory").plan(StudyOptions(arms=("dct",)))
 
 
 def test_a_study_of_two_runs_refuses_to_leave_one_out():
-    with pytest.raises(StudyError, match="attribution holds its two runs against each other"):
+    with pytest.raises(StudyError, match="attribution compares its two runs"):
         open_study("attribution").plan(StudyOptions(arms=("as it is",)))
 
 

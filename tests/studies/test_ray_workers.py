@@ -96,6 +96,6 @@ def find_workers(ancestor):
         above = parents.get(pid)
         while above and above != ancestor:
             above = parents.get(above)
-        if above == ancestor and title.startswith("ray::make_point"):
+        if above == ancestor and title.startswith("ray::execute_point"):
             found.append(pid)
     return found

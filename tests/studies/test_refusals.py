@@ -11,6 +11,7 @@ from seedless.studies.engine.page import report_study
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.runner import run_study, write_study
 from seedless.studies.engine.store import Store
+from tests.studies.plans import plan
 from tests.studies.tiny_grids import make_config, make_tiny_grid
 
 
@@ -49,13 +50,13 @@ def test_replicates_of_one_name_are_pairs():
         Point("dct", "seed 0", make_config("dct", 0)),
         Point("kaiming", "seed 0", make_config("kaiming", 1)),
     ]
-    with pytest.raises(StudyError, match=r"has order\.seed 1, another arm's seed 0 has 0"):
+    with pytest.raises(StudyError, match=r"has order\.seed 1, seed 0 of another arm has 0"):
         make_grid("unpaired", ("init",), points)
 
 
 def test_a_point_stands_in_a_grid_once():
     point = Point("dct", "seed 0", make_config())
-    with pytest.raises(StudyError, match="dct / seed 0 stands in the grid twice"):
+    with pytest.raises(StudyError, match="dct / seed 0 is in the grid twice"):
         make_grid("twice", ("init",), [point, point])
 
 
@@ -69,13 +70,13 @@ def test_a_point_stands_in_a_grid_once():
 )
 def test_unknown_names_are_refused_with_the_nearest(tmp_path, name, options, engine, told):
     with pytest.raises(UnknownNameError, match=told):
-        run_study(name, options, tmp_path, engine=engine)
+        run_study(plan(name, options), tmp_path, engine=engine)
     assert not list(tmp_path.glob("runs/*"))
 
 
 def test_a_table_with_a_run_missing_is_refused(tmp_path):
-    with pytest.raises(StudyError, match=r"dct / seed 0 is not there yet.*study run"):
-        write_study("cifar100", StudyOptions(device="cpu"), tmp_path)
+    with pytest.raises(StudyError, match=r"dct / seed 0 is not finished.*study run"):
+        write_study(plan("cifar100", StudyOptions(device="cpu")), Store(tmp_path))
     assert not (tmp_path / "tables").exists()
 
 
@@ -102,8 +103,8 @@ def test_a_store_that_is_a_file_is_refused(tmp_path):
         (["plan", "nothing"], "unknown study 'nothing'"),
         (["plan", "main", "--scale", "huge"], "unknown scale 'huge'"),
         (["run", "cifar100", "--engine", "boat"], "unknown engine 'boat'"),
-        (["table", "cifar100"], "is not there yet"),
-        (["report", "cifar100"], "is not there yet"),
+        (["table", "cifar100"], "is not finished"),
+        (["report", "cifar100"], "is not finished"),
     ],
 )
 def test_the_command_line_says_it_in_one_line(run_seedless, tmp_path, arguments, told):
@@ -131,6 +132,6 @@ def test_an_option_that_would_do_nothing_is_refused(name, given, option):
 def test_a_page_replaces_no_file(tmp_path):
     page = tmp_path / "mine.html"
     page.write_text("mine")
-    with pytest.raises(StudyError, match="there already"):
-        report_study("theory", StudyOptions(), tmp_path / "store", page)
+    with pytest.raises(StudyError, match="exists already"):
+        report_study(plan("theory", StudyOptions()), Store(tmp_path / "store"), page)
     assert page.read_text() == "mine"

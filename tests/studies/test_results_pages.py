@@ -26,13 +26,13 @@ def read_all(folder):
 
 
 def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
-    """Written twice, the second time from light runs that travelled in a parcel."""
+    """Written twice, the second time from stripped runs out of an archive."""
     here, there = tmp_path / "here", tmp_path / "there"
     assert build(ENTRIES, Store(smoke_store), here) == list(NAMES)
-    points = [p for name in NAMES for p in open_study(name).plan(SMOKE).points]
-    (parcel,) = write_run_archives(Store(smoke_store), points, tmp_path / "all.tar.xz")
+    points = [p for name in NAMES for p in open_study(name).plan(SMOKE).grid.points]
+    (archive,) = write_run_archives(Store(smoke_store), points, tmp_path / "all.tar.xz")
     other = Store(tmp_path / "other")
-    unpack_run_archive(parcel.file, other)
+    unpack_run_archive(archive.file, other)
     assert build(ENTRIES, other, there) == list(NAMES)
     written = read_all(here)
     assert read_all(there) == written
@@ -44,7 +44,7 @@ def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
         page = written[f"{entry.slug}.md"].decode()
         assert open_study(entry.study).question in page
     receipts = json.loads(gzip.decompress(written["receipts/basis.json.gz"]))
-    grid = open_study("basis").plan(SMOKE)
+    grid = open_study("basis").plan(SMOKE).grid
     assert {row["key"] for row in receipts["runs"]} == {point.key for point in grid.points}
     outcome = Store(smoke_store).read(grid.points[0])
     by_key = {row["key"]: row for row in receipts["runs"]}
@@ -54,24 +54,24 @@ def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
 
 def test_a_study_without_all_its_runs_is_named_and_has_no_page(smoke_store, tmp_path):
     store = Store(tmp_path / "store")
-    point = open_study("basis").plan(SMOKE).points[0]
-    shutil.copytree(Store(smoke_store).place(point), store.place(point))
+    point = open_study("basis").plan(SMOKE).grid.points[0]
+    shutil.copytree(Store(smoke_store).run_folder(point), store.run_folder(point))
     assert build([Entry("basis", "basis", SMOKE)], store, tmp_path / "out") == []
     assert not (tmp_path / "out" / "basis.md").exists()
     index = (tmp_path / "out" / "README.md").read_text()
     assert index.partition("## Not there yet")[2].strip().startswith("basis")
 
 
-def test_a_sitting_carries_off_what_is_done(smoke_store, tmp_path, monkeypatch):
+def test_time_limited_runs_archive_what_is_done(smoke_store, tmp_path, monkeypatch):
     monkeypatch.setattr(
         time_limited_runs, "run_local", lambda *_, **__: None
     )  # the runs are there, or not
     entry = Entry("cifar100", "cifar100", SMOKE)
     out = tmp_path / "out"
     out.mkdir()
-    assert not time_limited_runs.hold([entry], Store(tmp_path / "empty"), out, 60)
+    assert not time_limited_runs.run_entries([entry], Store(tmp_path / "empty"), out, 60)
     assert list(out.iterdir()) == []
-    assert time_limited_runs.hold([entry], Store(smoke_store), out, 60)
+    assert time_limited_runs.run_entries([entry], Store(smoke_store), out, 60)
     (file,) = out.iterdir()
     assert unpack_run_archive(file, Store(tmp_path / "elsewhere")).new == 4
     twice = time_limited_runs.list_points([entry, entry])

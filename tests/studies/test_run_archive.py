@@ -8,13 +8,12 @@ import tarfile
 
 import pytest
 
-from seedless.audit.validate import validate
-from seedless.audit.verify import verify
+from seedless.audit.validation import validate
+from seedless.audit.verification import verify
 from seedless.core.errors import RunError, StudyError
-from seedless.runs.fit import load
-from seedless.studies.engine.findings import read_finding, write_finding
+from seedless.runs.opening import load
+from seedless.studies.engine.findings import prove_run, read_finding, write_finding
 from seedless.studies.engine.grid import Point
-from seedless.studies.engine.proofs import prove_run
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import work_through
@@ -36,27 +35,27 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def parcel(made, tmp_path_factory):
+def archive(made, tmp_path_factory):
     store, points = made
-    out = tmp_path_factory.mktemp("parcel") / "study.tar.xz"
+    out = tmp_path_factory.mktemp("archive") / "study.tar.xz"
     (found,) = write_run_archives(store, points, out)
     return found
 
 
 @pytest.fixture
-def unpacked(made, parcel, tmp_path):
-    """Another store that the parcel was unpacked into."""
+def unpacked(made, archive, tmp_path):
+    """Another store that the archive was unpacked into."""
     store = Store(tmp_path / "elsewhere")
-    unpack_run_archive(parcel.file, store)
+    unpack_run_archive(archive.file, store)
     return store, made[1]
 
 
-def test_the_same_runs_give_the_same_bytes(made, parcel, tmp_path):
+def test_the_same_runs_give_the_same_bytes(made, archive, tmp_path):
     store, points = made
     (again,) = write_run_archives(store, points[::-1], tmp_path / "again.tar.xz")
-    assert again.digest == parcel.digest
+    assert again.digest == archive.digest
     (fewer,) = write_run_archives(store, points[:1], tmp_path / "fewer.tar.xz")
-    assert fewer.digest != parcel.digest
+    assert fewer.digest != archive.digest
 
 
 def test_what_was_made_is_found_elsewhere(made, unpacked):
@@ -71,7 +70,7 @@ def test_what_was_made_is_found_elsewhere(made, unpacked):
 
 def test_a_light_run_says_what_it_lacks_and_is_executed_again(unpacked):
     store, points = unpacked
-    run = store.place(points[0])
+    run = store.run_folder(points[0])
     opened = validate(run)
     assert opened.problems == ()
     assert set(opened.left_out) == LEFT_OUT
@@ -81,20 +80,20 @@ def test_a_light_run_says_what_it_lacks_and_is_executed_again(unpacked):
     verdict = verify(run)
     assert verdict.outcome == "identical"
     assert "2 trail entries, weights, predictions and scores" in verdict.sentence
-    with pytest.raises(RunError, match="light run, without its weights"):
+    with pytest.raises(RunError, match="stripped run, without its weights"):
         load(run)
 
 
 def test_a_light_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
     """The head of the trail is what is compared: a receipt with another one is found out."""
-    from seedless.proof.light import describe_light
+    from seedless.proof.stripped_run import describe_stripped
 
     store, points = unpacked
-    run = store.place(points[0])
+    run = store.run_folder(points[0])
     receipt = json.loads((run / "receipt.json").read_bytes())
     receipt["predicate"]["trail"]["head"] = "sha256:" + 64 * "1"
     seal(run, receipt)
-    (run / "light.json").write_bytes(describe_light(receipt, LEFT_OUT))
+    (run / "light.json").write_bytes(describe_stripped(receipt, LEFT_OUT))
     assert validate(run).problems == ()  # it agrees with itself
     verdict = verify(run)
     assert verdict.outcome == "differs"
@@ -116,7 +115,7 @@ def seal(run, receipt):
 )
 def test_a_light_run_that_was_changed_is_found(unpacked, made, harm):
     store, points = unpacked
-    run = store.place(points[0])
+    run = store.run_folder(points[0])
     if harm == "a score":
         text = (run / "metrics.json").read_text().replace('"converged": ', '"converged":  ')
         (run / "metrics.json").write_text(text)
@@ -133,7 +132,7 @@ def test_a_light_run_that_was_changed_is_found(unpacked, made, harm):
         note["left_out"].append("predictions.npz")
         (run / "light.json").write_text(json.dumps(note))
     else:
-        shutil.copy(made[0].place(points[0]) / "trail.jsonl", run)
+        shutil.copy(made[0].run_folder(points[0]) / "trail.jsonl", run)
     with pytest.raises(RunError):
         store.check(points[0])
 
@@ -143,10 +142,10 @@ def test_weights_go_along_where_asked_for(made, tmp_path):
     (heavy,) = write_run_archives(store, points[:1], tmp_path / "heavy.tar.xz", weights=True)
     other = Store(tmp_path / "elsewhere")
     assert unpack_run_archive(heavy.file, other).new == 1
-    run = other.place(points[0])
+    run = other.run_folder(points[0])
     assert validate(run).problems == ()
     assert load(run).digest == store.read(points[0]).weights
-    # And without them from there, the bytes are those of the whole run's parcel.
+    # And without them from there, the bytes are those of the whole run's archive.
     (one,) = write_run_archives(other, points[:1], tmp_path / "a.tar.xz")
     (two,) = write_run_archives(store, points[:1], tmp_path / "b.tar.xz")
     assert one.digest == two.digest
@@ -156,28 +155,28 @@ def test_weights_go_along_where_asked_for(made, tmp_path):
         write_run_archives(light, points[:1], tmp_path / "c.tar.xz", weights=True)
 
 
-def test_a_run_that_is_there_stays_unless_its_bits_are_others(made, parcel, unpacked):
+def test_a_run_that_is_there_stays_unless_its_bits_are_others(made, archive, unpacked):
     store, points = unpacked
-    before = (store.place(points[0]) / "receipt.json").stat().st_mtime_ns
-    assert unpack_run_archive(parcel.file, store).known == 2
-    assert (store.place(points[0]) / "receipt.json").stat().st_mtime_ns == before
-    run = store.place(points[0])
+    before = (store.run_folder(points[0]) / "receipt.json").stat().st_mtime_ns
+    assert unpack_run_archive(archive.file, store).known == 2
+    assert (store.run_folder(points[0]) / "receipt.json").stat().st_mtime_ns == before
+    run = store.run_folder(points[0])
     receipt = json.loads((run / "receipt.json").read_bytes())
     receipt["predicate"]["weights"]["digest"] = "sha256:" + 64 * "2"
     seal(run, receipt)
-    with pytest.raises(StudyError, match="one configuration and other weights"):
-        unpack_run_archive(parcel.file, store)
+    with pytest.raises(StudyError, match="the same configuration and different weights"):
+        unpack_run_archive(archive.file, store)
 
 
 def test_findings_travel_with_their_run(made, tmp_path):
     store, points = made
-    run = store.place(points[1])
+    run = store.run_folder(points[1])
     found = prove_run(run)
     assert found["outcome"] == "identical"
-    (parcel,) = write_run_archives(store, points[1:2], tmp_path / "proved.tar.xz")
+    (archive,) = write_run_archives(store, points[1:2], tmp_path / "proved.tar.xz")
     other = Store(tmp_path / "elsewhere")
-    unpack_run_archive(parcel.file, other)
-    assert read_finding(other.place(points[1]), "proof") == found
+    unpack_run_archive(archive.file, other)
+    assert read_finding(other.run_folder(points[1]), "proof") == found
     write_finding(run, "note", {"a": 1})
     receipt = json.loads((run / "receipt.json").read_bytes())
     shutil.copytree(run, tmp_path / "s" / "runs" / run.name)
@@ -209,12 +208,12 @@ def test_a_file_with_a_name_of_its_own_is_refused(tmp_path, name):
     assert not any((store.folder / "runs").iterdir())
 
 
-def test_links_and_damaged_files_are_refused(tmp_path, parcel):
+def test_links_and_damaged_files_are_refused(tmp_path, archive):
     store = Store(tmp_path / "store")
     write_tar(tmp_path / "link.tar.xz", "failed/0123456789abcdef.json", tarfile.SYMTYPE)
     with pytest.raises(StudyError, match="refused"):
         unpack_run_archive(tmp_path / "link.tar.xz", store)
-    content = parcel.file.read_bytes()
+    content = archive.file.read_bytes()
     (tmp_path / "cut.tar.xz").write_bytes(content[: len(content) // 2])
     with pytest.raises(StudyError, match="get it again"):
         unpack_run_archive(tmp_path / "cut.tar.xz", store)

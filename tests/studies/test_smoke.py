@@ -11,11 +11,12 @@ from seedless.studies.engine.page import report_study
 from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Store
 from tests.studies.conftest import SMOKE
+from tests.studies.plans import plan
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_ends_in_a_table_and_a_figure(smoke_store, name):
-    page = report_study(name, SMOKE, smoke_store)
+    page = report_study(plan(name, SMOKE), Store(smoke_store))
     written = page.with_suffix("")
     text = written.with_suffix(".md").read_text(encoding="utf-8")
     study = open_study(name)
@@ -41,7 +42,7 @@ def test_tables_and_figures_repeat_to_the_byte(smoke_store, tmp_path, name):
     grid, store = open_study(name).make(SMOKE), Store(smoke_store)
     for key in {point.key for point in grid.points}:
         shutil.copytree(smoke_store / "runs" / key, copy / "runs" / key)
-    here, there = (write_study(name, SMOKE, folder) for folder in (store.folder, copy))
+    here, there = (write_study(plan(name, SMOKE), Store(folder)) for folder in (store.folder, copy))
     for suffix in (".md", ".json", ".png"):
         first = here.markdown.with_suffix(suffix).read_bytes()
         assert there.markdown.with_suffix(suffix).read_bytes() == first

@@ -89,7 +89,7 @@ def test_a_finished_run_is_found_not_made_again(made):
     store, point = made
     before = read_receipts(store.folder)
     assert store.state(point) == "done"
-    assert Worker(store).make(point)
+    assert Worker(store).execute(point)
     assert read_receipts(store.folder) == before
 
 
@@ -97,12 +97,12 @@ def test_a_damaged_run_is_neither_used_nor_replaced(made, tmp_path):
     store, point = made
     shutil.copytree(store.folder, tmp_path / "copy")
     copy = Store(tmp_path / "copy")
-    weights = copy.place(point) / "weights.safetensors"
+    weights = copy.run_folder(point) / "weights.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
     with pytest.raises(RunError, match="Remove the folder"):
-        Worker(copy).make(point)
+        Worker(copy).execute(point)
     assert weights.read_bytes() == content
 
 
@@ -110,14 +110,14 @@ def test_a_run_that_another_process_holds_is_left_alone(made):
     store, point = made
     code = (
         "import sys; from pathlib import Path; from seedless.studies.engine.store import Store;"
-        "from tests.studies.tiny_grids import make_tiny;"
+        "from tests.studies.tiny_grids import make_tiny_grid;"
         "store = Store(Path(sys.argv[1]));"
         "claim = store.claim(make_tiny_grid().points[0]); print(claim.__enter__())"
     )
     command = [sys.executable, "-c", code, str(store.folder)]
     with store.claim(point) as mine:
         assert mine
-        assert not Worker(store).make(point)
+        assert not Worker(store).execute(point)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
@@ -129,7 +129,7 @@ def test_a_failure_is_kept_counted_and_tried_again_on_request(tmp_path):
     store = Store(tmp_path)
     point = Point("dct", "seed 0", make_config(train={"rate": 1e30}))
     assert store.state(point) == "waiting"
-    assert Worker(store).make(point)
+    assert Worker(store).execute(point)
     assert store.state(point) == "failed"
     outcome = store.read(point)
     assert not outcome.ok
@@ -137,9 +137,9 @@ def test_a_failure_is_kept_counted_and_tried_again_on_request(tmp_path):
     assert outcome.error
     file = next((tmp_path / "failed").iterdir())
     first = file.stat().st_mtime_ns
-    assert Worker(store).make(point)
+    assert Worker(store).execute(point)
     assert file.stat().st_mtime_ns == first
-    assert Worker(store).make(point, again=True)
+    assert Worker(store).execute(point, again=True)
     assert file.stat().st_mtime_ns > first
     results = read_results(make_grid("one", ("init",), [point]), store, OPTIONS)
     assert results.count("dct") == (1, 1, 0)
@@ -147,5 +147,5 @@ def test_a_failure_is_kept_counted_and_tried_again_on_request(tmp_path):
 
 
 def test_a_run_that_was_never_made_has_no_outcome(tmp_path):
-    with pytest.raises(StudyError, match="not there yet"):
+    with pytest.raises(StudyError, match="is not finished"):
         Store(tmp_path).read(make_tiny_grid().points[0])

@@ -8,12 +8,13 @@ import pytest
 from seedless.evaluate.predictions import read_predictions
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.ray_workers import run_ray
-from seedless.studies.engine.results import read_results
+from seedless.studies.engine.runner import collect_results
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.table import Published
 from seedless.studies.published import attribution, medmnist, noise
 from seedless.studies.published.demographics import find_pairs
 from tests.studies.conftest import SMOKE
+from tests.studies.plans import plan
 from tests.studies.tiny_grids import make_tiny_grid
 
 
@@ -22,7 +23,7 @@ def read(smoke_store):
     """Return the results of a study."""
 
     def of(name, options=SMOKE):
-        return read_results(open_study(name).make(options), Store(smoke_store), options)
+        return collect_results(plan(name, options), Store(smoke_store))
 
     return of
 
@@ -30,7 +31,7 @@ def read(smoke_store):
 def test_accuracy_is_that_of_the_predictions(read):
     results = read("cifar100")
     scores = replace(results, measure="accuracy").scores("dct")
-    for one in results.of("dct"):
+    for one in results.outcomes_of("dct"):
         test = read_predictions(one.run).splits["test"]
         hits = test.probabilities.argmax(axis=1) == test.labels.argmax(axis=1)
         assert scores[one.point.replicate] == pytest.approx(hits.mean(), abs=1e-12)
@@ -40,24 +41,27 @@ def test_accuracy_is_that_of_the_predictions(read):
 def test_churn_counts_the_images_that_seeds_disagree_about(read):
     results = read("medmnist")
     table = medmnist.tabulate_churn(results, ["retinamnist"])
-    tests = [read_predictions(one.run).splits["test"] for one in results.of("dct", "retinamnist")]
+    tests = [
+        read_predictions(one.run).splits["test"]
+        for one in results.outcomes_of("dct", "retinamnist")
+    ]
     calls = np.stack([t.probabilities[np.argsort(t.ids)].argmax(axis=1) for t in tests])
     assert table.values[0]["flips"] == int((calls != calls[0]).any(axis=0).sum())
 
 
 def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
-    from seedless.audit.verdict import ExternalScore
-    from seedless.studies.engine import proofs
+    from seedless.audit.verdict import Verdict
+    from seedless.studies.engine import findings
 
     asked = []
 
     def judge(run):
         asked.append(run.name)
-        return ExternalScore("differs" if len(asked) == 2 else "identical", "")
+        return Verdict("differs" if len(asked) == 2 else "identical", "")
 
-    monkeypatch.setattr(proofs, "verify", judge)
-    monkeypatch.setattr(proofs, "read_finding", lambda *_: None)
-    monkeypatch.setattr(proofs, "keep_finding", lambda *_: None)  # others share this store
+    monkeypatch.setattr(findings, "verify", judge)
+    monkeypatch.setattr(findings, "read_finding", lambda *_: None)
+    monkeypatch.setattr(findings, "write_finding", lambda *_: None)  # others share this store
     plain, proven = (
         medmnist.tabulate(read("medmnist", replace(SMOKE, prove=prove))) for prove in (False, True)
     )
@@ -90,7 +94,7 @@ def test_a_test_that_cannot_be_made_says_who_is_missing(read):
 
 def test_explanations_that_differ_are_not_called_equal(read, monkeypatch):
     other = {"encoder": "sha256:00", "encoder.0.attention": "sha256:00"}
-    monkeypatch.setattr(attribution, "explain_elsewhere", lambda *_: other)
+    monkeypatch.setattr(attribution, "digest_in_worker", lambda *_: other)
     table = attribution.tabulate(read("attribution"))[0]
     assert [row[3] for row in table.rows] == ["NO", "NO"]
     assert [row[5] for row in table.rows] == ["yes", "yes"]

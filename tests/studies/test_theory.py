@@ -11,9 +11,9 @@ from seedless.core.config import DataConfig
 from seedless.core.errors import StudyError
 from seedless.init.bases import BASES, basis
 from seedless.studies.engine.options import StudyOptions
-from seedless.studies.engine.runner import plan_study, run_study
+from seedless.studies.engine.runner import run_study
 from seedless.studies.protocols import basis_theory
-from seedless.studies.published import theory
+from tests.studies.plans import plan
 
 EXACT = tuple(name for name in BASES if name != "hadamard")
 
@@ -127,7 +127,7 @@ def test_bounds_on_the_scale_of_residual_exits():
     assert basis_theory.bound_scales(12, 1)[1] is None
     with pytest.raises(StudyError, match="at least 1"):
         basis_theory.bound_scales(0, 3)
-    counts = {model: theory.count_branches(model) for model in theory.BRANCHES}
+    counts = {model: basis_theory.count_branches(model) for model in basis_theory.BRANCHES}
     assert counts == {"conformer": 30, "baseline": 12, "xresnet1d101": 33, "resnet18": 8}
 
 
@@ -139,8 +139,8 @@ def test_a_correlation_of_one_is_refused(rho):
 
 def test_a_study_without_runs_ends_in_tables_and_a_figure(tmp_path):
     options = StudyOptions(device="cpu")
-    assert str(plan_study("theory", options)).startswith("theory: no runs, sha256:")
-    written = run_study("theory", options, tmp_path)
+    assert str(plan("theory", options).grid).startswith("theory: no runs, sha256:")
+    written = run_study(plan("theory", options), tmp_path)
     assert written.counts == {}
     assert written.figure.read_bytes()[:4] == b"\x89PNG"
     assert len(written.tables) == 6
@@ -153,4 +153,4 @@ def test_a_study_without_runs_ends_in_tables_and_a_figure(tmp_path):
 
 def test_images_have_no_signal_to_look_at():
     with pytest.raises(StudyError, match="holds images"):
-        theory.find_sample_energy(DataConfig(name="simulated-images", records=20))
+        basis_theory.find_sample_energy(DataConfig(name="simulated-images", records=20))

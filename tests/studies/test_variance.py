@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from seedless.core.config import flatten
-from seedless.studies.engine.figures import save_figure
+from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.results import Results
 from seedless.studies.protocols import plain_repeats
 from seedless.studies.published import variance
 from tests.studies.fake_outcomes import make_results
@@ -57,12 +58,11 @@ def test_sd_and_share_are_those_of_numpy():
     assert parts["initializationxorder and repeats"] == pytest.approx(0, abs=1e-12)
 
 
-def test_the_device_is_not_measured_on_a_cpu_and_that_is_said(tmp_path):
+def test_the_device_is_not_measured_on_a_cpu_and_that_is_said():
     results = make_results(variance.make(OPTIONS), OPTIONS, score)
     row = variance.tabulate(results)[0].rows[-1]
     assert row[:3] == ("device operations", "0", "not measured: a CPU repeats")
-    figure = save_figure(variance.draw(results), tmp_path / "a.png")
-    assert figure.read_bytes()[:4] == b"\x89PNG"
+    assert encode_png(variance.draw(results))[:4] == b"\x89PNG"
 
 
 def test_a_failed_run_leaves_the_rest_and_an_unbalanced_design_undecomposed():
@@ -100,6 +100,7 @@ def test_plain_repeats_are_equal_on_a_cpu_and_differ_from_another_start():
 @pytest.mark.gpu
 def test_the_device_is_measured_where_there_is_a_gpu():
     with flags_restored():
-        scores = variance.measure_device(StudyOptions(device="cuda"))
+        options = StudyOptions(device="cuda")
+        scores = variance.measure_device(Results(variance.make(options), (), options))
     assert scores is not None
     assert len(scores) == variance.REPEATS

@@ -6,7 +6,7 @@ from torch import nn
 
 from seedless.core.config import parse_config
 from seedless.models import build
-from seedless.runs.user_model import Given, prepare_given
+from seedless.runs.user_model import UserModel, prepare_user_model
 from seedless.train.progress_state import Observer
 
 CLASSES = 3
@@ -41,10 +41,10 @@ def make_problem(model=linear, count=24, val=12, **sections):
     }
     sections["init"] = {"basis": "dct", **sections.get("init", {})}
     sections["order"] = {"batch_size": 5, **sections.get("order", {})}
-    given = Given(
+    given = UserModel(
         model, make_arrays(count), make_arrays(val, start=count) if val else None, classes=None
     )
-    return prepare_given(parse_config(sections), given).problem
+    return prepare_user_model(parse_config(sections), given).problem
 
 
 def small_conformer():

@@ -17,7 +17,7 @@ from seedless.core.registry import choose
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.attribution import Attribution
 from seedless.evaluate.gradcam import explain_classes
-from seedless.runs.open_run import Finished, open_finished
+from seedless.runs.opening import OpenRun, open_run
 
 METHODS = ("gradcam", "attention")
 
@@ -32,7 +32,7 @@ class Explained:
         labelled: (n,) whether the record is labelled with it.
     """
 
-    finished: Finished
+    finished: OpenRun
     attributions: tuple[Attribution, ...]
     classes: tuple[str, ...]
     probabilities: NDArray[np.float64]
@@ -66,7 +66,7 @@ def attribute_run(
         raise ConfigError(f"expected at least one record to explain, got {records}")
     if layer is not None and method == "attention":
         raise ConfigError("a layer belongs to gradcam: attention is shown for every block")
-    finished = open_finished(run, entry=entry, data=data)
+    finished = open_run(run, entry=entry, data=data)
     probabilities = finished.predict(finished.records)
     if label is None:
         rows = np.arange(min(records, len(finished.ids)))

@@ -13,15 +13,15 @@ from seedless.analysis.run_report import draw_examples
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
-from seedless.proof.trail import Entry, digest_entry, first_difference, read_trail
-from seedless.report.page import Verdict, write_page
+from seedless.proof.trail import digest_entry, first_difference, read_trail
+from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.runview import read_run
 from seedless.runs.folder import read_config
 from seedless.train.arithmetic import check_arithmetic
 from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
-NAMES = ("first", "second", "control")
+LABELS = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}
 FLIP = "stem.0.weight:0:0"  # the last bit of the first weight
 PAGE = "report.html"
 PAUSE = 0.2  # seconds between two looks at the runs
@@ -31,13 +31,13 @@ Show = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration found.
+    """The results of the demonstration.
 
     Attributes:
-        digests: a row an epoch, with the digest of the whole state in each run.
-        identical: whether the two processes agree in every entry.
+        digests: for each epoch, the digest of the whole state in each run.
+        identical: whether the trails of the two processes are equal in every entry.
         control_differs: the first epoch at which the negative control differs, or None.
-        verdict: what `verify` said of the first run.
+        verdict: the result of `verify` for the first run.
     """
 
     folder: Path
@@ -50,7 +50,7 @@ class Demo:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as promised."""
+        """Whether repeats are identical and the control differs."""
         proven = self.identical and self.control_differs is not None
         return proven and self.verdict["outcome"] == "identical"
 
@@ -64,7 +64,7 @@ def run_demo(
     changes = [part for setting in settings for part in ("--set", setting)]
     train = ["train", preset, *changes, "--force", "--json", "--out"]
     control = ["--set", f"control.flip_bit={FLIP}"]
-    places = {name: out / name for name in NAMES}
+    places = {name: out / name for name in LABELS}
     out.mkdir(parents=True, exist_ok=True)
     _run_together(
         "training twice, in two processes",
@@ -94,28 +94,21 @@ def run_demo(
             name: json.loads((place / "receipt.json").read_bytes())["predicate"]
             for name, place in places.items()
         },
-        identical=_agree(trails["first"], trails["second"]),
+        identical=first_difference(trails["first"], trails["second"]) is None,
         control_differs=None if parted is None else parted[0],
         verdict=verdict,
         seconds=time.perf_counter() - began,
     )
     views = [read_run(places[name], label) for name, label in LABELS.items()]
-    write_page(
-        out / PAGE,
+    page = render_page(
         views[:2],
         title="seedless demo",
         verdict=Verdict(verdict["outcome"], verdict["sentence"], verdict["seconds"]),
         controls=views[2:],
         examples=draw_examples(places["first"]),
     )
+    write_page(out / PAGE, page)
     return demo
-
-
-LABELS = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}
-
-
-def _agree(a: Sequence[Entry], b: Sequence[Entry]) -> bool:
-    return first_difference(a, b) is None
 
 
 def _run_together(

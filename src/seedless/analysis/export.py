@@ -26,7 +26,7 @@ from seedless.core.errors import ModelError, RunError
 from seedless.core.files import hash_file, write_atomic
 from seedless.core.version import __version__
 from seedless.data.normalize import Scale
-from seedless.runs.open_run import Finished, check_out, open_finished
+from seedless.runs.opening import OpenRun, check_output_file, open_run
 
 TOLERANCE = 1e-4  # largest difference of a logit at which a file is left
 NEEDED = ("onnx", "onnxruntime", "onnxscript")
@@ -36,7 +36,7 @@ NEEDED = ("onnx", "onnxruntime", "onnxscript")
 class Exported:
     """A file that was checked: the largest difference of a logit over so many real records."""
 
-    finished: Finished
+    finished: OpenRun
     file: Path
     digest: str
     difference: float
@@ -83,8 +83,8 @@ def export_run(
         data: where the data lie now, if not where they lay then.
     """
     check_extra()
-    check_out(Path(run), out, force)
-    finished = open_finished(run, entry=entry, data=data)
+    check_output_file(Path(run), out, force)
+    finished = open_run(run, entry=entry, data=data)
     raw = finished.records[:records]
     model = copy.deepcopy(finished.run.model).cpu().eval()
     with torch.no_grad():
@@ -113,7 +113,7 @@ def check_extra() -> None:
         )
 
 
-def describe_graph(finished: Finished) -> dict[str, str]:
+def describe_graph(finished: OpenRun) -> dict[str, str]:
     """Return what the file says of itself, by key."""
     scale, loss = finished.scale, finished.loss
     said: dict[str, Any] = {

@@ -19,12 +19,11 @@ from seedless.data.leads import spell_lead
 from seedless.data.loading import load as load_data
 from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
-from seedless.evaluate.predictions import Predictions, Scored
-from seedless.runs.fit import load
-from seedless.runs.prepare import place, place_model, settle_execution
+from seedless.evaluate.predictions import Predictions, SplitPredictions
+from seedless.runs.opening import load
+from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.records import Arrays, sort_records
-from seedless.runs.score import predict_split
-from seedless.runs.user_model import GIVEN
+from seedless.runs.seal import predict_split
 from seedless.train.loss import make_loss
 
 WHOLE = "all"  # every record of a dataset, whatever its split
@@ -43,7 +42,7 @@ class ScoredSet:
     """
 
     name: str
-    scored: Scored
+    scored: SplitPredictions
     classes: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
     left_out: Mapping[str, tuple[str, ...]]
@@ -96,7 +95,7 @@ def predict_external(
     scale = Scale(tuple(facts["scale"]["mean"]), tuple(facts["scale"]["deviation"]))
     predicted = _infer(config, finished.model, scale.apply(samples), part, len(predictions.classes))
     features = None if predicted.features is None else predicted.features[rows]
-    scored = Scored(
+    scored = SplitPredictions(
         predicted.ids[rows], predicted.probabilities[rows][:, columns], labels[rows], features
     )
     left_out = {
@@ -115,19 +114,19 @@ def _infer(
     samples: NDArray[np.float32],
     part: Dataset,
     width: int,
-) -> Scored:
+) -> SplitPredictions:
     """Return the predictions for samples, on the device of the run where this machine has it."""
     device = config.execution.device if torch.cuda.is_available() else "cpu"
     plain = {"mode": "eager", "device": device, "storage": "host"}
     if device == "cpu" and config.execution.precision == "tf32":
         plain["precision"] = "fp32"
-    settled = settle_execution(config.change(execution=plain))
+    settled = configure_execution(config.change(execution=plain))
     there = torch.device(settled.execution.device)
     labels = np.zeros((len(samples), width), dtype=np.uint8)  # not used
-    split = place(Arrays(samples, labels, part.ids), there, "host")
+    split = make_split(Arrays(samples, labels, part.ids), there, "host")
     arithmetic = settled.execution.arithmetic
     loss = make_loss(settled.loss, labels, part.task, model, there, arithmetic)
-    place_model(model, there, samples.ndim == 4)
+    move_model(model, there, samples.ndim == 4)
     return predict_split(model, split, loss, settled)
 
 
@@ -185,5 +184,5 @@ def count_trained(data: DataConfig, digest: str, samples: NDArray[Any]) -> int |
 
 def refuse_user_model(run: Path, config: Config, why: str) -> None:
     """Refuse a run of `fit`, whose model and arrays are not in its folder."""
-    if config.model.name == GIVEN:
+    if config.model.name == USER_MODEL:
         raise ConfigError(f"{run} is a run of fit(), {why}")

@@ -13,7 +13,7 @@ from seedless.core.registry import choose
 from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
 from seedless.evaluate.robustness import SNRS, Row, measure_robustness
-from seedless.runs.open_run import Finished, open_finished
+from seedless.runs.opening import OpenRun, open_run
 
 SOURCES = ("simulated", "nstdb")
 LIMIT = 100  # dB, beyond which neither the signal nor the noise is left in float32
@@ -23,7 +23,7 @@ LIMIT = 100  # dB, beyond which neither the signal nor the noise is left in floa
 class RunRobustness:
     """The rows of a stress test, and what they were measured on."""
 
-    finished: Finished
+    finished: OpenRun
     source: str
     rows: tuple[Row, ...]
 
@@ -60,7 +60,7 @@ def measure_run_robustness(
             f"expected signal-to-noise ratios from -{LIMIT} to {LIMIT} dB, each once; got "
             f"{', '.join(f'{snr:g}' for snr in snrs) or 'none'}"
         )
-    finished = open_finished(run, entry=entry, data=data)
+    finished = open_run(run, entry=entry, data=data)
     if finished.records.ndim != 3 or finished.records.dtype != np.float32:
         raise ConfigError(
             f"noise is added to recordings (leads, time); {run} has samples of "

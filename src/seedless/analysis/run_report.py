@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.audit.validate import validate
-from seedless.audit.verify import verify as verify_run
+from seedless.audit.validation import validate
+from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
 from seedless.evaluate.gradcam import explain_classes
 from seedless.evaluate.predictions import Predictions, read_predictions
-from seedless.report.page import Verdict, write_page
+from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.paper import draw_ecg, draw_image
 from seedless.report.runview import RunView, read_run
 from seedless.report.scores import differ_in_settings
 from seedless.runs.folder import read_config
-from seedless.runs.open_run import Finished, check_out, open_finished
-from seedless.runs.user_model import GIVEN
+from seedless.runs.opening import OpenRun, check_output_file, open_run
+from seedless.runs.prepare import USER_MODEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,14 +59,14 @@ def report(
     labels = name_runs(folders)
     views = [read_run(run, label) for run, label in zip(folders, labels, strict=True)]
     check_comparable(views)
-    return write_page(
-        page,
+    text = render_page(
         views,
         title=f"seedless report: {labels[0] if len(views) == 1 else f'{len(views)} runs'}",
         verdict=_find_verdict(folders, verify),
         examples=draw_examples(folders[0], examples) if views[0].predictions is not None else [],
         varied=differ_in_settings(views),
     )
+    return write_page(page, text)
 
 
 def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:
@@ -79,7 +79,7 @@ def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:
         return runs[0] / PAGE
     if not (len(runs) == 1 and out.resolve() == (runs[0] / PAGE).resolve()):
         for run in runs:
-            check_out(run, out, force)
+            check_output_file(run, out, force)
     return out
 
 
@@ -131,11 +131,11 @@ def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
     has no examples.
     """
     predictions = read_predictions(run)
-    given = read_config(run).model.name == GIVEN
+    given = read_config(run).model.name == USER_MODEL
     if given or "test" not in predictions.splits or count < 1:
         return []
     try:
-        finished = open_finished(run)
+        finished = open_run(run)
     except (DataError, RunError):
         return []
     pictures = []
@@ -172,7 +172,7 @@ def describe(predictions: Predictions, place: int, k: int) -> str:
     )
 
 
-def _draw(sample: NDArray[np.float32], run: Finished, emphasis: NDArray[np.float32]) -> Figure:
+def _draw(sample: NDArray[np.float32], run: OpenRun, emphasis: NDArray[np.float32]) -> Figure:
     if run.leads is not None and run.fs is not None:
         return draw_ecg(sample, run.leads, run.fs, emphasis=emphasis)
     return draw_image(sample, emphasis=emphasis)

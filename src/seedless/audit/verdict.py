@@ -1,4 +1,4 @@
-"""What a verification can find."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+# Exit codes of `seedless verify`. 3: inconclusive, this machine cannot decide.
 CODES = {"identical": 0, "consistent": 0, "differs": 1, "invalid": 2, "cannot judge": 3}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The finding of a verification.
+    """The result of a verification.
 
     Attributes:
         outcome: "identical", "consistent" (validated, not executed), "differs", "invalid" or
-            "cannot judge".
-        sentence: the finding in words.
+            "cannot judge" (it differs, and this machine is not like the one it was made on).
+        sentence: the result in words.
         details: what is wrong, or what differs, line by line.
-        difference: {"epoch", "names"} of the first entry that differs, where one does.
+        difference: {"epoch", "names"} of the first trail entry that differs, where one does.
         seconds: how long it took to execute the run again.
     """
 
@@ -30,7 +31,7 @@ class Verdict:
 
     @property
     def code(self) -> int:
-        """The exit code: 0 identical or consistent, 1 differs, 2 invalid, 3 cannot be judged."""
+        """The exit code: 0 identical or consistent, 1 differs, 2 invalid, 3 cannot judge."""
         return CODES[self.outcome]
 
     @property
@@ -39,5 +40,11 @@ class Verdict:
         return self.code == 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return plain values, with the exit code."""
         return {**asdict(self), "details": list(self.details), "code": self.code}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Verdict:
+        """Return the verdict that `as_dict` described."""
+        rest = {name: value for name, value in values.items() if name != "code"}
+        return cls(**{**rest, "details": tuple(values["details"])})

@@ -1,4 +1,4 @@
-"""Runs at once: does each come to the bits it has alone, and how much more gets done?"""
+"""Concurrent runs: do they have the same bits as alone, and how much faster are they?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seedless.runs.parallel_runs import Job, Result, train_many
 
 @dataclass(frozen=True)
 class Pair:
-    """One job's digests and seconds, alone and beside the others; ``error`` where it failed."""
+    """The digest and seconds of a job, alone and together with the others; or its error."""
 
     job: str
     alone: str | None
@@ -34,13 +34,13 @@ class Pair:
 
     @property
     def same(self) -> bool:
-        """Whether both runs ended, in the same bits."""
+        """Whether both runs finished with the same bits."""
         return self.alone is not None and self.alone == self.together
 
 
 @dataclass(frozen=True)
 class ConcurrentRuns:
-    """All jobs one after the other, and all at once. Seconds count whole processes."""
+    """All jobs one after the other, and all at the same time. Seconds are of whole processes."""
 
     runs: int
     samples: int
@@ -50,16 +50,16 @@ class ConcurrentRuns:
 
     @property
     def same(self) -> bool:
-        """Whether every job came to its own bits."""
+        """Whether every job has the same bits both ways."""
         return all(pair.same for pair in self.pairs)
 
     @property
     def gain(self) -> float:
-        """How many times as much is trained in the same time."""
+        """How many times more is trained in the same time."""
         return self.alone_seconds / self.together_seconds
 
     def as_values(self) -> dict[str, Any]:
-        """Return plain values, with the throughput of both ways in samples trained a second."""
+        """Return plain values, with the samples trained per second both ways."""
         return {
             **asdict(self),
             "same": self.same,
@@ -70,8 +70,8 @@ class ConcurrentRuns:
 
 
 def make_job_config(model: str, settings: Sequence[str] = ()) -> Config:
-    """Return the small training that is run again and again: a few epochs on few samples."""
-    if choose("model", model, MODELS).entrance == "channels":
+    """Return the configuration of a small job: two epochs on few samples."""
+    if choose("model", model, MODELS).input_name == "channels":
         config = open_config("images-small").change(
             data={"records": 640}, train={"epochs": 2, "evaluate_every": 1}
         )
@@ -90,8 +90,8 @@ def run_concurrently(
 ) -> ConcurrentRuns:
     """Train ``runs`` jobs one after the other, then all at once, on the device of ``config``.
 
-    The jobs differ in the epoch their order begins with, so that no two may be mistaken for each
-    other. Their folders are temporary, or lie under ``work``.
+    The jobs start at different epochs of their order, so that no two have the same bits. Their
+    folders are temporary, or under ``work``.
     """
     if runs < 1:
         raise RunError(f"expected at least one run, got {runs}")
@@ -113,8 +113,8 @@ def run_concurrently(
         say(f"training {runs} jobs, one after the other")
         alone, alone_seconds = train("alone", 1)
         say(f"training {runs} jobs at once")
-        beside, together_seconds = train("together", runs)
-        samples = sum(count_samples(result) for result in beside)
+        together, together_seconds = train("together", runs)
+        samples = sum(count_samples(result) for result in together)
     return ConcurrentRuns(
         runs=runs,
         samples=samples,
@@ -122,18 +122,18 @@ def run_concurrently(
         together_seconds=together_seconds,
         pairs=tuple(
             Pair(offset, one.digest, two.digest, one.seconds, two.seconds, explain(one, two))
-            for offset, one, two in zip(offsets, alone, beside, strict=True)
+            for offset, one, two in zip(offsets, alone, together, strict=True)
         ),
     )
 
 
 def one_device() -> list[int] | None:
-    """Return the first of several CUDA devices: what runs at once shall share one."""
+    """Return the first of several CUDA devices: concurrent runs must share one device."""
     return [0] if torch.cuda.device_count() > 1 else None
 
 
 def count_samples(result: Result) -> int:
-    """Return how many samples a run was shown: training records times epochs."""
+    """Return how many samples a run trained on: training records times epochs."""
     if not result.ok:
         return 0
     claims = read_receipt(result.job.out)["predicate"]
@@ -141,7 +141,7 @@ def count_samples(result: Result) -> int:
 
 
 def explain(*results: Result) -> str | None:
-    """Return the last line a failed run left, or None where none failed."""
+    """Return the last line that a failed run printed, or None where none failed."""
     for result in results:
         if not result.ok:
             said = (result.stderr.strip().splitlines() or ["nothing"])[-1]

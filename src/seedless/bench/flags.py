@@ -1,4 +1,4 @@
-"""The global flags each side runs under, set for its turn and put back after it."""
+"""The global torch flags of each way to train; they are restored after its turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SetFlags = Callable[[], None]
 
 
 def use_plain_flags(*, threads: int, tf32: bool = True) -> None:
-    """Set what torch comes with, and autotuning, as most people train.
+    """Set torch's default flags and autotuning, as most people train.
 
     By default cuDNN's convolutions may use TF32, and matrix products may not.
     """
@@ -27,27 +27,27 @@ def use_plain_flags(*, threads: int, tf32: bool = True) -> None:
     torch.set_deterministic_debug_mode("default")
     torch.backends.cudnn.deterministic = False
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = tf32  # before the new switches, as in `settle`
+    torch.backends.cudnn.allow_tf32 = tf32  # before the new settings, as in `make_deterministic`
     for name in ("cudnn", "cudnn.conv", "cudnn.rnn"):
         find_precision_setting(name).fp32_precision = "tf32" if tf32 else "ieee"
     _set_defaults()
 
 
 def use_published_flags(*, threads: int) -> None:
-    """Set what the published work trained under: deterministic, no autotuning, no TF32."""
+    """Set the flags of the published work: deterministic, no autotuning, no TF32."""
     make_deterministic(threads=threads)
     _set_defaults()
 
 
 def use_nondeterministic_flags(*, threads: int) -> None:
-    """Set what ours runs under, with deterministic mode off: what does the mode itself cost?"""
+    """Set our own flags with deterministic mode off, to measure what the mode itself costs."""
     make_deterministic(threads=threads)
     torch.set_deterministic_debug_mode("default")
     torch.backends.cudnn.deterministic = False
 
 
 def _set_defaults() -> None:
-    """Put back what `settle` changes of torch's defaults beside determinism and TF32."""
+    """Restore the defaults that `make_deterministic` changes besides determinism and TF32."""
     matmul: Any = torch.backends.cuda.matmul
     matmul.allow_bf16_reduced_precision_reduction = True
     matmul.allow_fp16_reduced_precision_reduction = True
@@ -56,7 +56,7 @@ def _set_defaults() -> None:
 
 @contextmanager
 def run_with_flags(set_flags: SetFlags) -> Iterator[None]:
-    """Run a turn under one side's flags; afterwards every flag is what it was."""
+    """Set flags for the block; afterwards every flag has its earlier value."""
     with preserve_flags():
         set_flags()
         yield

@@ -1,4 +1,4 @@
-"""Time that survives noisy neighbours: rivals take turns in one process; medians are compared."""
+"""Step times that other processes disturb little: rivals take turns, and medians are compared."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Say = Callable[[str], None]
 
 @dataclass(eq=False)
 class Measured:
-    """What was found of one rival; ``error`` where it does not run here.
+    """The measurements of one rival; ``error`` where it does not run here.
 
     Attributes:
-        first_seconds: the first step, with all that is compiled, captured or tuned in it.
-        peak_bytes: what it adds to the memory of a GPU at its highest, without the samples.
+        first_seconds: of the first step, including compilation, graph capture and autotuning.
+        peak_bytes: the GPU memory it needs at its highest, without the samples.
         digest: the weights after `REPEATED` steps from the start.
         repeats: whether a second fresh copy came to the same weights.
         seconds: of a step, one value a round.
@@ -54,11 +54,11 @@ def measure(
     rounds: int,
     say: Say = lambda _: None,
 ) -> list[Measured]:
-    """Start every rival once, then let them take turns of ``steps`` steps, round after round.
+    """Measure rivals: each starts once, then they take turns of ``steps`` steps, round by round.
 
     Args:
-        rivals: in the order of the first round; every other round has it reversed.
-        batches: training rows (B,) on the device, gone through again and again.
+        rivals: in the order of the first round; every second round reverses it.
+        batches: training rows (B,) on the device, used again and again.
     """
     device = batches[0].device
     found, runners = [Measured(rival) for rival in rivals], {}
@@ -83,8 +83,8 @@ def measure(
 
 
 def start(one: Measured, batches: Sequence[Tensor], device: torch.device) -> Runner:
-    """Make a runner and its first steps; note their time and memory."""
-    gc.collect()  # a captured step holds its memory until it is collected
+    """Make a runner and its first steps; record their time and memory."""
+    gc.collect()  # a captured step keeps its memory until Python collects it
     before = 0
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
@@ -96,7 +96,7 @@ def start(one: Measured, batches: Sequence[Tensor], device: torch.device) -> Run
     _wait(device)
     one.first_seconds = time.perf_counter() - began
     if device.type == "cuda" and not runner.captured:
-        torch.cuda.reset_peak_memory_stats(device)  # what autotuning tried does not count
+        torch.cuda.reset_peak_memory_stats(device)  # without what autotuning tried
     for rows in batches:
         runner.step(rows)
     _wait(device)

@@ -1,8 +1,7 @@
-"""The same models as most people write them: torch's own layers in (batch, channel, time) layout.
+"""Our models with torch's own layers, in the usual (batch, channel, time) layout.
 
-A twin holds the parameters and buffers of a model of ours under the same names, so a state dict
-fits both, and computes the same function with nn.Conv1d, torch's pools, its attention and its
-dropout.
+A plain model has the parameters and buffers of ours under the same names, so that a state dict fits
+both, and computes the same function with nn.Conv1d and torch's pooling, attention and dropout.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from seedless.numerics.pooling import adaptive_avg_pool1d
 
 
 def make_plain(model: nn.Module, *, deterministic: bool = False) -> nn.Module:
-    """Return the plain twin of one of our models, with copies of its weights.
+    """Return one of our models with torch's own layers and copies of its weights.
 
     ``deterministic`` averages skips with an explicit gradient, as the published work does: torch's
     adaptive pool adds atomically on a GPU, and is refused there in deterministic mode.
     """
     if type(model) not in MODELS:
         known = ", ".join(kind.__name__ for kind in MODELS)
-        raise ModelError(f"{type(model).__name__} has no plain twin; those that do: {known}")
-    twin = _convert(copy.deepcopy(model))
-    for module in twin.modules():
+        raise ModelError(f"{type(model).__name__} has no plain form; these models have: {known}")
+    plain = _convert(copy.deepcopy(model))
+    for module in plain.modules():
         if isinstance(module, Residual):
             module.deterministic = deterministic
-    for parameter in twin.parameters():  # laid out as torch does by itself
+    for parameter in plain.parameters():  # laid out as torch does by itself
         parameter.data = parameter.data.contiguous()
-    return twin
+    return plain
 
 
 def _convert(module: nn.Module) -> nn.Module:
@@ -46,11 +45,11 @@ def _convert(module: nn.Module) -> nn.Module:
     make = PLAIN_LAYERS.get(type(module))
     if make is None:
         return module
-    twin = make(module)
-    twin._parameters.update(module._parameters)
-    twin._buffers.update(module._buffers)
-    twin._modules.update(module._modules)
-    return twin.train(module.training)
+    plain = make(module)
+    plain._parameters.update(module._parameters)
+    plain._buffers.update(module._buffers)
+    plain._modules.update(module._modules)
+    return plain.train(module.training)
 
 
 class Residual(nn.Module):

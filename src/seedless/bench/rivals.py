@@ -1,7 +1,7 @@
-"""The rivals: one step in each of our forms, and the step most people write.
+"""The rivals: our training step in each mode and precision, and the step that most people write.
 
-All begin from the same weights, take the same batches from samples that lie on the device, and
-have the same loss, optimizer and rate. What differs is how the step is written and launched.
+All start from the same weights, take the same batches of samples on the device, and have the same
+loss, optimizer and learning rate. They differ in how the step is written and launched.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ OURS, PLAIN, PUBLISHED, LOOSE = "ours", "plain", "plain deterministic", "mode of
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """A model at the common start, and what makes a step of it on training rows (B,).
+    """A model with its first weights, and the function that makes one step on training rows (B,).
 
-    ``captured``: the first step holds its memory for all that follow. ``groups``: the optimizer's
-    parameter groups, for whoever changes the rate on the way.
+    ``captured``: the first step reserves the memory of all steps. ``optimizer``: of a plain model.
     """
 
     model: nn.Module
-    step: Callable[[Tensor], object]
+    step: Callable[[Tensor], Tensor]
     captured: bool = False
-    groups: Sequence[dict[str, Any]] = ()
+    optimizer: torch.optim.Optimizer | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +145,7 @@ def make_our_runner(problem: TrainingProblem, mode: str, precision: str) -> Runn
 def make_plain_runner(
     problem: TrainingProblem, samples: Tensor, *, deterministic: bool = False
 ) -> Runner:
-    """Return the model's plain twin with the step most people write, seeded as they seed it."""
+    """Return the model with torch's own layers and the usual training step, seeded with 0."""
     torch.manual_seed(0)
     train, labels = problem.config.train, problem.train.labels
     model = make_plain(problem.model, deterministic=deterministic).train()
@@ -160,6 +159,6 @@ def make_plain_runner(
         loss = problem.loss(model, samples[rows], labels[rows]).mean()
         torch.autograd.backward(loss)
         optimizer.step()
-        return loss
+        return loss.detach()
 
-    return Runner(model, step, groups=optimizer.param_groups)
+    return Runner(model, step, optimizer=optimizer)

@@ -1,4 +1,4 @@
-"""`seedless attribute`: what a run's predictions rest on."""
+"""`seedless attribute`: what the predictions of a run are based on."""
 
 from __future__ import annotations
 
@@ -7,39 +7,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_json
 
 if TYPE_CHECKING:
     from seedless.analysis.attribute import Explained
 
 
 def attribute(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    run: RunFolder,
     label: Annotated[
         str | None,
-        typer.Option("--class", help="Explain records of this class; else the likeliest class."),
+        typer.Option("--class", help="The class to explain; default: the most probable."),
     ] = None,
-    records: Annotated[int, typer.Option("--records", min=1, help="How many, at most.")] = 16,
-    method: Annotated[str, typer.Option("--method", help="gradcam or attention.")] = "gradcam",
-    layer: Annotated[
-        str | None, typer.Option("--layer", help="Where Grad-CAM looks, if not where declared.")
-    ] = None,
+    records: Annotated[int, typer.Option(min=1, help="The largest number of records.")] = 16,
+    method: Annotated[str, typer.Option(help="gradcam or attention.")] = "gradcam",
+    layer: Annotated[str | None, typer.Option(help="A layer other than the declared one.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.npz", help="Write the maps here.")
+        Path | None, typer.Option(metavar="FILE.npz", help="Write the maps here.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file if it is there.")
-    ] = False,
+    force: Force = False,
     entry: Entry = None,
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where in RUN's test records the evidence for a class lies; the digest repeats."""
+    """Show where in a record the evidence for a class is."""
     from seedless.analysis.attribute import attribute_run, write_maps
-    from seedless.runs.open_run import check_out, describe
+    from seedless.runs.opening import check_output_file, describe_run
 
     if out is not None:
-        check_out(run, out, force)
+        check_output_file(run, out, force)
     found = attribute_run(
         run, label=label, records=records, method=method, layer=layer, entry=entry, data=data
     )
@@ -48,7 +44,7 @@ def attribute(
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
         said = {"method": method, "layers": layers, "records": rows, "file": file}
-        print_json({**describe(found.finished), **said})
+        print_json({**describe_run(found.finished), **said})
         return
     for row in rows:
         typer.echo(
@@ -83,7 +79,7 @@ def _list_rows(found: Explained) -> list[dict[str, Any]]:
 
 def _describe_place(place: list[int], fs: float | None, any_evidence: bool) -> str:
     if not any_evidence:
-        return "nothing speaks for it"
+        return "no evidence"
     if len(place) == 2:
         return f"strongest at row {place[0]}, column {place[1]}"
     return f"strongest at {place[0] / fs:.2f} s" if fs else f"strongest at sample {place[0]}"

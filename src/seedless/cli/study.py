@@ -1,68 +1,124 @@
-"""`seedless study list|plan|run|table|report`: the published experiments."""
+"""`seedless study list|plan|run|table|report|archive|unpack`: the published experiments.
+
+The options that choose the runs of a study are the parameters of `read_options`, and nothing else:
+`takes_grid_options` gives them to every command that needs a grid.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from seedless.cli.options import AsJson, Settings, print_json
+from seedless.cli.options import AsJson, print_json
 from seedless.core.progress import Progress
 
 if TYPE_CHECKING:
     from seedless.studies.engine.grid import Point
     from seedless.studies.engine.options import StudyOptions
-    from seedless.studies.engine.runner import Written
+    from seedless.studies.engine.runner import WrittenStudy
     from seedless.studies.engine.store import State
 
-app = typer.Typer(help="Run a published experiment, on one machine or many.", no_args_is_help=True)
+app = typer.Typer(help="Plan, run and tabulate the published experiments.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="A study's name: `seedless study list`.")]
-Scale = Annotated[str, typer.Option("--scale", help="smoke, small or paper.")]
-Data = Annotated[
-    str, typer.Option("--data", help="simulated, a dataset's name, or a file or folder.")
-]
-Place = Annotated[Path, typer.Option("--store", help="The folder all runs are kept in.")]
-Seeds = Annotated[
-    int | None, typer.Option("--seeds", min=1, help="Seeds an arm, instead of the scale's.")
-]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")]
-Folds = Annotated[
-    int | None,
-    typer.Option(
-        "--folds",
-        min=2,
-        max=10,
-        help="Hold out this many folds in turn and pool what is said of them.",
-    ),
-]
-ExternalDataset = Annotated[
-    list[str] | None,
-    typer.Option("--other", help="NAME=PATH of a set to try models on; may be repeated."),
-]
-Noise = Annotated[
-    Path | None,
-    typer.Option("--noise-path", metavar="FOLDER", help="Recorded noise, instead of simulated."),
-]
-Prove = Annotated[
-    bool, typer.Option("--prove", help="Execute a run of each arm again, in studies that can.")
-]
-Arms = Annotated[str | None, typer.Option("--arms", metavar="NAME,NAME", help="These arms alone.")]
+Name = Annotated[str, typer.Argument(help="The name of a study: `seedless study list`.")]
+StoreFolder = Annotated[Path, typer.Option("--store", help="The folder that holds all runs.")]
 STORE = Path("studies")
 UNFINISHED = 3
+GRID_PANEL = "Options that choose the runs"
+
+
+def _grid_option(flag: str, help_text: str, **more: Any) -> Any:
+    return typer.Option(flag, help=help_text, rich_help_panel=GRID_PANEL, **more)
+
+
+def read_options(
+    scale: Annotated[str, _grid_option("--scale", "smoke, small or paper.")] = "smoke",
+    data: Annotated[
+        str, _grid_option("--data", "simulated, the name of a dataset, or a file or folder.")
+    ] = "simulated",
+    seeds: Annotated[
+        int | None, _grid_option("--seeds", "Seeds of each arm, instead of the scale's.", min=1)
+    ] = None,
+    device: Annotated[str, _grid_option("--device", "cpu, cuda or auto.")] = "auto",
+    folds: Annotated[
+        int | None,
+        _grid_option("--folds", "Test on so many folds in turn, pool predictions.", min=2, max=10),
+    ] = None,
+    other: Annotated[
+        list[str] | None,
+        _grid_option(
+            "--other", "A dataset to test trained models on; may be repeated.", metavar="NAME=PATH"
+        ),
+    ] = None,
+    noise_path: Annotated[
+        Path | None,
+        _grid_option("--noise-path", "Recorded noise, instead of simulated.", metavar="FOLDER"),
+    ] = None,
+    prove: Annotated[
+        bool, _grid_option("--prove", "Execute one run of each arm again, and compare the bits.")
+    ] = False,
+    arms: Annotated[
+        str | None, _grid_option("--arms", "Run only these arms.", metavar="NAME,NAME")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        _grid_option("--set", "Change one setting of every run.", metavar="KEY=VALUE"),
+    ] = None,
+) -> StudyOptions:
+    """Return the options that decide which runs a study has."""
+    from seedless.studies.engine.options import StudyOptions
+
+    return StudyOptions(
+        scale=scale,
+        data=data,
+        seeds=seeds,
+        device=device,
+        folds=folds,
+        other=tuple(other or ()),
+        noise=None if noise_path is None else str(noise_path),
+        prove=prove,
+        changes=tuple(settings or ()),
+        arms=tuple(name.strip() for name in arms.split(",")) if arms else (),
+    )
+
+
+def takes_grid_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the parameters of `read_options`; it receives their result as ``options``."""
+    shared = inspect.signature(read_options).parameters
+    own = {k: v for k, v in inspect.signature(command).parameters.items() if k != "options"}
+    # The annotations are text in this module, and StudyOptions is not imported at run time.
+    names = {"StudyOptions": object}
+    hints = get_type_hints(read_options, localns=names, include_extras=True)
+    hints |= get_type_hints(command, localns=names, include_extras=True)
+
+    @wraps(command)
+    def run_command(**values: Any) -> None:
+        options = read_options(**{name: values.pop(name) for name in shared})
+        command(options=options, **values)
+
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+        for name, parameter in {**own, **shared}.items()
+    ]
+    run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run_command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run_command
 
 
 @app.command("list")
-def list_studies(as_json: AsJson = False) -> None:
-    """List every study and what it asks."""
-    from seedless.studies.catalog import STUDIES, open_study
+def list_all(as_json: AsJson = False) -> None:
+    """List every study and its question."""
+    from seedless.studies.catalog import list_studies
 
-    questions = {name: open_study(name).question for name in STUDIES}
+    questions = list_studies()
     if as_json:
         print_json(questions)
         return
@@ -71,24 +127,12 @@ def list_studies(as_json: AsJson = False) -> None:
 
 
 @app.command("plan")
-def plan(
-    name: Name,
-    scale: Scale = "smoke",
-    data: Data = "simulated",
-    seeds: Seeds = None,
-    device: Device = "auto",
-    folds: Folds = None,
-    other: ExternalDataset = None,
-    settings: Settings = None,
-    arms: Arms = None,
-    as_json: AsJson = False,
-) -> None:
+@takes_grid_options
+def plan_runs(name: Name, options: StudyOptions, as_json: AsJson = False) -> None:
     """Print the runs of a study; nothing is executed."""
-    from seedless.studies.engine.runner import plan_study
+    from seedless.studies.catalog import open_study
 
-    grid = plan_study(
-        name, read_setting(scale, data, seeds, device, folds, other, settings, arms=arms)
-    )
+    grid = open_study(name).plan(options).grid
     if as_json:
         points = [
             {name: getattr(p, name) for name in ("key", "block", "arm", "replicate", "part")}
@@ -100,45 +144,36 @@ def plan(
 
 
 @app.command("run")
+@takes_grid_options
 def run(
     name: Name,
-    scale: Scale = "smoke",
-    data: Data = "simulated",
-    store: Place = STORE,
-    seeds: Seeds = None,
-    device: Device = "auto",
-    folds: Folds = None,
-    other: ExternalDataset = None,
+    options: StudyOptions,
+    store: StoreFolder = STORE,
     engine: Annotated[str, typer.Option("--engine", help="local or ray.")] = "local",
     runs_per_device: Annotated[
-        int, typer.Option("--runs-per-device", min=1, help="Runs at once on a device.")
+        int, typer.Option("--runs-per-device", min=1, help="Runs on a device at the same time.")
     ] = 1,
-    again: Annotated[
-        bool, typer.Option("--again", help="Try runs again that failed before.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Try runs that failed before.")] = False,
     limit: Annotated[
         float | None,
-        typer.Option("--limit", metavar="SECONDS", min=1, help="Begin no run that ends later."),
+        typer.Option(
+            "--limit", metavar="SECONDS", min=1, help="Start no run that would end later."
+        ),
     ] = None,
-    settings: Settings = None,
-    arms: Arms = None,
-    noise_path: Noise = None,
-    prove: Prove = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make every run of a study that is not in the store yet, then its table and its figure.
+    """Execute the missing runs of a study, then write its tables.
 
+    The figure is written, too.
     Exit code 1: every run failed. 3: not finished, because of --limit.
     """
+    from seedless.studies.catalog import open_study
     from seedless.studies.engine.runner import run_study
 
     progress = Progress(name, unit="runs", shown=not as_json)
     try:
         written = run_study(
-            name,
-            read_setting(
-                scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
-            ),
+            open_study(name).plan(options),
             store,
             engine=engine,
             runs_per_device=runs_per_device,
@@ -147,7 +182,7 @@ def run(
             watch=lambda states: _show_states(progress, states),
         )
     except KeyboardInterrupt:
-        typer.echo("\nstopped; the same command goes on where it was", err=True)
+        typer.echo("\nstopped; the same command continues from here", err=True)
         sys.exit(130)
     finally:
         progress.close()
@@ -157,101 +192,123 @@ def run(
     if written.failures:
         typer.echo("--again tries failed runs once more", err=True)
     if set(written.counts) == {"failed"}:
-        sys.exit(1)  # there is a table, but of nothing
+        sys.exit(1)
     if written.left:
         typer.echo(
-            f"not finished: {written.left} runs are left; the same command goes on", err=True
+            f"not finished: {written.left} runs are left; the same command continues", err=True
         )
         sys.exit(UNFINISHED)
 
 
 @app.command("table")
+@takes_grid_options
 def table(
-    name: Name,
-    scale: Scale = "smoke",
-    data: Data = "simulated",
-    store: Place = STORE,
-    seeds: Seeds = None,
-    device: Device = "auto",
-    folds: Folds = None,
-    other: ExternalDataset = None,
-    settings: Settings = None,
-    arms: Arms = None,
-    noise_path: Noise = None,
-    prove: Prove = False,
-    as_json: AsJson = False,
+    name: Name, options: StudyOptions, store: StoreFolder = STORE, as_json: AsJson = False
 ) -> None:
-    """Print the table of a study whose runs are there, and write it with its figure."""
-    from seedless.studies.engine.runner import write_study
+    """Print the tables of a study whose runs are finished.
 
-    options = read_setting(
-        scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
-    )
-    _print(write_study(name, options, store), as_json)
+    They are also written to the store, with the figure.
+    """
+    from seedless.studies.catalog import open_study
+    from seedless.studies.engine.runner import write_study
+    from seedless.studies.engine.store import Store
+
+    _print(write_study(open_study(name).plan(options), Store(store)), as_json)
 
 
 @app.command("report")
+@takes_grid_options
 def report(
     name: Name,
-    scale: Scale = "smoke",
-    data: Data = "simulated",
-    store: Place = STORE,
-    seeds: Seeds = None,
-    device: Device = "auto",
-    folds: Folds = None,
-    other: ExternalDataset = None,
-    settings: Settings = None,
-    arms: Arms = None,
-    noise_path: Noise = None,
-    prove: Prove = False,
+    options: StudyOptions,
+    store: StoreFolder = STORE,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.html", help="Where, if not in the store.")
+        Path | None,
+        typer.Option("--out", metavar="FILE.html", help="The page, if not in the store."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one page of a study whose runs are there: tables, figure, every run's digest."""
-    from seedless.studies.engine.page import report_study
+    """Write one HTML page about a study, with all its digests.
 
-    options = read_setting(
-        scale, data, seeds, device, folds, other, settings, noise_path, prove, arms
-    )
-    page = report_study(name, options, store, out)
+    (A page about single runs: seedless report.)
+    """
+    from seedless.studies.catalog import open_study
+    from seedless.studies.engine.page import report_study
+    from seedless.studies.engine.store import Store
+
+    page = report_study(open_study(name).plan(options), Store(store), out)
     if as_json:
         print_json({"page": str(page)})
     else:
         typer.echo(f"page    {page}")
 
 
-def read_setting(
-    scale: str,
-    data: str,
-    seeds: int | None,
-    device: str,
-    folds: int | None = None,
-    other: list[str] | None = None,
-    changes: list[str] | None = None,
-    noise: Path | None = None,
-    prove: bool = False,
-    arms: str | None = None,
-) -> StudyOptions:
-    """Return what a study is asked to run on, from the options that several verbs share."""
-    from seedless.studies.engine.options import StudyOptions
+@app.command("archive")
+@takes_grid_options
+def archive(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Names of studies: `seedless study list`."),
+    ],
+    options: StudyOptions,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
+    store: StoreFolder = STORE,
+    weights: Annotated[bool, typer.Option("--weights", help="Include the weights.")] = False,
+    part_size: Annotated[
+        int | None,
+        typer.Option("--part-size", metavar="MIB", help="Write several files, none larger."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write finished runs as one file, to continue elsewhere.
 
-    return StudyOptions(
-        scale=scale,
-        data=data,
-        seeds=seeds,
-        device=device,
-        folds=folds,
-        other=tuple(other or ()),
-        noise=None if noise is None else str(noise),
-        prove=prove,
-        changes=tuple(changes or ()),
-        arms=tuple(name.strip() for name in arms.split(",")) if arms else (),
+    It holds receipts, configurations, scores and predictions,
+    without trails and checkpoints. The same runs give the same bytes.
+    (To give one run with its proof to others: seedless bundle.)
+    """
+    from seedless.studies.catalog import open_study
+    from seedless.studies.engine.run_archive import write_run_archives
+    from seedless.studies.engine.store import Store
+
+    studies = [open_study(name) for name in names]
+    # Studies differ in the options they use; here an option applies to those that use it.
+    plans = [study.plan(study.drop_unused(options)) for study in studies]
+    points = [point for plan in plans for point in plan.grid.points]
+    written = write_run_archives(
+        Store(store), points, out, weights=weights, part_size=part_size, force=force
     )
+    if as_json:
+        print_json([{**asdict(one), "file": str(one.file)} for one in written])
+        return
+    for one in written:
+        typer.echo(f"{one.file}  runs: {one.runs}, {one.size:,} bytes, {one.digest}")
 
 
-def _print(written: Written, as_json: bool) -> None:
+@app.command("unpack")
+def unpack(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files of `seedless study archive`.")
+    ],
+    store: StoreFolder = STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Put the runs of an archive into a store.
+
+    Each is checked against its receipt.
+    """
+    from seedless.studies.engine.run_archive import unpack_run_archive
+    from seedless.studies.engine.store import Store
+
+    unpacked = {str(file): unpack_run_archive(file, Store(store)) for file in files}
+    if as_json:
+        print_json({file: asdict(one) for file, one in unpacked.items()})
+        return
+    for file, one in unpacked.items():
+        typer.echo(f"{file}  runs: {one.new} new, {one.known} known, {one.failed} failed")
+
+
+def _print(written: WrittenStudy, as_json: bool) -> None:
     if as_json:
         print_json(
             {

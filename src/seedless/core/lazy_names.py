@@ -3,7 +3,8 @@
 A package lists what it offers once, as imports that only type checkers and documentation read:
 
     if TYPE_CHECKING:
-        from seedless.runs.fit import fit, load
+        from seedless.runs.fit_model import fit
+        from seedless.runs.opening import load
 
     __all__ = ["fit", "load"]
     __getattr__, __dir__ = lazy_names(__name__)

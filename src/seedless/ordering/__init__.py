@@ -1,18 +1,15 @@
 """Batch orders: a permutation of the labelled samples for each epoch, from the data alone."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from seedless.ordering.key_collisions import Collisions, SharedKeys, count_collisions
-from seedless.ordering.order import Order, make_order
-from seedless.ordering.registry import ORDERS
-from seedless.ordering.schedule import Schedule
+from seedless.core.lazy_names import lazy_names
 
-__all__ = [
-    "ORDERS",
-    "Collisions",
-    "Order",
-    "Schedule",
-    "SharedKeys",
-    "count_collisions",
-    "make_order",
-]
+if TYPE_CHECKING:
+    from seedless.ordering.key_collisions import Collisions, count_collisions
+    from seedless.ordering.order import Order, make_order
+    from seedless.ordering.registry import ORDERS
+    from seedless.ordering.schedule import Schedule
+
+__all__ = ["ORDERS", "Collisions", "Order", "Schedule", "count_collisions", "make_order"]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,6 +1,6 @@
-"""Orders that look at classes: a share of each in every batch, or classes dealt in turn.
+"""Orders by class: every class in every batch, or the classes in turn.
 
-A sample of several classes counts for all of them in `class_guaranteed`, and for its rarest in
+A sample of several classes counts for all of them in `class_guaranteed`, and only for its rarest in
 `class_diverse`.
 """
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from seedless.ordering.labels import class_table
 from seedless.ordering.samples import Positions, Samples
 from seedless.ordering.sort_keys import content_keys
-from seedless.ordering.strategy import EpochInputs, count_batches
+from seedless.ordering.strategy import EpochInputs
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
-def membership(samples: Samples) -> Bools:
-    """Return who belongs to which class, in canonical order: bool (m, K)."""
+def class_membership(samples: Samples) -> Bools:
+    """Return which sample, in canonical order, belongs to which class: bool (m, K)."""
     return class_table(samples.labels)
 
 
 def class_diverse(samples: Samples, epoch: EpochInputs) -> Positions:
-    """Deal the classes round robin, each in the epoch's content order, until all run out.
+    """Return an order that takes one sample of each class in turn, until all classes are used up.
 
-    A sample belongs to its rarest class (the lower one if two are as rare). Samples of no class,
-    where they are kept, are one class more.
+    Within a class, samples are in the epoch's content order. A sample belongs to its rarest class
+    (of equally rare ones, the lower). Samples without a class, where they are kept, form one more.
     """
-    table = samples.once(membership)
+    table = samples.compute_once(class_membership)
     table = np.concatenate([table, ~table.any(axis=1, keepdims=True)], axis=1)
     sizes = table.sum(axis=0)
     own = np.where(table, sizes, len(table) + 1).argmin(axis=1)
@@ -41,132 +41,138 @@ def class_diverse(samples: Samples, epoch: EpochInputs) -> Positions:
 
 
 def class_guaranteed(samples: Samples, epoch: EpochInputs) -> Positions:
-    """Give every batch a sample of each class, spread what is too rare, and fill up by content.
+    """Return an order in which every batch has a sample of each class that has enough samples.
 
-    Classes are served from the rarest to the commonest. One with at least as many samples as there
-    are batches gets one into every batch that has none yet; a rarer one is spread evenly over the
-    epoch. Free places are then filled in the epoch's content order, which also orders each batch.
-    Where samples of several classes left a batch without a class, samples are swapped between
-    batches until no single swap helps. A batch smaller than the number of classes (often the last)
-    may still lack some; so may, rarely, one that only a chain of swaps could have mended.
+    A class is common if it has at least as many samples as there are batches, else rare. A batch
+    smaller than the number of classes (often the last) may still lack some; so may, rarely, a batch
+    that only a chain of several swaps could complete.
     """
     keys = content_keys(samples, epoch.index)
     sequence = np.argsort(keys, kind="stable")
-    table = samples.once(membership)[sequence]
-    batches = _Batches(table, epoch.batch_size)
+    table = samples.compute_once(class_membership)[sequence]
+    assignment = _Assignment(table, epoch.batch_size)
+    # [Step 1] From the rarest class to the commonest: put one sample of a common class into every
+    # batch that has none, and spread a rare class evenly over the epoch.
     sizes = table.sum(axis=0)
     for label in np.argsort(sizes, kind="stable").tolist():
-        if batches.common[label]:
-            batches.cover(label)
+        if assignment.is_common[label]:
+            assignment.put_one_in_every_batch(label)
         elif sizes[label]:
-            chance = int(keys[sequence[table[:, label]]].sum())  # 64 bits, wrapping: from content
-            batches.scatter(label, phase=chance * batches.count >> 64)
-    batches.fill()
-    batches.mend()
-    return sequence[np.argsort(batches.home, kind="stable")]
+            key = int(keys[sequence[table[:, label]]].sum())  # uint64 that wraps, from the contents
+            assignment.spread(label, phase=key * assignment.batch_count >> 64)
+    # [Step 2] Fill the free places in content order.
+    assignment.fill_free_places()
+    # [Step 3] Samples of several classes may have left a batch without a class: swap samples.
+    assignment.swap_in_missing_classes()
+    # [Step 4] Within a batch, samples are in content order.
+    return sequence[np.argsort(assignment.batch_of, kind="stable")]
 
 
-class _Batches:
-    """An assignment of samples (numbered in content order) to batches, while it is being made.
+class _Assignment:
+    """A partial assignment of samples, numbered in content order, to B batches.
 
     Attributes:
         table: bool (m, K), the classes of each sample.
-        common: bool (K,), whether a class has a sample for every batch.
-        home: (m,), the batch of each sample, -1 for none yet.
-        held: (B, K), how many samples of each class each batch holds.
-        room: (B,), free places.
+        is_common: bool (K,), whether a class has a sample for every batch.
+        batch_of: (m,), the batch of each sample, -1 for none yet.
+        class_counts: (B, K), the number of samples of each class in each batch.
+        free_places: (B,).
     """
 
     def __init__(self, table: Bools, batch_size: int) -> None:
         self.table = table
-        self.count = count_batches(len(table), batch_size)
-        self.common = table.sum(axis=0) >= self.count
-        self.home = np.full(len(table), -1, dtype=np.int64)
-        self.held = np.zeros((self.count, table.shape[1]), dtype=np.int64)
-        self.room = np.full(self.count, batch_size, dtype=np.int64)
-        self.room[-1] -= self.count * batch_size - len(table)
+        self.batch_count = -(-len(table) // batch_size)  # rounded up
+        self.is_common = table.sum(axis=0) >= self.batch_count
+        self.batch_of = np.full(len(table), -1, dtype=np.int64)
+        self.class_counts = np.zeros((self.batch_count, table.shape[1]), dtype=np.int64)
+        self.free_places = np.full(self.batch_count, batch_size, dtype=np.int64)
+        self.free_places[-1] -= self.batch_count * batch_size - len(table)
 
-    def place(self, samples: Ints, batches: Ints) -> None:
-        """Put each sample, none of them placed before, into its batch."""
-        self.home[samples] = batches
-        self.room -= np.bincount(batches, minlength=self.count)
+    def assign(self, samples: Ints, batches: Ints) -> None:
+        """Assign each sample, none of which has a batch yet, to its batch."""
+        self.batch_of[samples] = batches
+        self.free_places -= np.bincount(batches, minlength=self.batch_count)
         sample, label = np.nonzero(self.table[samples])
-        cells = batches[sample] * self.held.shape[1] + label
-        self.held += np.bincount(cells, minlength=self.held.size).reshape(self.held.shape)
+        cells = batches[sample] * self.class_counts.shape[1] + label
+        added = np.bincount(cells, minlength=self.class_counts.size)
+        self.class_counts += added.reshape(self.class_counts.shape)
 
-    def waiting(self, label: int) -> Ints:
+    def list_unassigned(self, label: int) -> Ints:
         """Return the samples of a class that have no batch yet, in content order."""
-        return np.flatnonzero(self.table[:, label] & (self.home < 0))
+        return np.flatnonzero(self.table[:, label] & (self.batch_of < 0))
 
-    def cover(self, label: int) -> None:
-        """Put one sample of a common class into every batch that lacks it and has room."""
-        lacking = np.flatnonzero((self.held[:, label] == 0) & (self.room > 0))
-        chosen = self.waiting(label)[: len(lacking)]
-        self.place(chosen, lacking[: len(chosen)])
+    def put_one_in_every_batch(self, label: int) -> None:
+        """Put one sample of a common class into every batch that lacks it and has a free place."""
+        lacking = np.flatnonzero((self.class_counts[:, label] == 0) & (self.free_places > 0))
+        chosen = self.list_unassigned(label)[: len(lacking)]
+        self.assign(chosen, lacking[: len(chosen)])
 
-    def scatter(self, label: int, phase: int) -> None:
-        """Spread the p < B samples of a rare class: one at each (j B + phase) // p, j = 0 .. p-1.
-
-        Samples that came along with a rarer class already take the nearest of these slots. A batch
-        that is full, or already holds one of the sample's rare classes, gives way to the nearest
-        that does not.
-        """
+    def spread(self, label: int, phase: int) -> None:
+        """Spread the p < B samples of a rare class, aiming at the batches (j B + phase) // p."""
+        # [Step 1] Samples assigned earlier, with a rarer class of theirs, use up the nearest slots.
         total = int(self.table[:, label].sum())
-        slots = [(turn * self.count + phase) // total for turn in range(total)]
-        for batch in np.repeat(np.arange(self.count), self.held[:, label]).tolist():
+        slots = [(turn * self.batch_count + phase) // total for turn in range(total)]
+        for batch in np.repeat(np.arange(self.batch_count), self.class_counts[:, label]).tolist():
             slots.remove(min(slots, key=lambda slot: abs(slot - batch)))
-        for sample, slot in zip(self.waiting(label).tolist(), slots, strict=True):
-            crowd = self.held @ (self.table[sample] & ~self.common)
-            distance = np.abs(np.arange(self.count) - slot)
-            cost = np.where(self.room > 0, crowd * self.count + distance, np.iinfo(np.int64).max)
-            self.place(np.array([sample]), np.array([cost.argmin()]))
+        # [Step 2] Each other sample goes to a batch with a free place and the fewest samples of its
+        # rare classes; of those, to the nearest to its slot.
+        for sample, slot in zip(self.list_unassigned(label).tolist(), slots, strict=True):
+            same_class = self.class_counts @ (self.table[sample] & ~self.is_common)
+            cost = same_class * self.batch_count + np.abs(np.arange(self.batch_count) - slot)
+            cost[self.free_places == 0] = np.iinfo(np.int64).max
+            self.assign(np.array([sample]), np.array([cost.argmin()]))
 
-    def fill(self) -> None:
-        """Put all other samples into the free places, in content order."""
-        rest = np.flatnonzero(self.home < 0)
-        self.place(rest, np.repeat(np.arange(self.count), self.room))
+    def fill_free_places(self) -> None:
+        """Assign all other samples to the free places, in content order."""
+        rest = np.flatnonzero(self.batch_of < 0)
+        self.assign(rest, np.repeat(np.arange(self.batch_count), self.free_places))
 
-    def mend(self) -> None:
-        """Swap samples until no swap gives a batch a common class it lacks."""
-        mended = True
-        while mended:
-            gaps = np.argwhere((self.held == 0) & self.common).tolist()
-            mended = sum(self._mend_gap(batch, label) for batch, label in gaps) > 0
+    def swap_in_missing_classes(self) -> None:
+        """Swap samples until no single swap gives a batch a common class that it lacks."""
+        swapped = True
+        while swapped:
+            missing = np.argwhere((self.class_counts == 0) & self.is_common).tolist()
+            swapped = sum(self._swap_in(batch, label) for batch, label in missing) > 0
 
-    def _mend_gap(self, batch: int, label: int) -> bool:
-        """Swap a sample of the class into the batch, if that takes no other class from anyone.
+    def _swap_in(self, batch: int, label: int) -> bool:
+        """Swap a sample of the class into the batch, if no batch loses a common class by that.
 
-        A swap of g (of the class, from a batch that holds two or more) against t (of this batch)
-        is allowed when g has every common class of which t is its batch's only sample, and t every
-        one of which g is. Samples of rare classes stay where they were spread; one may only be g,
-        when no other will do, from the nearest batch, and not to join another of its class.
+        Returns whether a swap was made.
         """
-        if self.held[batch, label]:
+        if self.class_counts[batch, label]:
             return False
-        givers = np.flatnonzero(self.table[:, label])
-        givers = givers[self.held[self.home[givers], label] > 1]
-        givers = givers[~self._in_any(givers, ~self.common & (self.held[batch] > 0))]
-        far = np.abs(self.home[givers] - batch)
-        givers = givers[np.lexsort((far, self._in_any(givers, ~self.common)))]
-        takers = np.flatnonzero(self.home == batch)
-        takers = takers[~self._in_any(takers, ~self.common)]
-        lost_here = ~self.table[givers] @ self._indispensable(takers).T
-        lost_there = self._indispensable(givers) @ ~self.table[takers].T
+        is_rare = ~self.is_common
+        # [Step 1] Incoming candidates: samples of the class, from batches that have two or more of
+        # it, that bring no rare class which this batch has already. Samples of rare classes come
+        # last, because they are better left where they were spread; nearer batches come first.
+        incoming = np.flatnonzero(self.table[:, label])
+        incoming = incoming[self.class_counts[self.batch_of[incoming], label] > 1]
+        rare_here = is_rare & (self.class_counts[batch] > 0)
+        incoming = incoming[~self._belong_to_any(incoming, rare_here)]
+        distance = np.abs(self.batch_of[incoming] - batch)
+        incoming = incoming[np.lexsort((distance, self._belong_to_any(incoming, is_rare)))]
+        # [Step 2] Outgoing candidates: samples of this batch without a rare class.
+        outgoing = np.flatnonzero(self.batch_of == batch)
+        outgoing = outgoing[~self._belong_to_any(outgoing, is_rare)]
+        # [Step 3] A pair is allowed if neither batch loses the only sample of a common class.
+        lost_here = ~self.table[incoming] @ self._mark_irreplaceable(outgoing).T
+        lost_there = self._mark_irreplaceable(incoming) @ ~self.table[outgoing].T
         allowed = np.argwhere(lost_here + lost_there == 0)
         if not len(allowed):
             return False
-        giver, taker = givers[allowed[0, 0]], takers[allowed[0, 1]]
-        change = self.table[giver].astype(np.int64) - self.table[taker]
-        self.held[batch] += change
-        self.held[self.home[giver]] -= change
-        self.home[[taker, giver]] = self.home[[giver, taker]]
+        # [Step 4] Swap the first allowed pair.
+        sample_in, sample_out = incoming[allowed[0, 0]], outgoing[allowed[0, 1]]
+        change = self.table[sample_in].astype(np.int64) - self.table[sample_out]
+        self.class_counts[batch] += change
+        self.class_counts[self.batch_of[sample_in]] -= change
+        self.batch_of[[sample_out, sample_in]] = self.batch_of[[sample_in, sample_out]]
         return True
 
-    def _in_any(self, samples: Ints, classes: Bools) -> Bools:
-        """Tell which samples belong to any of the classes marked in a bool (K,)."""
+    def _belong_to_any(self, samples: Ints, classes: Bools) -> Bools:
+        """Return which samples belong to any of the classes marked in a bool (K,): bool (s,)."""
         return np.asarray((self.table[samples] & classes).any(axis=1))
 
-    def _indispensable(self, samples: Ints) -> NDArray[np.float32]:
-        """Mark the common classes that a sample alone brings to its batch: 0 or 1, (s, K)."""
-        alone = self.held[self.home[samples]] == 1
-        return np.asarray(self.table[samples] & self.common & alone, dtype=np.float32)
+    def _mark_irreplaceable(self, samples: Ints) -> NDArray[np.float32]:
+        """Mark the common classes of which a sample is its batch's only one: 0 or 1, (s, K)."""
+        alone = self.class_counts[self.batch_of[samples]] == 1
+        return np.asarray(self.table[samples] & self.is_common & alone, dtype=np.float32)

@@ -1,9 +1,9 @@
-"""How many samples `golden` cannot tell apart.
+"""Collisions of `golden`'s sort keys: samples that it cannot distinguish.
 
-Samples whose sums |x| agree have one key, and golden then falls back on the content digest. Two
-sums are compared: the exact one, which is what we sort by, and the published one in float32. That
-one is taken here as the exact sum rounded to float32, so that the numbers are the same on every
-machine; the float32 additions of the released code depend on the library's order of summation.
+Samples of equal sum |x| have one key, and the order then falls back on their content digests. Two
+kinds of sums are counted: exact ones, by which we sort, and those in float32, as published. The
+latter are exact sums rounded to float32, so that the counts are the same on every machine; in the
+published code the float32 sums depend on the library's order of summation.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from seedless.ordering.sort_keys import absolute_sums, golden_hashes
 
 @dataclass(frozen=True)
 class SharedKeys:
-    """Records that share a key with another.
+    """The records that share their key with another record.
 
     Attributes:
-        records: how many do.
-        groups: how many keys they share.
+        records: number of such records.
+        groups: number of keys that they share.
         largest: records in the largest group; 0 if there is none.
-        entropy_lost: sum(log2 g!) / log2 n! over the groups' sizes g, to 6 digits: the part of a
-            free permutation's entropy that the keys leave undecided.
+        entropy_lost: sum(log2 g!) / log2 n! over the group sizes g, to 6 digits: the fraction of a
+            random permutation's entropy that the keys do not determine.
     """
 
     records: int
@@ -38,7 +38,7 @@ class SharedKeys:
 
 @dataclass(frozen=True)
 class Collisions:
-    """Key collisions of `golden` among ``samples`` records, by exact and by float32 sums."""
+    """Collisions of `golden`'s keys among ``samples`` records, for exact and for float32 sums."""
 
     samples: int
     exact: SharedKeys
@@ -46,9 +46,9 @@ class Collisions:
 
 
 def count_collisions(X: ArrayLike) -> Collisions:  # noqa: N803
-    """Count the collisions of golden keys among the records of ``X``, shape (n, ...)."""
+    """Return the collisions of `golden`'s keys among the records of ``X``, shape (n, ...)."""
     sums = absolute_sums(X)
-    with np.errstate(over="ignore"):  # sums beyond float32 are all one infinity there
+    with np.errstate(over="ignore"):  # sums too large for float32 become one infinity
         rounded = sums.astype(np.float32)
     return Collisions(
         samples=len(sums),

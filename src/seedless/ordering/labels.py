@@ -1,7 +1,7 @@
-"""Which samples are labelled, and with what.
+"""Labels in their three forms, and which samples are labelled.
 
-Three forms are read: none (every sample is labelled), one class number a sample (a negative one
-says "unlabelled"), and a multi-hot table (a row without a one says "unlabelled").
+No labels (every sample counts as labelled), one class number for each sample (negative means
+unlabelled), or a multi-hot table (a row without a one means unlabelled).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def read_labels(
 
     Args:
         labels: None, integers (n,), or zeros and ones (n, K) of any numeric dtype.
-        samples: n, the number of samples they must belong to.
-        keep_unlabelled: keep the rows of a multi-hot table that hold no one.
+        samples: n, the number of samples.
+        keep_unlabelled: keep the rows of a multi-hot table that have no 1.
     """
     if labels is None:
         return np.arange(samples), None
@@ -33,11 +33,11 @@ def read_labels(
     if array.ndim not in (1, 2):
         raise DataError(
             f"expected labels of shape (n,) or (n, K), got {array.shape}; pass class numbers, or "
-            "one 0/1 column a class"
+            "one 0/1 column for each class"
         )
     if len(array) != samples:
         raise DataError(
-            f"expected one label a sample, got {len(array)} labels for {samples} samples; "
+            f"expected one label for each sample, got {len(array)} labels for {samples} samples; "
             "pass both from the same split"
         )
     read = _read_classes if array.ndim == 1 else _read_table
@@ -61,8 +61,8 @@ def _read_classes(
     rows = np.flatnonzero(numbers >= 0)
     if keep_unlabelled and len(rows) < len(numbers):
         raise DataError(
-            f"keep_unlabelled is for multi-hot labels, where all zeros may be an answer; "
-            f"{len(numbers) - len(rows)} negative class numbers are none: leave keep_unlabelled out"
+            f"keep_unlabelled is for multi-hot labels, where all zeros may be an answer; here are "
+            f"{len(numbers) - len(rows)} negative class numbers: leave keep_unlabelled out"
         )
     return rows, numbers[rows]
 
@@ -90,7 +90,7 @@ def _read_table(
 
 
 def label_bytes(values: Values, samples: int) -> NDArray[np.uint8]:
-    """Return each label's bytes, uint8 (m, w): class numbers big-endian, or one 0/1 byte a class.
+    """Return each label's bytes, uint8 (m, w): a big-endian class number, or a 0/1 byte per class.
 
     Compared as bytes, class numbers sort as numbers. Without labels w is 0.
     """
@@ -102,7 +102,7 @@ def label_bytes(values: Values, samples: int) -> NDArray[np.uint8]:
 
 
 def class_table(values: Values) -> NDArray[np.bool_]:
-    """Return who belongs to which class, bool (m, K); class numbers take one column each, sorted.
+    """Return which sample belongs to which class, bool (m, K); class numbers become sorted columns.
 
     Without labels K is 0.
     """

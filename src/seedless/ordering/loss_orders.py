@@ -1,6 +1,6 @@
-"""Orders that read the last pass's losses. Before the first pass they are the content order.
+"""Orders by the last epoch's losses. In the first epoch they equal the content order.
 
-All sorts are stable on canonical order, so equal losses fall back on it.
+All sorts are stable, so samples of equal loss keep the canonical order.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from seedless.ordering.samples import Positions, Samples, group_equal_samples
 from seedless.ordering.shuffle_orders import content
 from seedless.ordering.strategy import ArrangeFunction, EpochInputs
 
-_BINS = 10
+_QUANTILE_BINS = 10
 
 
 def canonical_losses(samples: Samples, losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bring one loss a record into canonical order: (n,) -> (m,).
+    """Return the samples' losses in canonical order: (n,) by row of the data -> (m,).
 
-    Equal samples may have unequal losses (they were met at different steps). These are sorted, so
-    that nothing depends on which of the equals was stored first.
+    Equal samples may have unequal losses, because they were trained on at different steps. Their
+    losses are sorted, so that the result does not depend on which of them was stored first.
     """
-    own = losses[samples.rows]
-    return own[np.lexsort((own, samples.once(group_equal_samples)))]
+    sample_losses = losses[samples.rows]
+    return sample_losses[np.lexsort((sample_losses, samples.compute_once(group_equal_samples)))]
 
 
 def _after_first_pass(
     arrange: Callable[[Samples, EpochInputs, NDArray[np.float64]], Positions],
 ) -> ArrangeFunction:
-    """Use the content order until there are losses."""
+    """Return a strategy that uses the content order until there are losses."""
 
     def arranged(samples: Samples, epoch: EpochInputs) -> Positions:
         if epoch.losses is None:
@@ -43,7 +43,7 @@ def _after_first_pass(
 
 @_after_first_pass
 def loss_ranked(samples: Samples, epoch: EpochInputs, losses: NDArray[np.float64]) -> Positions:
-    """Sort by loss, highest first."""
+    """Return the samples by loss, highest first."""
     return np.argsort(-losses, kind="stable")
 
 
@@ -51,7 +51,7 @@ def loss_ranked(samples: Samples, epoch: EpochInputs, losses: NDArray[np.float64
 def interleaved_loss_ranked(
     samples: Samples, epoch: EpochInputs, losses: NDArray[np.float64]
 ) -> Positions:
-    """Take highest, lowest, second highest, second lowest, and so on."""
+    """Return highest loss, lowest, second highest, second lowest, and so on."""
     ranked = np.argsort(-losses, kind="stable")
     out = np.empty_like(ranked)
     half = (len(ranked) + 1) // 2
@@ -64,29 +64,33 @@ def interleaved_loss_ranked(
 def stratified_quantile(
     samples: Samples, epoch: EpochInputs, losses: NDArray[np.float64]
 ) -> Positions:
-    """Cut the samples, sorted by loss, into ten quantile bins and deal one of each in turn."""
+    """Return one sample of each of ten quantile bins of the loss in turn."""
     ranked = np.argsort(losses, kind="stable")
     place = np.arange(len(ranked))
-    bins = place * _BINS // len(ranked)
+    bins = place * _QUANTILE_BINS // len(ranked)
     turn = place - np.searchsorted(bins, bins)  # place within the bin
     return ranked[np.lexsort((bins, turn))]
 
 
 @_after_first_pass
 def pair_balance(samples: Samples, epoch: EpochInputs, losses: NDArray[np.float64]) -> Positions:
-    """Balance pairs by sign (GraB's pair balancing, Lu et al. 2022), with losses for gradients.
+    """Return GraB's pair-balanced order, with losses in place of gradients.
 
-    Samples are paired in the epoch's content order. Of a pair with difference d = loss_a - loss_b,
-    the sign e = +-1 that keeps |s + e d| small is chosen, s the running sum of the e d. With e = 1
-    a goes to the front and b to the back, else the other way round; the back fills from the end.
+    Source: Lu, Guo and De Sa, "GraB: Finding provably better data permutations than random
+    reshuffling", NeurIPS 2022.
     """
+    # [Step 1] Pair the samples in the epoch's content order.
     start = content(samples, epoch)
     pairs = start[: len(start) // 2 * 2].reshape(-1, 2)
+    # [Step 2] For each pair (a, b) with d = loss_a - loss_b choose the sign e = +-1 for which
+    # |s + e d| is smaller, s being the running sum of all e d.
     running = 0.0
-    turned = np.empty(len(pairs), dtype=bool)
+    swapped = np.empty(len(pairs), dtype=bool)
     for index, difference in enumerate((losses[pairs[:, 0]] - losses[pairs[:, 1]]).tolist()):
-        turned[index] = abs(running + difference) > abs(running - difference)
-        running += -difference if turned[index] else difference
-    front = np.where(turned, pairs[:, 1], pairs[:, 0])
-    back = np.where(turned, pairs[:, 0], pairs[:, 1])
+        swapped[index] = abs(running + difference) > abs(running - difference)
+        running += -difference if swapped[index] else difference
+    # [Step 3] With e = 1, a goes to the front and b to the back, else b to the front; the back is
+    # filled from the end.
+    front = np.where(swapped, pairs[:, 1], pairs[:, 0])
+    back = np.where(swapped, pairs[:, 0], pairs[:, 1])
     return np.concatenate([front, start[2 * len(pairs) :], back[::-1]])

@@ -22,7 +22,7 @@ from seedless.ordering.strategy import EpochInputs, Strategy
 
 @dataclass(eq=False, repr=False)
 class Order:
-    """What `make_order` returns. The losses last observed are all that ever changes."""
+    """A batch order over fixed samples, made by `make_order`. Only its losses ever change."""
 
     name: str
     strategy: Strategy
@@ -40,15 +40,15 @@ class Order:
 
     @property
     def needs_losses(self) -> bool:
-        """Whether the order reads losses: call `observe` after each pass."""
+        """Whether the order uses losses: call `observe` after each epoch."""
         return self.strategy.needs_losses
 
     def epoch(self, epoch: int) -> NDArray[np.int64]:
-        """Return the epoch's permutation of the labelled rows, as indices into the data: (m,)."""
+        """Return the epoch's permutation of the labelled rows of the data: int64 (m,)."""
         return self.samples.rows[self._arrange(self._index(epoch), self.batch_size)]
 
     def schedule(self, epoch: int, batch_size: int | None = None) -> Schedule:
-        """Return the epoch's batches and their digest, by default in the order's batch size."""
+        """Return the epoch's batches and their digest; the order's batch size is the default."""
         index = self._index(epoch)
         size = (
             self.batch_size
@@ -58,37 +58,38 @@ class Order:
         return make_schedule(self.samples, self._arrange(index, size), index, size)
 
     def observe(self, losses: ArrayLike) -> Order:
-        """Take the last pass's losses, one a row of the data; those of unlabelled rows are ignored.
+        """Use the last epoch's losses: (n,), one for each row of the data, unlabelled rows ignored.
 
-        Equal samples may bring unequal losses: which of them brought which has no effect.
+        Equal samples may have unequal losses; which of them has which has no effect.
         """
         if not self.needs_losses:
             raise OrderError(f"order {self.name!r} takes no losses; leave `observe` out")
         values = to_numpy(losses, "losses")
         if values.shape != (self.samples.stored,):
             raise DataError(
-                f"expected one loss a row of the data, shape ({self.samples.stored},), got "
+                f"expected one loss for each row of the data, shape ({self.samples.stored},), got "
                 f"{values.dtype} of shape {values.shape}"
             )
         own = values.astype(np.float64)
         bad = np.sort(self.samples.rows[~np.isfinite(own[self.samples.rows])])
         if len(bad):
             raise DataError(
-                f"the loss of row {bad[0]} is {own[bad[0]]} ({len(bad)} of {len(self)} are not "
-                "finite); an order cannot rank it: stop the run, it has diverged"
+                f"expected finite losses to rank samples by, but the loss of row {bad[0]} is "
+                f"{own[bad[0]]} ({len(bad)} of {len(self)} are not finite): stop the run, it has "
+                "diverged"
             )
         self.losses = canonical_losses(self.samples, own)
         return self
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return what a checkpoint must hold: {"losses": float64 (m,)}, or {} before any.
+        """Return the state for a checkpoint: {"losses": float64 (m,)}, or {} before the first ones.
 
-        The losses are in canonical order, so the state too is the same for any storage order.
+        The losses are in canonical order, so the state does not depend on the storage order.
         """
         return {} if self.losses is None else {"losses": self.losses.copy()}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Order:
-        """Go back to a `state` of an order over the same samples."""
+        """Restore the `state` of an order over the same samples."""
         if not state:
             self.losses = None
             return self
@@ -126,20 +127,20 @@ def make_order(
     offset: int = 0,
     keep_unlabelled: bool = False,
 ) -> Order:
-    """Return the order ``name`` over the labelled samples of ``X``.
+    """Return the batch order ``name`` over the labelled samples of ``X``.
 
-    The work that all epochs share (hashes, sums, features) is done here, once.
+    Hashes, sums and features, which all epochs share, are computed here, once.
 
     Args:
         name: one of `ORDERS`; "content" is the default everywhere else.
         X: the samples as the model receives them, (n, ...): normalized, not augmented.
-        labels: None (all are labelled), class numbers (n,) where a negative one means unlabelled,
-            or zeros and ones (n, K), where a row without a one means unlabelled.
-        batch_size: the batches that `class_guaranteed` and `feature_diverse` compose.
-        seed: for the control `seeded` alone, 0 to 2^64 - 1, by default 0.
-        offset: added to the epoch index; a way to get replicates of a seed-free order.
-        keep_unlabelled: train on rows without a one as well. Multi-label sets where "no finding" is
-            an answer, such as ChestMNIST, want this.
+        labels: None (all samples are labelled), class numbers (n,) where a negative one means
+            unlabelled, or zeros and ones (n, K) where a row without a one means unlabelled.
+        batch_size: samples in a batch; `class_guaranteed` and `feature_diverse` depend on it.
+        seed: for the control `seeded` alone, 0 to 2^64 - 1; 0 by default.
+        offset: added to the epoch index, to get replicates of a seed-free order.
+        keep_unlabelled: train on rows without a one as well, for multi-label datasets such as
+            ChestMNIST in which "no finding" is an answer.
 
     Example:
         >>> order = make_order("content", X, labels=Y)
@@ -162,12 +163,12 @@ def make_order(
         offset=check_integer("offset", offset),
         samples=read_samples(X, labels, keep_unlabelled),
     )
-    order.epoch(0)  # reads the data now: changing X in place later changes nothing
+    order.epoch(0)  # reads the data now, so that a later change of X in place has no effect
     return order
 
 
 def check_integer(what: str, value: object, low: int = 0, high: int = 1 << 62) -> int:
-    """Return an integer in [low, high), or refuse it."""
+    """Return ``value`` as an int in [low, high); raise OrderError for anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise OrderError(f"expected {what} to be an integer, got {value!r}")
     number = int(value)

@@ -1,4 +1,4 @@
-"""All orders, by name. Each function's docstring says what it does."""
+"""All batch orders by name: the one place to add one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The labelled samples in canonical order, which is all that a strategy ever sees.
+"""The labelled samples in canonical order, the only input of every strategy.
 
-The canonical order sorts samples by content digest, then by label bytes. Strategies work with
-positions in it and sort stably, so any tie falls back on it, and where a record lies in storage
-cannot show: the sequence of samples depends on the samples alone. (Two samples equal in content
-and label are interchangeable: either may stand for the other.)
+The canonical order sorts samples by content digest, then by label bytes. Strategies return
+positions in it, and their sorts are stable, so ties keep the canonical order. The sequence of
+samples therefore does not depend on where records are stored. (Two samples of equal content and
+label are interchangeable.)
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Samples:
     """The m labelled samples among n records, in canonical order.
 
     Attributes:
-        source: the n records as they were given.
+        source: the n records as the caller passed them.
         stored: n.
-        rows: (m,) the record that each sample is; the only trace of storage.
+        rows: (m,) each sample's row in the records.
         digests: (m, 32) BLAKE2b of the contents.
         labels: None, class numbers (m,), or multi-hot (m, K).
     """
@@ -39,17 +39,17 @@ class Samples:
     rows: NDArray[np.int64]
     digests: NDArray[np.uint8]
     labels: Values
-    _kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
+    _cache: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def once(self, compute: Callable[[Samples], T]) -> T:
-        """Return ``compute(self)``, computed the first time and kept for later epochs."""
-        if compute not in self._kept:
-            self._kept[compute] = compute(self)
-        kept: T = self._kept[compute]
-        return kept
+    def compute_once(self, compute: Callable[[Samples], T]) -> T:
+        """Return ``compute(self)``, computed at the first call and cached for later epochs."""
+        if compute not in self._cache:
+            self._cache[compute] = compute(self)
+        value: T = self._cache[compute]
+        return value
 
     def records(self) -> NDArray[Any]:
         """Return the n records, float32 or int64, in storage order: index results by `rows`."""
@@ -59,7 +59,7 @@ class Samples:
 def read_samples(
     source: ArrayLike, labels: ArrayLike | None, keep_unlabelled: bool = False
 ) -> Samples:
-    """Read data and labels and bring the labelled samples into canonical order."""
+    """Return the labelled samples of data and labels, in canonical order."""
     digests = digest_samples(source)
     rows, values = read_labels(labels, len(digests), keep_unlabelled)
     identity = np.concatenate([digests[rows], label_bytes(values, len(rows))], axis=1)
@@ -74,18 +74,18 @@ def read_samples(
 
 
 def sample_identities(samples: Samples) -> NDArray[np.uint8]:
-    """Return content digest and label bytes of each sample, uint8 (m, 32 + w)."""
+    """Return the content digest and label bytes of each sample: uint8 (m, 32 + w)."""
     return np.concatenate([samples.digests, label_bytes(samples.labels, len(samples))], axis=1)
 
 
 def group_equal_samples(samples: Samples) -> NDArray[np.int64]:
-    """Number the groups of samples equal in content and label: (m,), 0 upwards."""
-    identity = samples.once(sample_identities)
-    fresh = (identity[1:] != identity[:-1]).any(axis=1)
-    return np.concatenate([[0], np.cumsum(fresh)]).astype(np.int64)
+    """Return a group number for each sample, equal for samples equal in content and label: (m,)."""
+    identity = samples.compute_once(sample_identities)
+    differs = (identity[1:] != identity[:-1]).any(axis=1)  # from the sample before
+    return np.concatenate([[0], np.cumsum(differs)]).astype(np.int64)
 
 
 def sort_bytes(matrix: NDArray[np.uint8]) -> Positions:
-    """Return the stable order of the rows of a uint8 matrix, compared as byte strings."""
-    whole = np.ascontiguousarray(matrix).view(f"V{matrix.shape[1]}").ravel()
-    return np.argsort(whole, kind="stable")
+    """Return the stable sort order of a uint8 matrix's rows, compared as byte strings."""
+    strings = np.ascontiguousarray(matrix).view(f"V{matrix.shape[1]}").ravel()
+    return np.argsort(strings, kind="stable")

@@ -1,4 +1,4 @@
-"""A permutation cut into batches, with a digest of the samples' sequence."""
+"""An epoch's batches, with a digest of the sequence of samples."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Schedule:
     """One epoch's batches.
 
     Attributes:
-        epoch: the index the order used, offset included.
+        epoch: the epoch, offset included.
         batch_size: samples in every batch but the last, which may be shorter.
         batches: row indices into the data, int64.
-        digest: "sha256:..." over epoch, batch size and the sequence of contents and labels, so it
-            is the same however the records are stored.
+        digest: "sha256:..." over epoch, batch size and the sequence of contents and labels; it does
+            not depend on where records are stored.
     """
 
     epoch: int
@@ -31,12 +31,12 @@ class Schedule:
 
 
 def make_schedule(samples: Samples, positions: Positions, epoch: int, batch_size: int) -> Schedule:
-    """Cut a permutation into batches.
+    """Return the batches of a permutation.
 
     The digest is that of {"batch_size", "epoch", "label_bytes", "samples"}, where "samples" is the
     SHA-256 over each sample's 32-byte content digest and label bytes, in the epoch's order.
     """
-    identity = samples.once(sample_identities)
+    identity = samples.compute_once(sample_identities)
     sequence = hashlib.sha256(identity[positions].tobytes()).hexdigest()
     rows = samples.rows[positions]
     return Schedule(

@@ -1,6 +1,6 @@
-"""Orders that sort one key a sample: content, golden ratio, Sobol sequence, and the seeded control.
+"""Orders by one sort key per sample: content, golden ratio, Sobol sequence, seeded control.
 
-Each returns positions in canonical order; the sorts are stable, so ties keep that order.
+Each returns positions in canonical order; the sorts are stable, so equal keys keep that order.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from seedless.ordering.sort_keys import (
 )
 from seedless.ordering.strategy import EpochInputs
 
-_SOBOL_BLOCK = 1 << 20  # numbers generated at a time
+_SOBOL_BLOCK = 1 << 20  # numbers generated at a time, to limit the memory
 
 
 def content(samples: Samples, epoch: EpochInputs) -> Positions:
-    """A fresh pseudo-random permutation every epoch, from the contents alone.
+    """Return another pseudo-random permutation every epoch, from the samples' contents alone.
 
-    Labels play no part but to order samples of equal content.
+    Labels only order samples of equal content.
     """
     return np.argsort(content_keys(samples, epoch.index), kind="stable")
 
 
 def content_static(samples: Samples, epoch: EpochInputs) -> Positions:
-    """Sort by SHA-256 of the content: the same every epoch."""
-    return samples.once(_static)
+    """Return the samples sorted by SHA-256 of their content: the same order every epoch."""
+    return samples.compute_once(_sort_by_sha256)
 
 
-def _static(samples: Samples) -> Positions:
+def _sort_by_sha256(samples: Samples) -> Positions:
     return sort_bytes(digest_samples(samples.source, "sha256")[samples.rows])
 
 
 def golden(samples: Samples, epoch: EpochInputs) -> Positions:
-    """key_i = frac(h_i + epoch phi), h_i = frac(phi sum|X_i|), as published.
+    """Return the order of the keys frac(h_i + epoch phi), h_i = frac(phi sum|X_i|), as published.
 
-    Adding a constant modulo 1 cannot reorder a circle: from epoch to epoch this is exactly a
-    rotation of one circular order, and a sample keeps its neighbours for the whole training.
-    Keys are 64-bit integers, so that the addition wraps without rounding.
+    Adding a constant modulo 1 does not reorder points on a circle: from epoch to epoch this order
+    is only rotated, and a sample keeps its neighbours for the whole training. Keys are 64-bit
+    integers, so that the addition wraps without rounding.
     """
-    return _rotate(samples.once(sum_hashes), epoch.index)
+    return _rotate(samples.compute_once(sum_hashes), epoch.index)
 
 
 def golden_index(samples: Samples, epoch: EpochInputs) -> Positions:
-    """As `golden` with h_i = frac(i phi), i the row: it depends on storage by definition."""
-    return _rotate(samples.once(index_hashes), epoch.index)
+    """Return `golden` with h_i = frac(i phi), i the row, which depends on storage by definition."""
+    return _rotate(samples.compute_once(index_hashes), epoch.index)
 
 
 def _rotate(hashes: Keys, epoch: int) -> Positions:
@@ -60,24 +60,25 @@ def _rotate(hashes: Keys, epoch: int) -> Positions:
 
 
 def seeded(samples: Samples, epoch: EpochInputs) -> Positions:
-    """The random control: a pseudo-random permutation for each (seed, epoch), all independent."""
+    """Return a pseudo-random permutation for each (seed, epoch): the random control."""
     return np.argsort(seeded_keys(samples, epoch.index, epoch.seed), kind="stable")
 
 
 def sobol(samples: Samples, epoch: EpochInputs) -> Positions:
-    """Sample r in canonical order takes coordinate `epoch` of point r of a Sobol sequence as key.
+    """Return the order of coordinate `epoch` of the points of a Sobol sequence (Sobol, 1967).
 
-    The sequence is not scrambled; its first 2^k points have distinct coordinates in each dimension.
+    Point r belongs to sample r in canonical order. The sequence is not scrambled; its first 2^k
+    points have distinct coordinates in each dimension.
     """
     from scipy.stats import qmc  # takes a second to import, and only this order needs it
 
     if epoch.index >= qmc.Sobol.MAXDIM:
         raise OrderError(
-            f"sobol has {qmc.Sobol.MAXDIM} dimensions, one an epoch, and epoch {epoch.index} "
+            f"sobol has {qmc.Sobol.MAXDIM} dimensions, one for each epoch, and epoch {epoch.index} "
             "(offset included) has none; use order 'content' for longer training"
         )
     dimensions = epoch.index + 1
-    # Whole powers of two at a time, or scipy warns that the points are not balanced.
+    # Powers of two at a time, because scipy warns about other numbers of points.
     block = 1 << max(0, (_SOBOL_BLOCK // dimensions).bit_length() - 1)
     block = min(block, 1 << (len(samples) - 1).bit_length())
     engine = qmc.Sobol(dimensions, scramble=False)

@@ -1,6 +1,7 @@
 """Sort keys of 64 bits: from a sample's content, from the golden ratio, from a seed.
 
-Every key is an integer, made of integers: no floating-point rounding, hence none that could differ.
+All keys are computed with integers, without floating-point rounding, so they are the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from seedless.ordering.samples import Samples
 
 Keys = NDArray[np.uint64]
 
-# phi = (sqrt 5 - 1)/2, cut to 512 binary digits: PHI / 2^512. A sum of float32 values stays below
-# 2^200, which leaves more than 300 digits after the point, of which a key takes the first 64.
+# phi = (sqrt 5 - 1)/2, truncated to 512 binary digits: PHI / 2^512. A sum of float32 values stays
+# below 2^200, which leaves more than 300 digits after the point; a key is the first 64 of them.
 _PHI_BITS = 512
 PHI = (math.isqrt(5 << 2 * _PHI_BITS) - (1 << _PHI_BITS)) >> 1
 
 
 def content_keys(samples: Samples, epoch: int) -> Keys:
-    """Return BLAKE2b of each content digest, 8 bytes, keyed by a prefix and the epoch: (m,)."""
+    """Return 8 bytes of BLAKE2b of each content digest, keyed by a prefix and the epoch: (m,)."""
     key = b"seedless order content " + epoch.to_bytes(8, "little")
     packed = samples.digests.tobytes()
     hashed = b"".join(
@@ -40,7 +41,7 @@ def absolute_sums(records: ArrayLike) -> NDArray[np.float64]:
     """Return the exactly rounded sum of |x| over each record: (n, ...) -> float64 (n,)."""
     rows = as_rows(records)
     flat = rows.reshape(len(rows), -1)
-    blocks = range(0, len(flat), 1024)  # so that |x| never doubles the memory of the whole set
+    blocks = range(0, len(flat), 1024)  # in parts: |x| of all records would double the memory
     return np.concatenate([exact_row_sums(np.abs(flat[start : start + 1024])) for start in blocks])
 
 
@@ -52,7 +53,7 @@ def golden_hash(value: float | int) -> int:
 
 
 def golden_hashes(values: NDArray[Any]) -> Keys:
-    """Return the golden hash of each of a vector of floats or integers."""
+    """Return the golden hash of each value of a vector of floats or integers."""
     return np.array([golden_hash(value) for value in values.tolist()], dtype=np.uint64)
 
 
@@ -62,16 +63,16 @@ def sum_hashes(samples: Samples) -> Keys:
 
 
 def index_hashes(samples: Samples) -> Keys:
-    """Return h_i = frac(i phi) in units of 2^-64, i the record's place in storage: (m,)."""
+    """Return h_i = frac(i phi) in units of 2^-64, i the row of the record: (m,)."""
     return golden_hashes(samples.rows)
 
 
 def seeded_keys(samples: Samples, epoch: int, seed: int) -> Keys:
     """Return 64 bits of Philox for (seed, epoch, canonical position): (m,).
 
-    The key is the seed and the counter holds position and epoch, so no two (seed, epoch) pairs ever
-    read the same block: under one seed, Philox maps distinct counters to distinct blocks, and
-    another seed is another map. A seed added to the epoch, as published, repeats (0, 1) as (1, 0).
+    The seed is Philox's key, and the counter holds position and epoch. Under one key, Philox maps
+    distinct counters to distinct blocks, so no two (seed, epoch) pairs share their random numbers.
+    Adding the seed to the epoch, as published, makes (0, 1) and (1, 0) the same.
     """
     position = np.arange(len(samples), dtype=np.int64)
     epoch_low, epoch_high = (np.asarray(word) for word in split_uint64(epoch))

@@ -1,4 +1,4 @@
-"""What one epoch asks of a strategy."""
+"""The interface between an order and its strategy, the function that arranges an epoch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from seedless.ordering.samples import Positions, Samples
 
 @dataclass(frozen=True, eq=False)
 class EpochInputs:
-    """The epoch's index (offset included) and what strategies may look at besides the samples.
+    """What a strategy may use besides the samples.
 
-    `losses` holds one loss a sample, in canonical order, or None before the first pass.
+    Attributes:
+        index: the epoch, offset included.
+        batch_size: samples in a batch.
+        seed: for the control `seeded` alone.
+        losses: (m,) the last epoch's loss of each sample, in canonical order; None before it.
     """
 
     index: int
@@ -29,14 +33,9 @@ ArrangeFunction = Callable[[Samples, EpochInputs], Positions]
 
 @dataclass(frozen=True)
 class Strategy:
-    """A function from samples and epoch to a permutation of 0 .. m-1, and what it depends on."""
+    """A function that returns a permutation of 0 .. m-1 for an epoch, and what it depends on."""
 
     arrange: ArrangeFunction
     needs_labels: bool = False
     needs_losses: bool = False
     takes_seed: bool = False
-
-
-def count_batches(samples: int, batch_size: int) -> int:
-    """Return ceil(samples / batch_size)."""
-    return -(-samples // batch_size)

@@ -1,20 +1,23 @@
-"""A model card for a run, in the Hugging Face form: front matter, then what a reader must know.
+"""The model card of a run in the format of Hugging Face: front matter, then sections of Markdown.
 
 Everything comes from the run's receipt and metrics; what a run does not have is left out. Nothing
-depends on where or when it is written, so that a run's card repeats to the byte.
+depends on where or when it is written: a run's card is the same to the byte.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.errors import SeedlessError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.report.facts import (
-    as_mapping,
     as_number,
     escape,
     find_scores,
-    is_given,
+    is_user_model,
     list_classes,
     look_up,
     name_classes,
@@ -22,22 +25,43 @@ from seedless.report.facts import (
     name_task,
     takes_images,
 )
-from seedless.report.frontmatter import write_front_matter
-from seedless.report.runview import RunView, bare_hex
+from seedless.report.runview import RunView, as_mapping, bare_hex
+
+# Characters that YAML must have escaped, or that a parser may take for the end of a line.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+# A string, left as it is, or the start of a number such as 1e-05, which YAML 1.1 reads as text.
+_BARE_EXPONENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.])(\d)e')
 
 
 def make_card(run: RunView, license_: str = "other") -> str:
     """Return the card of a run as Markdown; ``run.label`` is the model's name."""
     sections = (
-        _introduce(run),
-        _tell_use(run),
-        _tabulate(run),
-        _tell_making(run),
-        _tell_loading(run),
-        _tell_environment(run),
+        _write_introduction(run),
+        _write_use(run),
+        _write_results(run),
+        _write_recipe(run),
+        _write_loading(run),
+        _write_environment(run),
     )
     body = "\n\n".join(section for section in sections if section)
     return f"{write_front_matter(describe(run, license_))}\n{body}\n"
+
+
+def write_front_matter(values: Mapping[str, Any]) -> str:
+    """Return values as YAML between lines of ---, a line for each key.
+
+    Each value is JSON, which is YAML too, changed where YAML parsers would not agree on it.
+    """
+    try:
+        lines = [
+            f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
+            for key, value in values.items()
+        ]
+    except (TypeError, ValueError) as error:
+        raise SeedlessError(f"front matter holds plain values only: {error}") from None
+    text = "\n".join(["---", *lines, "---", ""])
+    text = _BARE_EXPONENT.sub(lambda m: f"{m[1]}.0e" if m[1] else m[0], text)
+    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def describe(run: RunView, license_: str) -> dict[str, Any]:
@@ -54,7 +78,7 @@ def describe(run: RunView, license_: str) -> dict[str, Any]:
     }
     split, scores = find_scores(run)
     metrics = [
-        {"type": "roc_auc", "name": name, "value": value}
+        {"type": "roc_auc", "name": name, "value": round(value, 6)}
         for name, value in (
             ("macro AUC", as_number(scores.get("macro_auc"))),
             *((f"AUC {label}", area) for label, area, _ in list_classes(run, scores)),
@@ -71,7 +95,7 @@ def describe(run: RunView, license_: str) -> dict[str, Any]:
     return matter
 
 
-def _introduce(run: RunView) -> str:
+def _write_introduction(run: RunView) -> str:
     model, settings = look_up(run, "model"), as_mapping(run.settings.get("model"))
     name = str(settings.get("name") or "")
     kind = str(model.get("type") or "model") if name in ("", "given") else name
@@ -89,13 +113,13 @@ def _introduce(run: RunView) -> str:
     lines = [
         f"# {escape(run.label)}",
         "",
-        f"{said}; {name_task(run)} on `{name_data(run)}`. {_tell_seeds(run)}",
+        f"{said}; {name_task(run)} on `{name_data(run)}`. {_describe_seeds(run)}",
     ]
-    return "\n".join(lines + _warn(run))
+    return "\n".join(lines + _list_warnings(run))
 
 
-def _tell_seeds(run: RunView) -> str:
-    """Say what the run drew from, and what of its bits is promised."""
+def _describe_seeds(run: RunView) -> str:
+    """Return which seeds the run used, and where its bits are promised to repeat."""
     seeds = [
         f"{what} with seed {seed}"
         for part, what in (("init", "initialized"), ("order", "ordered"))
@@ -110,8 +134,8 @@ def _tell_seeds(run: RunView) -> str:
     return f"{trained}: whoever repeats the run {where} gets the same bits, and can check it."
 
 
-def _warn(run: RunView) -> list[str]:
-    """Return what must be read before any number."""
+def _list_warnings(run: RunView) -> list[str]:
+    """Return the warnings that come before any number."""
     promise = look_up(run, "promise")
     warnings = []
     if run.metrics.get("converged") is False:
@@ -129,7 +153,7 @@ def _warn(run: RunView) -> list[str]:
     return [line for warning in warnings for line in ("", f"> {warning}")]
 
 
-def _tell_use(run: RunView) -> str:
+def _write_use(run: RunView) -> str:
     _, scores = find_scores(run)
     rare = [
         f"{escape(label)} ({positives})"
@@ -157,7 +181,7 @@ def _tell_use(run: RunView) -> str:
     return "\n".join(lines)
 
 
-def _tabulate(run: RunView) -> str:
+def _write_results(run: RunView) -> str:
     split, scores = find_scores(run)
     if not scores:
         return "## Results\n\nThis run has no scores."
@@ -179,7 +203,7 @@ def _tabulate(run: RunView) -> str:
     return "\n".join(lines)
 
 
-def _tell_making(run: RunView) -> str:
+def _write_recipe(run: RunView) -> str:
     order, init = (as_mapping(run.settings.get(part)) for part in ("order", "init"))
     train = as_mapping(run.settings.get("train"))
     selected = as_mapping(run.metrics.get("selected"))
@@ -205,24 +229,24 @@ def _tell_making(run: RunView) -> str:
         "run again and compares every epoch:",
         "",
         "```sh",
-        "seedless verify RUN" + (" --entry package.module:function" * is_given(run)),
+        "seedless verify RUN" + (" --entry package.module:function" * is_user_model(run)),
         "```",
     ]
     return "\n".join(lines)
 
 
-def _tell_loading(run: RunView) -> str:
-    model = ", model=MODEL" * is_given(run)
+def _write_loading(run: RunView) -> str:
+    model = ", model=MODEL" * is_user_model(run)
     digest = bare_hex(look_up(run, "weights").get("digest"))
     lines = ["## How to load it", "", "```python", "import seedless", ""]
     lines += [f'run = seedless.load("RUN"{model})  # the run folder', "run.model  # in eval mode"]
     if digest:
         lines.append(f'assert seedless.digest(run.model) == "sha256:{digest}"')
-    lines += ["```", "", _tell_input(run)]
+    lines += ["```", "", _describe_input(run)]
     return "\n".join(lines)
 
 
-def _tell_input(run: RunView) -> str:
+def _describe_input(run: RunView) -> str:
     scale = as_mapping(look_up(run, "data").get("scale"))
     if not scale:
         return "It takes samples as they were given to `fit`, and gives logits."
@@ -239,7 +263,7 @@ def _tell_input(run: RunView) -> str:
     )
 
 
-def _tell_environment(run: RunView) -> str:
+def _write_environment(run: RunView) -> str:
     found = look_up(run, "environment")
     source, packages = look_up(run, "source"), as_mapping(found.get("packages"))
     processor, threads = as_mapping(found.get("cpu")), as_mapping(found.get("threads"))

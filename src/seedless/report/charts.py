@@ -1,7 +1,7 @@
-"""Small charts as inline SVG: ROC curves, reliability, and the spread of a score over runs.
+"""Charts as inline SVG: ROC curves, reliability diagrams, and the spread of a score over runs.
 
-Like the learning curves they are strings made by hand: they take their colours from the page and
-repeat to the byte. Each says in words what it shows, for those who cannot see it.
+Like the learning curves they are plain strings: they take their colours from the page and are the
+same to the byte. Each has a label in words for screen readers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from seedless.evaluate.calibration import Bin
+import numpy as np
 
-_SIDE, _EDGE = 150.0, 14.0  # of a square chart: its side, and the room around the plot
+from seedless.evaluate.calibration import Bin
+from seedless.stats.samples import find_moments
+
+_SIDE, _EDGE = 150.0, 14.0  # of a square chart: its side, and the margin around the plot
 _STRIP, _TALL = 240.0, 22.0  # of a strip: width and height
 _PAD = 8.0  # kept free at both ends of a strip, so that no mark is cut
 
@@ -22,12 +25,12 @@ def draw_roc(name: str, points: Sequence[tuple[float, float]], auc: float) -> st
     """Return an <svg> of (false positive rate, true positive rate) from (0, 0) to (1, 1)."""
     line = "M" + "L".join(f"{_across(x):.2f} {_up(y):.2f}" for x, y in points)
     area = f"{line}L{_across(1):.2f} {_up(0):.2f}L{_across(0):.2f} {_up(0):.2f}Z"
-    told = f"ROC curve of {name}, area {auc:.3f}"
-    return _square(told, f'<path class="area" d="{area}"/><path class="trace" d="{line}"/>')
+    label = f"ROC curve of {name}, area {auc:.3f}"
+    return _square(label, f'<path class="area" d="{area}"/><path class="trace" d="{line}"/>')
 
 
 def draw_reliability(name: str, bins: Sequence[Bin], error: float) -> str:
-    """Return an <svg> of how often a class was there (with interval) by how likely it was said."""
+    """Return an <svg> of the observed rate of a class (with interval) by predicted probability."""
     most = max((one.count for one in bins), default=1)
     marks = []
     for one in bins:
@@ -40,15 +43,15 @@ def draw_reliability(name: str, bins: Sequence[Bin], error: float) -> str:
             f'<path class="whisker" d="M{x:.2f} {low:.2f}V{high:.2f}"/>'
             f'<circle class="dot" cx="{x:.2f}" cy="{y:.2f}" r="{radius:.2f}"/>'
         )
-    told = f"Reliability of {name}, expected calibration error {error:.3f}"
-    return _square(told, "".join(marks))
+    label = f"Reliability of {name}, expected calibration error {error:.3f}"
+    return _square(label, "".join(marks))
 
 
-def _square(told: str, inside: str) -> str:
+def _square(label: str, inside: str) -> str:
     low, high = _EDGE, _SIDE - _EDGE
     return (
         f'<svg class="square" viewBox="0 0 {_SIDE:g} {_SIDE:g}" role="img" '
-        f'aria-label="{escape(told)}">'
+        f'aria-label="{escape(label)}">'
         f'<path class="frame" d="M{low} {low}H{high}V{high}H{low}Z"/>'
         f'<path class="chance" d="M{low} {high}L{high} {low}"/>{inside}</svg>'
     )
@@ -64,19 +67,19 @@ def _up(value: float) -> float:
 
 @dataclass(frozen=True)
 class Scale:
-    """The stretch of values a column of strips shares, with its ticks."""
+    """The range of values that a column of strips shares, with its ticks."""
 
     low: float
     high: float
     ticks: tuple[float, ...]
 
     def place(self, value: float) -> float:
-        """Return where a value stands on a strip."""
+        """Return the position of a value on a strip."""
         return _PAD + (value - self.low) / (self.high - self.low) * (_STRIP - 2 * _PAD)
 
 
 def choose_scale(values: Sequence[float]) -> Scale:
-    """Return the smallest stretch with round ends that holds all values, with 2 to 6 ticks."""
+    """Return the smallest range with round ends that holds all values, with 2 to 6 ticks."""
     low, high = min(values), max(values)
     steps = [power * digit for power in (0.001, 0.01, 0.1, 1.0) for digit in (1, 2, 5)]
     for step in steps:
@@ -93,20 +96,19 @@ def draw_strip(name: str, values: Sequence[float], starred: Sequence[float], sca
     middle = _TALL / 2
     parts = []
     if len(values) > 1:
-        mean = math.fsum(values) / len(values)
-        spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
-        left, right = (scale.place(mean + sign * spread) for sign in (-1, 1))
+        found = find_moments(np.array(values))
+        left, right = (scale.place(found.mean + sign * found.sd) for sign in (-1, 1))
         left, right = max(left, 0.0), min(right, _STRIP)
         parts.append(
             f'<path class="sd" d="M{left:.2f} {middle:.2f}H{right:.2f}"/>'
-            f'<path class="mean" d="M{scale.place(mean):.2f} 3V{_TALL - 3:.2f}"/>'
+            f'<path class="mean" d="M{scale.place(found.mean):.2f} 3V{_TALL - 3:.2f}"/>'
         )
     parts += [
         f'<circle class="one" cx="{scale.place(v):.2f}" cy="{middle:.2f}" r="3"/>' for v in values
     ]
     parts += [f'<path class="star" d="{_star(scale.place(v), middle, 6.5)}"/>' for v in starred]
     shown = ", ".join(f"{value:.3f}" for value in values)
-    told = f"{name}: {shown}" + (
+    label = f"{name}: {shown}" + (
         f"; seed-free {', '.join(f'{v:.3f}' for v in starred)}" if starred else ""
     )
     grid = "".join(
@@ -114,7 +116,7 @@ def draw_strip(name: str, values: Sequence[float], starred: Sequence[float], sca
     )
     return (
         f'<svg class="strip" viewBox="0 0 {_STRIP:g} {_TALL:g}" role="img" '
-        f'aria-label="{escape(told)}">{grid}{"".join(parts)}</svg>'
+        f'aria-label="{escape(label)}">{grid}{"".join(parts)}</svg>'
     )
 
 

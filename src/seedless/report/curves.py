@@ -1,8 +1,8 @@
-"""Small drawings as inline SVG: learning curves, and a digest the eye can compare.
+"""Learning curves, and digests as bars, as inline SVG.
 
-They are strings made by hand, so that they take their colours from the page (currentColor, light
-or dark) and repeat to the byte. A drawing is 360 units wide, about its size in pixels on a phone:
-text stays readable there.
+They are plain strings, so that they take their colours from the page (currentColor, light or dark)
+and are the same to the byte. A drawing is 360 units wide, about its size in pixels on a phone, so
+that its text is readable there.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class _Frame:
 def draw_curves(name: str, series: Sequence[Series], selected: int | None = None) -> str:
     """Return an <svg> of values by epoch, or "" where there is no finite value to draw.
 
-    A repeat is drawn thin upon the first run's broad line: where both can be seen, they agree. An
-    epoch whose value is not finite keeps its place on the axis.
+    A repeat is drawn as a thin line on the first run's broad one: where both are visible, they
+    agree. An epoch whose value is not finite keeps its place on the axis.
     """
     epochs = [epoch for s in series for epoch, _ in s.points]
     series = [Series(s.label, _finite(s.points), s.role) for s in series]
@@ -59,14 +59,14 @@ def draw_curves(name: str, series: Sequence[Series], selected: int | None = None
     if not series:
         return ""
     frame = _frame(series, (min(epochs), max(epochs)))
-    told = "; ".join(
+    label = "; ".join(
         f"{s.label}: {s.points[0][1]:.4g} at epoch {s.points[0][0]}, "
         f"{s.points[-1][1]:.4g} at epoch {s.points[-1][0]}"
         for s in series
     )
     parts = [
         f'<svg class="curves" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
-        f'aria-label="{escape(f"{name} by epoch. {told}")}">',
+        f'aria-label="{escape(f"{name} by epoch. {label}")}">',
         *_draw_axes(frame),
         *(_draw_selected(frame, selected) if selected is not None else ()),
         *(_draw_line(frame, s) for s in series),
@@ -76,7 +76,7 @@ def draw_curves(name: str, series: Sequence[Series], selected: int | None = None
 
 
 def draw_fingerprint(digest: str) -> str:
-    """Return an <svg> with one bar for each hex digit: equal digests look equal, others do not."""
+    """Return an <svg> with one bar for each hex digit, so that digests can be compared by eye."""
     bars = "".join(
         f"M{4 * place} 34v-{2 * int(digit, 16) + 2}h3v{2 * int(digit, 16) + 2}z"
         for place, digit in enumerate(digest)

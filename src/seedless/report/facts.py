@@ -1,17 +1,18 @@
-"""Facts about a run, read so that a missing or an odd one is left out, never an error."""
+"""Facts about a run for its card: one that is missing or malformed is left out, never an error."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from seedless.report.runview import RunView
+from seedless.report.runview import RunView, as_mapping
 
-SPLITS = ("test", "validation", "train")  # the one that says most about a model first
+SPLITS = ("test", "validation", "train")  # the most meaningful first
 
 
 def find_scores(run: RunView) -> tuple[str, Mapping[str, Any]]:
-    """Return the split that says most about the model, and its scores."""
+    """Return the most meaningful split of a run, and its scores."""
     for split in SPLITS:
         if scores := as_mapping(run.metrics.get(split)):
             return split, scores
@@ -50,8 +51,8 @@ def name_task(run: RunView) -> str:
     return f"{look_up(run, 'data').get('task') or ''} classification".strip()
 
 
-def is_given(run: RunView) -> bool:
-    """Whether the run is one of `fit`, with a model and arrays of its author."""
+def is_user_model(run: RunView) -> bool:
+    """Whether the run is one of `fit`, with the user's model and arrays."""
     return run.predicate.get("kind") == "fit"
 
 
@@ -61,19 +62,14 @@ def takes_images(run: RunView) -> bool:
 
 
 def look_up(run: RunView, name: str) -> Mapping[str, Any]:
-    """Return a section of what the receipt says; an empty one where it is missing."""
+    """Return a section of the receipt's claims; an empty one where it is missing."""
     return as_mapping(run.predicate.get(name))
 
 
-def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return a mapping, or an empty one for anything else."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def as_number(value: Any) -> float | None:
-    """Return a number, or None for anything else."""
+    """Return a finite number, or None for anything else."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if plain else None
+    return float(value) if plain and math.isfinite(value) else None
 
 
 def escape(text: str) -> str:

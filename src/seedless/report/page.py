@@ -1,7 +1,7 @@
-"""The page a run ends with: one HTML file that asks for nothing from outside and runs no script.
+"""The HTML page of runs: one file that loads nothing from elsewhere and runs no script.
 
 Equal inputs give equal bytes. A section is a file in templates/sections/ and a line in run.html;
-what it shows is computed in sections.py and handed over as plain values.
+its values are computed in sections.py and scores.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Outcome = Literal["identical", "differs", "cannot judge", "invalid"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison or a replay found, how it says so, and how long it took."""
+    """The outcome of a verification, in a sentence, and its duration."""
 
     outcome: Outcome
     sentence: str
@@ -48,33 +48,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Headline:
-    """The first thing read. ``tone``: good, bad, unsure or plain; ``mark``: a sign, or none."""
+    """The title of the page. ``tone``: good, bad, unsure or plain; ``mark``: a sign, or none."""
 
     tone: str
     mark: str
     text: str
 
 
-def write_page(
-    out: Path,
-    runs: Sequence[RunView],
-    *,
-    title: str,
-    verdict: Verdict | None = None,
-    controls: Sequence[RunView] = (),
-    examples: Sequence[tuple[str, str]] = (),
-    varied: bool = False,
-) -> Path:
-    """Write the page of one or more runs that should be equal, and of controls that should not.
-
-    ``varied`` runs were asked for different things: the page shows how they vary. ``examples`` are
-    pairs of a caption and a picture: a PNG in base64, or the text of an SVG.
-    """
-    text = render_page(
-        runs, title=title, verdict=verdict, controls=controls, examples=examples, varied=varied
-    )
+def write_page(out: Path, page: str) -> Path:
+    """Write the text of a page and return its path."""
     try:
-        write_atomic(out, text.encode())
+        write_atomic(out, page.encode())
     except OSError as error:
         raise SeedlessError(f"cannot write {out}: {error.strerror or error}") from None
     return out
@@ -89,7 +73,16 @@ def render_page(
     examples: Sequence[tuple[str, str]] = (),
     varied: bool = False,
 ) -> str:
-    """Return the page as text."""
+    """Return the page of runs that should be equal, and of controls that should not, as text.
+
+    Args:
+        runs: the runs, the first of which is shown in full.
+        title: of the page.
+        verdict: of executing the run again, if that was done.
+        controls: runs with a bit flipped on purpose, which must differ.
+        examples: pairs of a caption and a picture: a PNG in base64, or the text of an SVG.
+        varied: whether the runs have different settings; then the page shows how they vary.
+    """
     if not runs:
         raise SeedlessError("a page needs at least one run")
     first, everyone, scores = runs[0], [*runs, *controls], show_scores(runs, varied)
@@ -104,8 +97,8 @@ def render_page(
         moved=(first.predicate.get("promise") or {}).get("generators_moved", ()),
         portable=first.is_portable,
         converged=first.metrics.get("converged", True),
-        judged="validation" if "validation" in first.metrics else "training",
-        given=first.predicate.get("kind") == "fit",
+        scored_on="validation" if "validation" in first.metrics else "training",
+        user_model=first.predicate.get("kind") == "fit",
         digests=tabulate_digests(runs, controls),
         tensors=first.trail[-1].tensors,
         curves=list_curves(runs, controls, crowd=scores["compared"] is not None),
@@ -136,12 +129,12 @@ def choose_headline(
     controls: Sequence[RunView] = (),
     varied: bool = False,
 ) -> Headline:
-    """Say what the page may claim. A page never says more than the digests it shows."""
+    """Return the headline; it never claims more than the digests on the page show."""
     first, others = runs[0], runs[1:]
     equal = all(same_bits(first, other) for other in others)
     if verdict and verdict.outcome == "identical" and not equal:
         raise SeedlessError(
-            f"the verdict says identical, but the runs differ {_tell_difference(runs)}: "
+            f"the verdict says identical, but the runs differ {_describe_difference(runs)}: "
             "compare them again before a page is written"
         )
     if any(same_bits(first, control) for control in controls):
@@ -152,7 +145,9 @@ def choose_headline(
         models = len({run.hashes for run in runs})
         return Headline("plain", "", f"{len(runs)} runs, {models} models")
     if not equal:
-        return Headline("bad", "≠", f"Not the same model: the runs differ {_tell_difference(runs)}")
+        return Headline(
+            "bad", "≠", f"Not the same model: the runs differ {_describe_difference(runs)}"
+        )
     if verdict is None:
         if others:
             return Headline("plain", "=", f"{_count(runs)} runs that recorded the same bits")
@@ -178,8 +173,8 @@ def _name_model(run: RunView) -> str:
     return f"{subject} trained on {source}" if source else f"{subject}, trained"
 
 
-def _tell_difference(runs: Sequence[RunView]) -> str:
-    """Say where runs part from the first: the earliest epoch of any."""
+def _describe_difference(runs: Sequence[RunView]) -> str:
+    """Return from which epoch on any run differs from the first."""
     epochs = [find_difference(runs[0], other) for other in runs[1:]]
     found = [epoch for epoch in epochs if epoch is not None]
     if not found:

@@ -45,8 +45,8 @@ def draw_ecg(
 
     Twelve leads take the usual layout of 3 x 4 with a rhythm strip of lead II; any other set takes
     a row a lead. With ``millivolts=False`` the unit is the record's own: the scale is then chosen
-    so that the trace fits, and the paper says which. ``emphasis`` (time,) from 0 to 1 marks the
-    moments a prediction rests on: every row has the same time above the same place.
+    so that the trace fits, and printed on the paper. ``emphasis`` (time,) from 0 to 1 tints the
+    times that matter to a prediction.
     """
     from matplotlib.figure import Figure
 
@@ -82,7 +82,7 @@ def draw_image(
 ) -> Figure:
     """Draw (channels, height, width), uint8, with one or three channels.
 
-    ``emphasis`` (height, width) from 0 to 1 tints the places a prediction rests on.
+    ``emphasis`` (height, width) from 0 to 1 tints the pixels that matter to a prediction.
     """
     from matplotlib.figure import Figure
 

@@ -1,7 +1,8 @@
-"""A finished run, as far as a page shows it, read from its folder.
+"""A finished run as a page or a card shows it, read from its folder.
 
-`receipt.json` and `trail.jsonl` must be there. A run without a validation set has no metrics, and a
-loop of one's own may keep no log: what is missing is empty here, and its section is left out.
+`receipt.json` and `trail.jsonl` must exist. A run without a validation set has no metrics, and a
+user's own loop may write no log: what is missing is empty here, and its section is left out. Files
+are read leniently and without torch: a page also shows runs that are not valid, and says so.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class LogLine:
 
 @dataclass(frozen=True)
 class TrailEntry:
-    """A link of the hash chain.
+    """An entry of the hash chain.
 
-    ``digest`` is the link's own: it covers the state, the links before, and, from the first on,
-    settings and environment. ``state`` covers the ``tensors`` tensors alone, so that a run with
-    other settings cannot pass for one with other bits.
+    ``digest`` covers the state and all entries before, with the settings and the environment in the
+    first. ``state`` covers the ``tensors`` tensors alone, so that runs with other settings and the
+    same bits are seen as such.
     """
 
     epoch: int
@@ -49,7 +50,7 @@ class TrailEntry:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run under the name the page calls it by. It holds no path: a page tells none."""
+    """A run with the name it has on the page. It holds no path, so that a page shows none."""
 
     label: str
     receipt: Mapping[str, Any]
@@ -61,39 +62,44 @@ class RunView:
 
     @property
     def predicate(self) -> Mapping[str, Any]:
-        """What the receipt says of its subject."""
-        return _mapping(self.receipt.get("predicate"))
+        """The claims of the receipt."""
+        return as_mapping(self.receipt.get("predicate"))
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The resolved configuration, as the receipt holds it."""
-        return _mapping(_mapping(self.predicate.get("config")).get("values"))
+        """The configuration in the receipt, defaults included."""
+        return as_mapping(as_mapping(self.predicate.get("config")).get("values"))
 
     @property
     def is_portable(self) -> bool:
         """Whether the run was computed in the arithmetic that is the same on every processor."""
-        return _mapping(self.settings.get("execution")).get("arithmetic") == "portable"
+        return as_mapping(self.settings.get("execution")).get("arithmetic") == "portable"
 
     @property
     def environment(self) -> Mapping[str, Any]:
-        """The source that ran, and the versions, hardware, threads and flags it ran with."""
+        """The source code, versions, hardware, threads and flags of the run."""
         source = self.predicate.get("source")
         return {
             **({"source": source} if source else {}),
-            **_mapping(self.predicate.get("environment")),
+            **as_mapping(self.predicate.get("environment")),
         }
 
     @property
     def hashes(self) -> tuple[tuple[str, str], ...]:
         """The final weights three ways: (what is hashed, hex). Missing ones are left out."""
         subjects = self.receipt.get("subject") or [{}]
-        weights = _mapping(self.predicate.get("weights"))
+        weights = as_mapping(self.predicate.get("weights"))
         found = (
-            ("File SHA-256", _mapping(_mapping(subjects[0]).get("digest")).get("sha256")),
+            ("File SHA-256", as_mapping(as_mapping(subjects[0]).get("digest")).get("sha256")),
             ("State SHA-256", bare_hex(weights.get("digest"))),
             ("MD5", weights.get("md5")),
         )
         return tuple((name, str(value)) for name, value in found if value)
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def read_run(folder: Path, label: str) -> RunView:
@@ -109,10 +115,10 @@ def read_run(folder: Path, label: str) -> RunView:
         raise RunError(f"{folder} holds no trail.jsonl with entries: nothing can be compared")
     log = _read_lines(folder / "log.jsonl", _read_log_line)
     # The receipt's, and not those of metrics.json, which anyone may have edited since.
-    metrics = _mapping(_mapping(receipt.get("predicate")).get("metrics"))
+    metrics = as_mapping(as_mapping(receipt.get("predicate")).get("metrics"))
     config = _read_text(folder / "config.toml") or ""
-    said = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
-    return RunView(label, receipt, config, log, trail, metrics, said)
+    predictions = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
+    return RunView(label, receipt, config, log, trail, metrics, predictions)
 
 
 def find_difference(a: RunView, b: RunView) -> int | None:
@@ -133,14 +139,6 @@ def same_bits(a: RunView, b: RunView) -> bool:
 def bare_hex(digest: object) -> str:
     """Return the hex of ``"sha256:..."``, or the text as it is."""
     return str(digest or "").removeprefix("sha256:")
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _read_text(path: Path) -> str | None:
@@ -179,8 +177,12 @@ def _read_entry(line: Mapping[str, Any]) -> TrailEntry:
 
 
 def _read_log_line(line: Mapping[str, Any]) -> LogLine:
+    score = line.get("score")
     return LogLine(
-        int(line["epoch"]), int(line["step"]), float(line["loss"]), _number(line.get("score"))
+        int(line["epoch"]),
+        int(line["step"]),
+        float(line["loss"]),
+        None if score is None else float(score),
     )
 
 

@@ -1,14 +1,15 @@
-"""What the sections on scores show: curves of one run, and how several runs vary and disagree."""
+"""The values of the sections on scores: curves of one run, variation and churn of several."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from seedless.core.config import SEED_KEYS, flatten
 from seedless.evaluate.calibration import bin_reliability, calibration_error
-from seedless.evaluate.churn import compare_calls
+from seedless.evaluate.churn import compare_decisions
 from seedless.evaluate.curves import draw_roc as find_roc
 from seedless.evaluate.ranking import FEW_POSITIVES, area_under_curve
 from seedless.report.charts import (
@@ -21,6 +22,7 @@ from seedless.report.charts import (
 from seedless.report.render import mark_safe
 from seedless.report.runview import RunView, bare_hex, same_bits
 from seedless.report.sections import list_differing
+from seedless.stats.samples import find_moments
 
 LISTED = 40  # records of a class that are listed
 KEYS = 3  # settings that differ between runs, as columns; more are named below the table
@@ -40,7 +42,7 @@ def show_scores(runs: Sequence[RunView], varied: bool = False) -> dict[str, Any]
 
 
 def differ_in_settings(runs: Sequence[RunView]) -> bool:
-    """Say whether runs were asked for different things, so that other bits are no surprise."""
+    """Return whether runs have different settings, so that different bits are expected."""
     return len(runs) > 1 and bool(list_differing([run.settings for run in runs])[0])
 
 
@@ -74,15 +76,15 @@ def show_plots(run: RunView) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def needs_no_seed(run: RunView) -> bool:
-    """Say whether a run's settings name no seed."""
+    """Return whether the settings of a run have no seed."""
     return all(flatten(run.settings).get(key) is None for key in SEED_KEYS)
 
 
 def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
-    """Return a row a run: what is set otherwise, its weights, the epoch kept, its score."""
+    """Return a row for each run: its differing settings, weights, selected epoch and score."""
     keys, tables = list_differing([run.settings for run in runs])
     rows, seen = [], dict[str, str]()
-    some_seed = not all(map(needs_no_seed, runs))  # else a star would tell nothing apart
+    some_seed = not all(map(needs_no_seed, runs))  # else every run would have a star
     for run, table in zip(runs, tables, strict=True):
         digest = bare_hex((run.predicate.get("weights") or {}).get("digest"))
         selected = run.metrics.get("selected") or {}
@@ -91,7 +93,7 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
                 "label": run.label,
                 "values": [table.get(key, "not set") for key in keys[:KEYS]],
                 "digest": digest,
-                "twin": seen.get(digest),
+                "same_as": seen.get(digest),
                 "epoch": selected.get("epoch"),
                 "auc": (run.metrics.get("test") or {}).get("macro_auc"),
                 "converged": run.metrics.get("converged", True),
@@ -100,11 +102,11 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
         )
         seen.setdefault(digest, run.label)
     scores = [row["auc"] for row in rows if row["auc"] is not None]
-    sentence = "These runs were asked for different things, and are compared by what they came to."
+    sentence = "These runs have different settings, and are compared by their results."
     if scores:
         sentence += f" Macro AUC on the test set goes from {min(scores):.3f} to {max(scores):.3f}."
-    if astray := sum(not row["converged"] for row in rows):
-        sentence += f" {astray} of {len(rows)} did not converge, and are shown all the same."
+    if failed := sum(not row["converged"] for row in rows):
+        sentence += f" {failed} of {len(rows)} did not converge, and are shown with the others."
     return {
         "columns": keys[:KEYS],
         "hidden": keys[KEYS:],
@@ -119,7 +121,7 @@ def show_spread(runs: Sequence[RunView]) -> dict[str, Any] | None:
     if not all(tests):
         return None
     stars = [needs_no_seed(run) for run in runs]
-    if all(stars):  # then a star would tell nothing apart
+    if all(stars):  # a star on every run says nothing
         stars = [False] * len(runs)
     first = tests[0]["classes"]
     order = (runs[0].predicate.get("data") or {}).get("classes") or list(first)
@@ -136,14 +138,14 @@ def show_spread(runs: Sequence[RunView]) -> dict[str, Any] | None:
     scale = choose_scale(every)
     rows = [_spread_row(*line, stars, scale) for line in drawn]
     seeded = len(runs) - sum(stars)
-    told = f"{seeded} runs with {'other seeds or settings' if seeded > 1 else 'one setting'}"
+    seeds = f"{seeded} runs with {'other seeds or settings' if seeded > 1 else 'one setting'}"
     starred = f", and {sum(stars)} that need{'s' if sum(stars) == 1 else ''} no seed" * any(stars)
     return {
         "rows": rows,
         "axis": mark_safe(draw_axis(scale)),
         "stars": any(stars),
         "undefined": [name for name, _, values in lines if all(value is None for value in values)],
-        "sentence": f"{told}{starred}: the same records, scored by each.",
+        "sentence": f"{seeds}{starred}: the same records, scored by each.",
     }
 
 
@@ -156,36 +158,35 @@ def _spread_row(
 ) -> dict[str, Any]:
     plain = [v for v, star in zip(values, stars, strict=True) if v is not None and not star]
     starred = [v for v, star in zip(values, stars, strict=True) if v is not None and star]
-    mean = math.fsum(plain) / len(plain) if plain else None
-    deviation = None
-    if mean is not None and len(plain) > 1:
-        deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in plain) / (len(plain) - 1))
+    moments = find_moments(np.array(plain)) if plain else None
     return {
         "name": name,
         "positives": positives,
         "few": positives is not None and positives < FEW_POSITIVES,
-        "mean": "" if mean is None else f"{mean:.3f}",
-        "sd": "" if deviation is None else f"{deviation:.4f}",
+        "mean": "" if moments is None else f"{moments.mean:.3f}",
+        "sd": "" if moments is None or moments.n < 2 else f"{moments.sd:.4f}",
         "range": f"{100 * (max(plain) - min(plain)):.1f}" if len(plain) > 1 else "",
         "strip": mark_safe(draw_strip(name, plain, starred, scale)),
     }
 
 
 def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
-    """Return who gets another answer from another run; None where predictions are missing."""
-    said = {run.label: run.predictions for run in runs if run.predictions is not None}
-    if len(said) < len(runs) or not all("test" in one.splits for one in said.values()):
+    """Return the records that runs decide differently; None where predictions are missing."""
+    predictions = {run.label: run.predictions for run in runs if run.predictions is not None}
+    if len(predictions) < len(runs) or not all(
+        "test" in one.splits for one in predictions.values()
+    ):
         return None
-    found = compare_calls(said)
-    exact = found.exact
+    churn = compare_decisions(predictions)
+    exact = churn.exact
     if not exact.count:
         return {
-            "sentence": f"No one: all {exact.n:,} test records get the same answer from every run.",
+            "sentence": f"None: all {exact.n:,} test records get the same answer from every run.",
             "rows": [],
             "lists": [],
         }
     rows, lists = [], []
-    for name, part in found.classes.items():
+    for name, part in churn.classes.items():
         flips = part.flips
         low, high = 100 * flips.interval.low, 100 * flips.interval.high
         rows.append(

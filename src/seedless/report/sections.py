@@ -1,4 +1,4 @@
-"""What each section of the page shows, computed from runs as plain values for the templates."""
+"""The values of each section of the page, computed from runs for the templates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show_run(run: RunView, first: RunView) -> dict[str, Any]:
 
 
 def show_control(control: RunView, first: RunView) -> dict[str, Any]:
-    """Return a control: what was flipped, from where on its states differ, and its score."""
+    """Return a control run: the bit flipped, the first epoch that differs, and its score."""
     pairs = list(zip(first.trail, control.trail, strict=False))
     setting = control.settings.get("control") or {}
     flipped = str(setting.get("flip_bit") or "").rsplit(":", 2)
@@ -47,7 +47,7 @@ def _selected(run: RunView) -> Mapping[str, Any]:
 
 
 def list_facts(run: RunView) -> list[tuple[str, str]]:
-    """Return the few numbers a reader wants first: (number, what it counts)."""
+    """Return the most important numbers of a run as (number, what it counts)."""
     records = (run.predicate.get("data") or {}).get("records") or {}
     test = run.metrics.get("test") or {}
     last, kept = run.trail[-1], _selected(run).get("epoch")
@@ -67,7 +67,7 @@ def list_facts(run: RunView) -> list[tuple[str, str]]:
 
 
 def tabulate_digests(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[dict[str, Any]]:
-    """Return a row an entry of the longest trail; a cell says how it stands to the first run's."""
+    """Return a row for each entry of the longest trail, compared with the entries of the first."""
     columns = [*runs, *controls]
     rows = []
     for place in range(max(len(run.trail) for run in columns)):
@@ -75,28 +75,25 @@ def tabulate_digests(runs: Sequence[RunView], controls: Sequence[RunView]) -> li
         known = next(entry for entry in entries if entry)
         cells = [
             {"digest": bare_hex(entry.state) if entry else "", "standing": standing}
-            for entry, standing in zip(entries, _stand(entries), strict=True)
+            for entry, standing in zip(entries, _compare_states(entries), strict=True)
         ]
         rows.append({"epoch": known.epoch, "step": known.step, "cells": cells})
     return rows
 
 
-def _stand(entries: Sequence[TrailEntry | None]) -> list[str]:
-    """Say of each entry how its bits stand to the first run's: first, same or differs."""
+def _compare_states(entries: Sequence[TrailEntry | None]) -> list[str]:
+    """Return for each entry how its state compares with that of the first run."""
     first = entries[0]
-    standings = ["first" if first else "differs"]
-    for entry in entries[1:]:
-        if entry is None or first is None or entry.state != first.state:
-            standings.append("differs")
-        else:
-            standings.append("same")
-    return standings
+    return ["first" if first else "differs"] + [
+        "same" if entry and first and entry.state == first.state else "differs"
+        for entry in entries[1:]
+    ]
 
 
 def list_curves(
     runs: Sequence[RunView], controls: Sequence[RunView], crowd: bool = False
 ) -> list[tuple[str, str, Any]]:
-    """Return (name, note, drawing) for what was logged; of a ``crowd`` no run stands out."""
+    """Return (name, note, drawing) of each learning curve; in a ``crowd`` all runs look alike."""
     roles = (
         ["crowd"] * len(runs)
         if crowd
@@ -129,10 +126,7 @@ def _value(score: float | None) -> float:
 
 
 def list_classes(run: RunView) -> list[dict[str, Any]]:
-    """Return the test set's classes: name, positives, AUC (None where undefined), bar, few.
-
-    They stand in the order of the dataset, which the metrics file, sorted by name, has lost.
-    """
+    """Return the values of each class of the test set, in the order of the dataset."""
     classes = (run.metrics.get("test") or {}).get("classes") or {}
     order = {name: n for n, name in enumerate((run.predicate.get("data") or {}).get("classes", ()))}
     return [
@@ -151,7 +145,7 @@ def list_classes(run: RunView) -> list[dict[str, Any]]:
 
 
 def _reach(interval: Sequence[float] | None) -> tuple[str, str] | None:
-    """Return where an interval begins on a bar from 0 to 1, and how wide it is."""
+    """Return the left end and the width of an interval on a bar from 0 to 1."""
     if not interval:
         return None
     low, high = interval
@@ -163,7 +157,7 @@ def _percent(rate: float | None) -> str:
 
 
 def group_values(values: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return nested values by table, (dotted key, text) each; single values come first."""
+    """Return nested values as tables of (dotted key, text); single values come first."""
     single = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
     tables = [("", single), *((k, v) for k, v in values.items() if isinstance(v, Mapping))]
     groups = [(name, list(format_settings(table).items())) for name, table in tables]
@@ -193,7 +187,7 @@ def list_differing(
 def list_changes(
     runs: Sequence[RunView], part: str
 ) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Return what differs from the first run, a run: (label, [(key, first's value, its value)])."""
+    """Return (label, [(key, value of the first, its value)]) of runs that differ from the first."""
     tables = [format_settings(getattr(run, part)) for run in runs]
     changes = []
     for run, table in zip(runs[1:], tables[1:], strict=True):

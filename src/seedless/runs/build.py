@@ -1,4 +1,4 @@
-"""What a section of the configuration chooses, made: a model, its first weights, an order."""
+"""Build what a section of the configuration names: a model, its first weights, a batch order."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from seedless.models import build
 from seedless.ordering import Order, make_order
 
 
-def build_model(chosen: ModelConfig) -> nn.Module:
-    """Return the model of a configuration, initialized by no one yet."""
+def build_model(settings: ModelConfig) -> nn.Module:
+    """Return the model of a configuration, not initialized yet."""
     return build(
-        chosen.name,
-        leads=chosen.leads,
-        channels=chosen.channels,
-        classes=chosen.classes,
-        small=chosen.small,
+        settings.name,
+        leads=settings.leads,
+        channels=settings.channels,
+        classes=settings.classes,
+        small=settings.small,
     )
 
 
-def initialize_model(model: nn.Module, chosen: InitConfig) -> Plan:
-    """Fill a model's weights as a configuration says; return the plan."""
+def initialize_model(model: nn.Module, settings: InitConfig) -> Plan:
+    """Initialize a model as a configuration says; return the plan."""
     return initialize(
         model,
-        chosen.basis,
-        residual_scale=chosen.residual_scale,
-        heads=chosen.heads,
-        seed=chosen.seed,
+        settings.basis,
+        residual_scale=settings.residual_scale,
+        heads=settings.heads,
+        seed=settings.seed,
     )
 
 
-def order_samples(samples: ArrayLike, labels: ArrayLike, chosen: OrderConfig) -> Order:
-    """Return the order of a configuration over samples (n, ...) with labels (n, K)."""
+def order_samples(samples: ArrayLike, labels: ArrayLike, settings: OrderConfig) -> Order:
+    """Return the batch order of a configuration over samples (n, ...) with labels (n, K)."""
     return make_order(
-        chosen.name,
+        settings.name,
         samples,
         labels=labels,
-        batch_size=chosen.batch_size,
-        seed=chosen.seed,
-        offset=chosen.offset,
-        keep_unlabelled=chosen.keep_unlabelled,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        offset=settings.offset,
+        keep_unlabelled=settings.keep_unlabelled,
     )

@@ -1,28 +1,31 @@
-"""Run folders: made whole, locked while a process writes them, opened again."""
+"""Run folders: created with their configuration, locked while they are written, read again."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
+from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import LIGHT, explain_missing
+from seedless.proof.receipt import STRIPPED_NOTE, explain_missing
 
 CONFIG = "config.toml"
 
-# All that a run ever writes into its folder. Where anything else lies, nothing is replaced.
+# All files of a run. A folder that holds any other is never replaced.
 KNOWN = {
     CONFIG,
     RECEIPT,
-    LIGHT,
+    STRIPPED_NOTE,
     ".lock",
     "checkpoints",
     "log.jsonl",
@@ -35,10 +38,41 @@ KNOWN = {
 }
 
 
-def check_place(run: Path, force: bool) -> None:
-    """Refuse a place where no run can be written; cost nothing but the message."""
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run: its folder, its receipt, and the model with the selected weights."""
+
+    path: Path
+    receipt: Mapping[str, Any]
+    model: nn.Module
+
+    @property
+    def claims(self) -> Mapping[str, Any]:
+        """What the receipt says of the run."""
+        predicate: Mapping[str, Any] = self.receipt["predicate"]
+        return predicate
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over every parameter and buffer of the selected weights."""
+        return str(self.claims["weights"]["digest"])
+
+    @property
+    def md5(self) -> str:
+        """MD5 over the bytes of the selected parameters: the hash that was published."""
+        return str(self.claims["weights"]["md5"])
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Scores by split, the selected epoch, and whether the run converged."""
+        metrics: Mapping[str, Any] = self.claims["metrics"]
+        return metrics
+
+
+def check_destination(run: Path, force: bool) -> None:
+    """Refuse a folder that a run cannot be written to, before anything is computed."""
     if run.is_symlink() or not run.name or run.name == "..":
-        raise RunError(f"a run needs a folder of its own, not a link or {str(run)!r}: name one")
+        raise RunError(f"a run needs a folder of its own, not a link or {str(run)!r}: name another")
     if run.exists():
         if not run.is_dir():
             raise RunError(f"{run} is a file; choose another folder for the run")
@@ -67,17 +101,17 @@ def _refuse_existing(run: Path, force: bool) -> None:
             f"{run} holds a finished run; choose another folder, or --force to replace it"
         )
     raise RunError(
-        f"{run} holds an unfinished run; `seedless resume {run}` goes on with it, --force drops it"
+        f"{run} holds an unfinished run; `seedless resume {run}` continues it, --force replaces it"
     )
 
 
 def make_folder(run: Path, config: Config, force: bool) -> None:
-    """Make the folder with its configuration in it: it is never there without one."""
-    check_place(run, force)
+    """Make the run folder with its configuration; at no time does it exist without one."""
+    check_destination(run, force)
     if force and run.exists():
         old = run.with_name(f".{run.name}.{os.getpid()}.old")
-        with lock(run):  # not while another process writes it
-            run.rename(old)  # whole or not at all: a kill leaves no half of it behind
+        with lock(run):  # refused while another process writes it
+            run.rename(old)  # a process killed here leaves no half-deleted run
         shutil.rmtree(old)
     temporary = run.with_name(f".{run.name}.{os.getpid()}.part")
     try:
@@ -93,14 +127,14 @@ def make_folder(run: Path, config: Config, force: bool) -> None:
 
 
 def clear_leftovers(run: Path) -> None:
-    """Remove what a killed process left half written."""
+    """Remove temporary files that a killed process left."""
     for path in run.rglob(".*.part"):
         path.unlink()
 
 
 @contextmanager
 def lock(run: Path) -> Iterator[None]:
-    """Hold a run folder for this process alone; another one is refused, not kept waiting."""
+    """Lock a run folder for this process; another process gets an error and does not wait."""
     try:
         with FileLock(run / ".lock", timeout=0):
             yield

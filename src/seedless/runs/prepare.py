@@ -1,8 +1,11 @@
-"""From a configuration to a problem: data loaded, sorted, scaled; model built and initialized."""
+"""Prepare a training problem from a configuration: data, model, first weights, order, device.
+
+configure_execution -> load, sort and scale data -> build the model -> build_problem
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,7 @@ from seedless.numerics.determinism import count_usable_cores, make_deterministic
 from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS
 from seedless.runs.build import build_model, initialize_model, order_samples
-from seedless.runs.records import Arrays, Sorted
+from seedless.runs.records import Arrays, SortedData
 from seedless.train.arithmetic import check_arithmetic, compute_in
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
@@ -35,14 +38,18 @@ from seedless.train.prediction import to_model_input
 from seedless.train.step_modes import STEP_MODES
 from seedless.train.training_problem import Split, TrainingProblem
 
+# The configuration's name for a user's own model and arrays: data.name and model.name of `fit`.
+USER_MODEL = "given"
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem ready to run, and what a receipt says of how it came about.
+    """A training problem, and what a receipt says of how it was made.
 
     Attributes:
-        facts: "data", "initialization" and "model", as plain values.
-        test: what the selected weights are scored on once, at the end.
+        test: the split that the selected weights are scored on once, at the end.
+        kind: "train" for a configuration, "fit" for a user's own model.
+        facts: "data", "initialization" and "model" of the receipt, as plain values.
     """
 
     problem: TrainingProblem
@@ -57,33 +64,36 @@ class Prepared:
         return self.problem.config
 
 
-def prepare(config: Config, data: Dataset | Sorted | None = None) -> Prepared:
-    """Load, check, resolve and build all that a configuration names. Nothing is trained yet.
+Preparer = Callable[[Config], Prepared]
 
-    ``data`` stands for what the configuration would load, where it is at hand.
+
+def prepare(config: Config, data: Dataset | SortedData | None = None) -> Prepared:
+    """Load, check and build everything a configuration names; nothing is trained.
+
+    ``data``: what the configuration would load, where the caller has it already.
     """
-    config = settle_execution(config)
+    config = configure_execution(config)
     check_names(config)
-    if not isinstance(data, Sorted):
-        data = Sorted(load(config.data) if data is None else data)
-    ready, data = data, data.data
-    config = resolve(config, data)
+    if not isinstance(data, SortedData):
+        data = SortedData(load(config.data) if data is None else data)
+    records = data.data
+    config = resolve(config, records)
     model = build_model(config.model)
-    scale, arrays = ready.scale(config.data.normalize or "global")
+    scale, arrays = data.scale(config.data.normalize or "global")
     facts = {
         "name": Path(config.data.name).name,
-        "digest": data.digest,
+        "digest": records.digest,
         "records": {split: len(part.X) for split, part in arrays.items()},
-        "task": data.task,
-        "shape": list(data.X.shape[1:]),
-        "leads": None if data.leads is None else list(data.leads),
-        "fs": data.fs,
+        "task": records.task,
+        "shape": list(records.X.shape[1:]),
+        "leads": None if records.leads is None else list(records.leads),
+        "fs": records.fs,
         "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
     }
-    return assemble(config, model, arrays, data.task, data.classes, facts, "train")
+    return build_problem(config, model, arrays, records.task, records.classes, facts, "train")
 
 
-def assemble(
+def build_problem(
     config: Config,
     model: nn.Module,
     arrays: Mapping[str, Arrays],
@@ -92,7 +102,15 @@ def assemble(
     data_facts: Mapping[str, Any],
     kind: str,
 ) -> Prepared:
-    """Initialize the model, order the samples, and put everything on the device."""
+    """Initialize the model, order the samples, and move everything to the device.
+
+    Args:
+        model: not initialized yet; ``init.basis`` "given" keeps its weights.
+        arrays: samples and labels by split; "train" must be there.
+        task: "multi-class" or "multi-label".
+        data_facts: what the receipt says of the data, without the classes.
+        kind: as in `Prepared`.
+    """
     device = torch.device(config.execution.device)
     start = config.init
     check_layers(model)
@@ -119,7 +137,7 @@ def assemble(
     order = order_samples(known.X, known.Y, config.order)
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_from_digests(order.samples.digests)
-    place_model(model, device, known.X.ndim == 4)
+    move_model(model, device, known.X.ndim == 4)
     storage = config.execution.storage
     problem = TrainingProblem(
         config=config,
@@ -128,21 +146,21 @@ def assemble(
         order=order,
         loss=make_loss(config.loss, known.Y, task, model, device, config.execution.arithmetic),
         score=macro_auc,
-        train=place(known, device, storage),
+        train=make_split(known, device, storage),
         keys=torch.from_numpy(keys).to(device),
-        val=place(arrays["val"], device, storage) if "val" in arrays else None,
+        val=make_split(arrays["val"], device, storage) if "val" in arrays else None,
     )
     if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
         raise ConfigError("augment moves images; these samples are signals: leave it out")
     check_settings(problem)
     check_model(problem, len(classes))
-    test = place(arrays["test"], device, storage) if "test" in arrays else None
+    test = make_split(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
 
 
 @torch.no_grad()
 def check_model(problem: TrainingProblem, classes: int) -> None:
-    """Refuse a model that does not take the samples, or does not give a logit for each class."""
+    """Refuse a model that rejects the samples, or does not return one logit for each class."""
     was_training = problem.model.training
     problem.model.eval()
     for name, split in (("train", problem.train), ("val", problem.val)):
@@ -158,7 +176,7 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
             if "allocate memory" in str(error):
                 raise
             raise ConfigError(
-                f"the model cannot take the {name} samples, {samples.dtype} of shape "
+                f"the model cannot process the {name} samples, {samples.dtype} of shape "
                 f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
             ) from error
         found = tuple(getattr(logits, "shape", ())) or type(logits).__name__
@@ -171,14 +189,14 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
     problem.model.train(was_training)
 
 
-def settle_execution(config: Config) -> Config:
-    """Set flags and threads; return the configuration with device and thread count filled in."""
+def configure_execution(config: Config) -> Config:
+    """Set flags and threads; return the configuration with device, mode and threads filled in."""
     execution = config.execution
     choose("device", execution.device, {"auto": None, "cpu": None, "cuda": None})
-    there = torch.cuda.is_available()
-    if execution.device == "cuda" and not there:
+    has_cuda = torch.cuda.is_available()
+    if execution.device == "cuda" and not has_cuda:
         raise ConfigError("execution.device is cuda, and torch finds no CUDA device here; use cpu")
-    device = ("cuda" if there else "cpu") if execution.device == "auto" else execution.device
+    device = ("cuda" if has_cuda else "cpu") if execution.device == "auto" else execution.device
     threads = execution.threads or count_usable_cores()
     choose("precision", execution.precision, dict.fromkeys(PRECISIONS))
     choose("execution mode", execution.mode, dict.fromkeys((*STEP_MODES, "auto")))
@@ -205,15 +223,15 @@ def check_names(config: Config) -> None:
 
 
 def resolve(config: Config, data: Dataset) -> Config:
-    """Fill in what the data decide, and refuse a configuration that contradicts them."""
-    entrance = MODELS[config.model.name].entrance
-    if (entrance == "leads") != (data.X.ndim == 3):
+    """Fill in the settings that the data decide; refuse a configuration that contradicts them."""
+    input_name = MODELS[config.model.name].input_name
+    if (input_name == "leads") != (data.X.ndim == 3):
         kind = "recordings (leads, time)" if data.X.ndim == 3 else "images"
         raise ConfigError(
-            f"model.name is {config.model.name!r}, which takes {entrance}, but {data.name} holds "
+            f"model.name is {config.model.name!r}, which takes {input_name}, but {data.name} holds "
             f"{kind}"
         )
-    found = {entrance: data.X.shape[1], "classes": len(data.classes)}
+    found = {input_name: data.X.shape[1], "classes": len(data.classes)}
     for key, value in found.items():
         asked = getattr(config.model, key)
         if asked is not None and asked != value:
@@ -226,7 +244,7 @@ def resolve(config: Config, data: Dataset) -> Config:
     return config.change(model=found, data={"normalize": normalize}, loss={"name": loss})
 
 
-# How the samples wait for their batch: precision, and whether on the device.
+# How samples are stored during a run: their dtype, and whether they lie on the device.
 STORAGE = {
     "float32": (torch.float32, True),
     "float16": (torch.float16, True),
@@ -234,17 +252,17 @@ STORAGE = {
 }
 
 
-def place_model(model: nn.Module, device: torch.device, images: bool) -> None:
-    """Put a model on the device, its weights laid out as its operations read them."""
+def move_model(model: nn.Module, device: torch.device, images: bool) -> None:
+    """Move a model to the device, with its weights in the memory layout its operations read."""
     model.to(device)
     set_weight_layout(model)
     if images and device.type == "cuda":
-        # torch takes it alone; its stubs know it only beside a device or a dtype.
+        # torch accepts memory_format alone; its type stubs do not say so.
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def place(arrays: Arrays, device: torch.device, storage: str) -> Split:
-    """Return samples where and how they wait for their batch."""
+def make_split(arrays: Arrays, device: torch.device, storage: str) -> Split:
+    """Return a split as tensors, stored as ``execution.storage`` says."""
     dtype, resident = STORAGE[storage]
     samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
     samples = samples.to(device if resident else "cpu")

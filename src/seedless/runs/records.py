@@ -1,4 +1,4 @@
-"""Records on their way to a run: in the order of their contents, and as the model receives them."""
+"""Records of a run: sorted by content, split, and scaled as the model receives them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Arrays:
     X: NDArray[np.float32]
     Y: NDArray[np.uint8]
     ids: NDArray[np.str_]
-    rows: NDArray[np.int64] | None = None  # where each lay in an array without names
+    rows: NDArray[np.int64] | None = None  # their rows in a user's array, which has no ids
 
 
-class Sorted:
-    """Data in the order of their contents, and scaled once for all runs that ask for the same."""
+class SortedData:
+    """A dataset sorted by content; scaled splits are computed once and shared by several runs."""
 
     def __init__(self, data: Dataset) -> None:
         self.data = sort_records(data)
         self._scaled: dict[str, tuple[Scale, dict[str, Arrays]]] = {}
 
     def scale(self, normalize: str) -> tuple[Scale, dict[str, Arrays]]:
-        """Return the scale of the training records, and every split with it applied."""
+        """Return the scale fitted to the training records, and every split with it applied."""
         if normalize not in self._scaled:
             data = self.data
             scale = fit_scale(data, normalize)
@@ -52,7 +52,7 @@ class Sorted:
 
 
 def sort_records(data: Dataset) -> Dataset:
-    """Return the dataset in the order of its contents, so that storage order cannot show."""
+    """Return the dataset sorted by content, so that no result depends on its order on disk."""
     keys = zip(data.digests, data.Y, data.folds, data.ids, strict=True)
     sortable = [(d.tobytes(), y.tobytes(), int(f), str(name)) for d, y, f, name in keys]
     return data.take(np.array(sorted(range(len(data)), key=sortable.__getitem__)))

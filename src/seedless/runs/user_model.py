@@ -1,4 +1,4 @@
-"""Your model and your arrays as a problem, for `fit` and for whoever executes its runs again."""
+"""A user's model and arrays as a training problem: for `fit`, and to execute its runs again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,17 @@ from seedless.core.config_files import open_config
 from seedless.core.digests import as_rows, digest_samples, digest_value, to_numpy
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.marks import read_stages
-from seedless.runs.prepare import Prepared, assemble, settle_execution
+from seedless.runs.prepare import (
+    USER_MODEL,
+    Prepared,
+    Preparer,
+    build_problem,
+    configure_execution,
+    prepare,
+)
 from seedless.runs.records import Arrays
+from seedless.runs.run_data import load_run_data
 
-GIVEN = "given"
 Pair = tuple[ArrayLike, ArrayLike]
 Model = nn.Module | Callable[[], nn.Module]
 ENTRY_HELP = (
@@ -32,7 +40,7 @@ ENTRY_HELP = (
 
 
 def read_settings(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
-    """Return a configuration from whatever `fit` was given: sections of plain values, or a file."""
+    """Return the configuration that `fit` got as an object, sections of plain values, or a file."""
     if isinstance(config, Config):
         return config
     if isinstance(config, str | Path):
@@ -41,7 +49,7 @@ def read_settings(config: Config | Mapping[str, Any] | str | Path | None) -> Con
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class UserModel:
     """The arguments of `fit` that are not settings."""
 
     model: Model
@@ -51,72 +59,90 @@ class Given:
     classes: tuple[str, ...] | None = None
 
 
-def prepare_given(config: Config, given: Given) -> Prepared:
-    """Turn a model and arrays into a problem.
+def prepare_user_model(config: Config, user: UserModel) -> Prepared:
+    """Return a training problem from a user's model and arrays.
 
-    Samples are taken as they are: scale them before. Labels are class numbers (n,), or zeros and
-    ones (n, K). Within each split they are sorted by content, so their order does not show.
+    Samples are used unchanged: scale them before. Labels are class numbers (n,), or zeros and ones
+    (n, K). Each split is sorted by content, so the result does not depend on the arrays' order.
     """
-    network = given.model if isinstance(given.model, nn.Module) else given.model()
+    network = user.model if isinstance(user.model, nn.Module) else user.model()
     if not isinstance(network, nn.Module):
         raise ConfigError(f"expected a model or a function that makes one, got {network!r}")
     basis = config.init.basis
-    if "basis" not in config.init.model_fields_set:  # left open, so the model decides
+    if "basis" not in config.init.model_fields_set:  # not set, so the model decides
         staged = any(stage is not None for stage in read_stages(network).values())
         basis = "mixed" if staged else "dct"
-    # Rows without a one are an answer here, not records whose label is unknown.
+    # A row of zeros is a label here ("none of the classes"), not a record without one.
     keep = "keep_unlabelled" not in config.order.model_fields_set or config.order.keep_unlabelled
-    config = settle_execution(config)
-    splits = {"train": given.train, "val": given.val, "test": given.test}
+    config = configure_execution(config)
+    splits = {"train": user.train, "val": user.val, "test": user.test}
     pairs = {split: pair for split, pair in splits.items() if pair is not None}
-    task, width = _read_task(given.train[1], given.classes)
-    names = given.classes or tuple(f"class {k}" for k in range(width))
-    arrays = {split: _read(split, pair, width, task) for split, pair in pairs.items()}
+    task, width = _read_task(user.train[1], user.classes)
+    names = user.classes or tuple(f"class {k}" for k in range(width))
+    arrays = {split: _read_split(split, pair, width, task) for split, pair in pairs.items()}
     config = config.change(
-        data={"name": GIVEN},
-        model={"name": GIVEN, "classes": width},
+        data={"name": USER_MODEL},
+        model={"name": USER_MODEL, "classes": width},
         init={"basis": basis},
         order={"keep_unlabelled": keep},
     )
     facts = {
-        "name": GIVEN,
-        "digest": digest_value({split: _identify(part) for split, part in arrays.items()}),
+        "name": USER_MODEL,
+        "digest": digest_value({split: _digest_split(part) for split, part in arrays.items()}),
         "records": {split: len(part.X) for split, part in arrays.items()},
         "task": task,
         "scale": None,
     }
-    return assemble(config, network, arrays, task, names, facts, "fit")
+    return build_problem(config, network, arrays, task, names, facts, "fit")
 
 
-def load_entry(entry: str) -> Given:
-    """Call "package.module:function" and return the arguments of `fit` it gives."""
+def choose_preparer(config: Config, entry: str | None, data: str | None) -> Preparer:
+    """Return the function that prepares a run again.
+
+    Args:
+        config: the run's.
+        entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
+        data: for any other run, where its data lie now, if not where they were.
+    """
+    if entry is not None:
+        return partial(prepare_user_model, user=load_entry(entry))
+    if config.model.name == USER_MODEL:
+        raise ConfigError(f"this is a run of fit(): {ENTRY_HELP}")
+    if data is None:
+        return prepare
+    return lambda config: prepare(config, load_run_data(config, data))
+
+
+def load_entry(entry: str) -> UserModel:
+    """Call "package.module:function" and return the arguments of `fit` that it returns."""
     module, _, function = entry.partition(":")
     if not module or not function:
         raise ConfigError(f"expected --entry as package.module:function, got {entry!r}")
     if "" not in sys.path:
-        sys.path.insert(0, "")  # a module beside you is found, as with `python -m`
+        sys.path.insert(0, "")  # finds a module of the current directory, as `python -m` does
     try:
         made = getattr(importlib.import_module(module), function)()
     except Exception as error:  # the code is not ours: whatever it raises is the message
         raise ConfigError(
             f"--entry {entry} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    known = {item.name for item in fields(Given)}
+    known = {item.name for item in fields(UserModel)}
     if not isinstance(made, Mapping) or not {"model", "train"} <= set(made) <= known:
         raise ConfigError(
             f"expected {entry} to return a mapping with 'model' and 'train', and where used 'val', "
             f"'test' and 'classes'; got {sorted(made) if isinstance(made, Mapping) else made!r}"
         )
-    return Given(**made)
+    return UserModel(**made)
 
 
 def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str, int]:
+    """Return the task and the number of classes that the training labels imply."""
     array = to_numpy(labels, "labels")
     if array.ndim == 1:
-        found = int(array.max(initial=0)) + 1
-        width = found if classes is None else len(classes)
-        if found > width:
-            raise DataError(f"expected class numbers below {width}, got {found - 1}")
+        largest = int(array.max(initial=0))
+        width = largest + 1 if classes is None else len(classes)
+        if largest >= width:
+            raise DataError(f"expected class numbers below {width}, got {largest}")
         return "multi-class", max(width, 2)
     if array.ndim != 2:
         raise DataError(f"expected labels (n,) or (n, K), got shape {array.shape}")
@@ -125,7 +151,8 @@ def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str,
     return "multi-label", array.shape[1]
 
 
-def _read(split: str, pair: Pair, width: int, task: str) -> Arrays:
+def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
+    """Check one split and return it with labels as zeros and ones (n, K), sorted by content."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise DataError(f"expected {split} as a pair (samples, labels), got {type(pair).__name__}")
     samples, labels = as_rows(pair[0]), to_numpy(pair[1], f"{split} labels")
@@ -147,21 +174,21 @@ def _read(split: str, pair: Pair, width: int, task: str) -> Arrays:
     digests = digest_samples(samples)
     keys = [row.tobytes() + label.tobytes() for row, label in zip(digests, hot, strict=True)]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
-    ids = _name([digests[row].tobytes().hex()[:16] for row in order])
+    ids = _make_unique([digests[row].tobytes().hex()[:16] for row in order])
     return Arrays(samples[order], hot[order], ids, order)
 
 
-def _name(names: list[str]) -> NDArray[np.str_]:
-    """Number the names that occur more than once: equal samples are still several records."""
+def _make_unique(names: list[str]) -> NDArray[np.str_]:
+    """Number names that occur more than once: equal samples are still several records."""
     seen: Counter[str] = Counter()
-    found = []
+    unique = []
     for name in names:
         seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
-    return np.array(found)
+        unique.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return np.array(unique)
 
 
-def _identify(arrays: Arrays) -> str:
-    """Return a digest of a split's samples and labels, which are in the order of their contents."""
+def _digest_split(arrays: Arrays) -> str:
+    """Return a digest of a split's samples and labels, which are sorted by content."""
     rows: NDArray[np.uint8] = np.concatenate([digest_samples(arrays.X), arrays.Y], axis=1)
     return digest_value(rows.tobytes().hex())

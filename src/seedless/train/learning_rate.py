@@ -33,5 +33,9 @@ def _cosine(epoch: int, epochs: int) -> float:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Write the rate into the tensor that the optimizer reads it from."""
-    optimizer.param_groups[0]["lr"].fill_(rate)
+    """Set the rate of the next step, in the tensor of our optimizers or as a plain number."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate

@@ -24,7 +24,6 @@ from seedless.train.learning_rate import learning_rate_at, set_learning_rate
 from seedless.train.prediction import predict
 from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
 from seedless.train.state_tensors import fetch_state, name_tensors
-from seedless.train.step import Step
 from seedless.train.step_modes import make_step
 from seedless.train.training_problem import TrainingProblem
 
@@ -51,7 +50,7 @@ def train(
     start: Start | None = None,
     until: Position | None = None,
     stop: Callable[[], bool] = lambda: False,
-    step: Step | None = None,
+    step: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Outcome:
     """Train a problem to its end, calling the observers on the way; return how it ended.
 
@@ -61,7 +60,8 @@ def train(
         start: the position of that state; by default before the first step.
         until: the position to end at: after an epoch, or after a batch within one.
         stop: called after every step; a true answer ends the run between two steps.
-        step: computes a step; by default the mode of the configuration (eager, graph, compiled).
+        step: updates the model on training rows (B,) and returns their losses (B,), or one loss for
+            all; by default a step in the mode of the configuration (eager, graph, compiled).
 
     Example:
         >>> outcome = train(problem, [LogWriter(folder)])

@@ -109,8 +109,8 @@ def replace(arrays, key, value):
         (lambda a: replace(a, "train_labels", a["train_labels"][1:]), r"\(train\): .*\(29, 1\)"),
         (lambda a: replace(a, "train_labels", a["train_labels"] + 5), "from 0 to 1, found 5 to 6"),
         (lambda a: replace(a, "train_labels", a["train_labels"] == 1), "found bool"),
-        (lambda a: replace(a, "val_labels", np.array([Trap()] * 8)), "holds pickled objects"),
-        (lambda a: replace(a, "val_images", np.array([[Trap()]])), "holds pickled objects"),
+        (lambda a: replace(a, "val_labels", np.array([Trap()] * 8)), "holds Python objects"),
+        (lambda a: replace(a, "val_images", np.array([[Trap()]])), "holds Python objects"),
     ],
 )
 def test_damaged_arrays_are_named(tmp_path, change, message):
@@ -124,7 +124,7 @@ def test_a_truncated_file_is_named(real_data, tmp_path, keep):
     whole = (real_data / "medmnist" / "breastmnist.npz").read_bytes()
     path = tmp_path / "breastmnist.npz"
     path.write_bytes(whole[:keep])
-    with pytest.raises(DataError, match=r"breastmnist\.npz: not a readable \.npz file"):
+    with pytest.raises(DataError, match=r"breastmnist\.npz: .*this is no \.npz file"):
         read_medmnist(path)
 
 
@@ -133,12 +133,12 @@ def test_a_flipped_bit_is_noticed(real_data, tmp_path):
     damaged[200_000] ^= 16
     path = tmp_path / "breastmnist.npz"
     path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"breastmnist\.npz: not a readable \.npz file"):
+    with pytest.raises(DataError, match=r"breastmnist\.npz: .*this is no \.npz file"):
         read_medmnist(path)
 
 
 def test_other_files_and_names(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="No such file"):
         read_medmnist(tmp_path / "breastmnist.npz")
     with pytest.raises(DataError, match="the file of one set here, found none"):
         read_medmnist(tmp_path)
@@ -147,7 +147,7 @@ def test_other_files_and_names(tmp_path):
         read_medmnist(path)
     assert read_medmnist(path, "breastmnist").name == "breastmnist"
     np.save(tmp_path / "breastmnist.npy", np.zeros(3))
-    with pytest.raises(DataError, match="not a readable"):
+    with pytest.raises(DataError, match=r"one array; expected an \.npz file"):
         read_medmnist(tmp_path / "breastmnist.npy", "breastmnist")
     for name in ("breastmnist", "pathmnist"):
         write(tmp_path, name, made(name))

@@ -1,24 +1,21 @@
-"""Your own arrays: an .npz file with samples, labels and folds.
+"""A user's own arrays: an .npz file with samples, labels and folds.
 
 | array | shape | meaning |
 |---|---|---|
 | X | (n, leads, time) or (n, channels, height, width) | samples: any real or integer type |
-| Y | (n, K) of 0 and 1, or (n,) class numbers from 0 | several classes a sample, or one |
+| Y | (n, K) of 0 and 1, or (n,) class numbers from 0 | several classes per sample, or one |
 | folds | (n,) | 1..10 (8 to train, 9, 10), 1..3, or "train", "val", "test" |
 | scale | () or (leads,) | optional: X is multiplied by it |
 | ids, patients | (n,) | optional: text or whole numbers |
 | classes, leads | (K,), (leads,) | optional: names |
-| fs | () | optional: samples a second |
+| fs | () | optional: samples per second |
 """
 
 from __future__ import annotations
 
 import hashlib
-import zlib
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +25,28 @@ from seedless.core.errors import DataError
 from seedless.data.leads import spell_lead
 from seedless.data.quality_checks import check_finite
 from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.npz_files import load_npz
 
 REQUIRED = ("X", "Y", "folds")
 OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
-MOST_CLASSES = 10_000
+MAX_CLASSES = 10_000
 _BLOCK = 256  # samples converted at a time
 _NUMBERS = {"train": 1, "val": 2, "test": 3}
 
 
 def read_arrays(path: str | Path) -> Dataset:
-    """Read an .npz file as the table above says. Objects in it are refused, never unpickled.
+    """Return the dataset in an .npz file with the arrays X, Y and folds.
 
-    Class numbers make a multi-class set, rows of 0 and 1 a multi-label one. Without ids, records
-    are named by their content, so that the order in the file does not show.
+    X is (n, leads, time) or (n, channels, height, width). Y of (n,) class numbers makes a
+    multi-class dataset, Y of (n, K) zeros and ones a multi-label one. ``folds`` (n,) has numbers
+    from 1 to 10 (1-8 train, 9 val, 10 test), 1 to 3, or the words train, val and test. Without ids,
+    records are named by their content, so that their order in the file does not matter. Python
+    objects are refused, never unpickled.
+
+    Example: ``np.savez("mine.npz", X=X, Y=Y, folds=folds)``, then ``read_arrays("mine.npz")``.
     """
     path = Path(path)
-    arrays = _load(path)
+    arrays = load_npz(path)
     missing = [name for name in REQUIRED if name not in arrays]
     if missing:
         remedy = {
@@ -95,49 +98,8 @@ def read_arrays(path: str | Path) -> Dataset:
     )
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
-    """Return every array of the file, by name."""
-    name, arrays = "the file", {}
-    try:
-        with open(path, "rb") as handle:
-            found = np.load(handle, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                raise DataError(f"{path}: one array; expected an .npz file with X, Y and folds")
-            for name in found.files:
-                arrays[name] = found[name]
-                if not isinstance(arrays[name], np.ndarray):
-                    raise ValueError("a member that is no array")
-        return arrays
-    except DataError:
-        raise
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (
-        BadZipFile,
-        zlib.error,
-        EOFError,
-        ValueError,
-        NotImplementedError,  # a compression this zipfile does not know
-        RuntimeError,  # an encrypted member
-        MemoryError,  # a damaged header may announce an array of any size
-        # numpy parses a header as Python text, and a damaged one may be any:
-        OverflowError,
-        TypeError,
-        SyntaxError,
-        TokenError,
-    ) as error:
-        if "pickle" in str(error):
-            raise DataError(
-                f"{path}: {name} holds Python objects, which are never unpickled; save it as plain "
-                "numbers or as text, np.array(..., dtype=str)"
-            ) from error
-        raise DataError(
-            f"{path}: {name} is damaged, or this is no .npz file ({error}); write it again"
-        ) from error
-
-
 def _convert(raw: NDArray[Any], scale: NDArray[Any] | None, path: Path) -> NDArray[Any]:
-    """Return samples times scale in float32, computed in float64; uint8 images stay as they are."""
+    """Return samples times scale, computed in float64, as float32; uint8 images stay uint8."""
     if raw.ndim not in (3, 4) or raw.dtype.kind not in "iuf" or raw.size == 0:
         raise DataError(
             f"{path}: expected X as numbers (n, leads, time) or (n, channels, height, width), "
@@ -181,9 +143,9 @@ def _read_labels(
     else:
         numbers = raw.astype(np.int64)
         count = int(numbers.max()) + 1 if names is None else len(names)
-        if count > MOST_CLASSES:
+        if count > MAX_CLASSES:
             raise DataError(
-                f"{path}: expected class numbers below {MOST_CLASSES:,}, found {numbers.max():,}"
+                f"{path}: expected class numbers below {MAX_CLASSES:,}, found {numbers.max():,}"
             )
         if numbers.min() < 0 or numbers.max() >= count:
             raise DataError(
@@ -207,7 +169,7 @@ def _is_whole(raw: NDArray[Any], kinds: str) -> bool:
 def _read_folds(
     raw: NDArray[Any], path: Path
 ) -> tuple[NDArray[np.int64], dict[str, tuple[int, ...]]]:
-    """Return fold numbers and what they mean."""
+    """Return fold numbers (n,), and which folds make up which split."""
     found = np.unique(raw).tolist() if raw.ndim == 1 else [f"shape {raw.shape}"]
     if raw.ndim == 1 and raw.dtype.kind == "U" and set(found) <= set(_NUMBERS):
         return np.array([_NUMBERS[name] for name in raw.tolist()]), THREE_SPLITS
@@ -228,7 +190,7 @@ def _read_rate(raw: NDArray[Any] | None, path: Path) -> float | None:
 
 
 def _text(arrays: dict[str, NDArray[Any]], name: str, path: Path) -> NDArray[np.str_] | None:
-    """Return an array of names as text; whole numbers are written without a point."""
+    """Return an optional array of names as text; 3.0 becomes "3"."""
     raw = arrays.get(name)
     if raw is None:
         return None

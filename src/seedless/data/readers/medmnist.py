@@ -1,4 +1,4 @@
-"""MedMNIST v2, 28x28: seven sets, each one .npz file of images and labels in three splits."""
+"""MedMNIST v2 at 28 x 28: seven datasets, each an .npz file with images and labels by split."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.catalog import CATALOG, Entry
 from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.npz_files import load_npz
 
+ARRAYS = tuple(f"{split}_{what}" for split in THREE_SPLITS for what in ("images", "labels"))
 SETS = {name: entry for name, entry in CATALOG.items() if name.endswith("mnist")}
 
 
 def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
-    """Read a set from its .npz, or from the folder that holds it; ``name`` is else the file's.
+    """Return a MedMNIST dataset from its .npz file, or from the folder that holds it.
 
-    Images become uint8 (n, channels, 28, 28); sets of one channel stay so. Binary and ordinal
-    sets are multi-class here. ChestMNIST is multi-label, and a row of zeros there is an answer (no
-    finding), not a gap. Ids are made from the content. Numbers of images other than the published
-    ones are a warning. Pickles are never loaded.
+    Images are uint8 (n, channels, 28, 28). ``name`` is the file's if left out. Binary and ordinal
+    tasks become multi-class. ChestMNIST is multi-label; a row of zeros means "no finding". Ids are
+    made from the content. If the numbers of images are not the published ones, there is a warning.
     """
     path = Path(path)
     if path.is_dir():
@@ -36,7 +37,7 @@ def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
         path = _file(path, names[0])
     name = path.stem if name is None else name
     entry = choose("MedMNIST set", name, SETS)
-    arrays = _load(path)
+    arrays = load_npz(path, ARRAYS)
     images, labels, digests, ids, folds, sizes = [], [], [], [], [], {}
     for split, (fold,) in THREE_SPLITS.items():
         where = f"{path} ({split})"
@@ -81,29 +82,8 @@ def _file(folder: Path, name: str) -> Path:
     return folder / f"{name}.npz"
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the six arrays of an .npz without ever unpickling."""
-    wanted = [f"{split}_{what}" for split in THREE_SPLITS for what in ("images", "labels")]
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; fetch it or put it there")
-    try:
-        # Opened here, not by numpy, which leaves a damaged file open.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            missing = [name for name in wanted if name not in content]
-            if missing:
-                raise DataError(
-                    f"{path}: {', '.join(missing)} is missing; found {', '.join(content) or 'none'}"
-                )
-            return {name: content[name] for name in wanted}
-    except DataError:
-        raise
-    except Exception as error:  # zipfile, zlib and numpy each have their own for a damaged file
-        reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
-        raise DataError(f"{path}: not a readable .npz file: {reason}; fetch it again") from error
-
-
 def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
-    """Return (n, channels, 28, 28) of (n, 28, 28) or (n, 28, 28, 3)."""
+    """Return (n, channels, 28, 28) from (n, 28, 28) or (n, 28, 28, 3)."""
     channels, *sides = entry.shape or (1, 28, 28)
     shape = (*sides,) if channels == 1 else (*sides, channels)
     if raw.dtype != np.uint8 or raw.shape[1:] != shape or len(raw) == 0:
@@ -117,7 +97,7 @@ def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
 
 
 def _labels(raw: NDArray[Any], count: int, entry: Entry, where: str) -> NDArray[np.uint8]:
-    """Return multi-hot (n, K) of (n, 1) class numbers or (n, K) of 0 and 1."""
+    """Return multi-hot (n, K) from (n, 1) class numbers or (n, K) zeros and ones."""
     many = entry.task == "multi-label"
     shape = (count, len(entry.classes) if many else 1)
     top = 1 if many else len(entry.classes) - 1

@@ -1,1 +1,1 @@
-"""What every study is built from: grid, store, workers, tables, figures."""
+"""What every study needs: options, grid, store, workers, results, tables, figures and the page."""

@@ -1,15 +1,14 @@
-"""Figures of studies. They repeat to the byte: fixed sizes, no date, no version."""
+"""Figures of studies. Equal results give equal bytes: fixed sizes, no date, no version."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seedless.core.files import write_atomic
+from seedless.studies.engine.arm_tables import name_arm
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.table import Published
+from seedless.studies.engine.table import Published, mean_and_sd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,22 +21,21 @@ def draw_arms(
     results: Results,
     axis: str,
     published: Mapping[tuple[str, str], Published] | None = None,
-    of: str | None = None,
 ) -> Figure:
-    """Draw every run as a dot on its arm's line, with mean and SD; published means as diamonds.
+    """Draw every run as a dot on the line of its arm, mean and SD, and published means as diamonds.
 
-    These are of the full network: beside smaller ones they would only stretch the axis.
+    Published means belong to the full network, so they are drawn only at the scale "paper".
     """
     from matplotlib.figure import Figure
 
     grid, signs = results.grid, set[str]()
     published = published if results.options.scale == "paper" else None
-    arms = list(dict.fromkeys((point.block, point.arm) for point in grid.points))
+    arms = grid.arms_by_block
     height = 1.3 + 0.34 * len(arms)
     figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")
     axes = figure.add_axes((0.34, 0.75 / height, 0.62, 1 - 1.15 / height))
     for place, (block, arm) in enumerate(reversed(arms)):
-        scores = list(results.scores(arm, block, of=of).values())
+        scores = list(results.scores(arm, block).values())
         if scores:
             alone = len(scores) == 1
             signs.add("★ one run" if alone else "● a seed, | mean ± SD")
@@ -51,11 +49,8 @@ def draw_arms(
                 markeredgewidth=0,
             )
         if len(scores) > 1:
-            mean = sum(scores) / len(scores)
-            spread = (sum((s - mean) ** 2 for s in scores) / (len(scores) - 1)) ** 0.5
-            axes.errorbar(
-                mean, place, xerr=spread, color=MARK, capsize=4, marker="|", markersize=13
-            )
+            mean, sd = mean_and_sd(scores)
+            axes.errorbar(mean, place, xerr=sd, color=MARK, capsize=4, marker="|", markersize=13)
         known = (published or {}).get((block, arm))
         if known is not None:
             axes.plot(known.mean, place, "D", markerfacecolor="none", color=INK, markersize=7)
@@ -63,21 +58,21 @@ def draw_arms(
     axes.set_yticks(range(len(arms)))
     axes.set_yticklabels([_name(results, *arm) for arm in reversed(arms)], fontsize=8)
     axes.set_ylim(-0.7, len(arms) - 0.3)
-    finish(figure, axes, axis, ", ".join(sorted(signs, reverse=True)))
+    style_axes(figure, axes, axis, ", ".join(sorted(signs, reverse=True)))
     return figure
 
 
 def draw_classes(
     results: Results, blocks: Mapping[str, tuple[tuple[str, str], str | None]]
 ) -> Figure:
-    """Draw every run as a dot, class by class, one arm above the other; seed-free runs starred.
+    """Draw the AUC of every run as a dot, one line per class and arm; seed-free runs as stars.
 
-    ``blocks``: a panel each, with its two arms and the block of its seed-free run.
+    ``blocks``: one panel each, with its two arms and the block of its seed-free run, if any.
     """
     from matplotlib.figure import Figure
 
     shown = {
-        block: [n for n in results.classes(block) if results.scores(arms[0], block, of=n)]
+        block: [n for n in results.classes(block) if results.scores(arms[0], block, class_name=n)]
         for block, (arms, _) in blocks.items()
     }
     heights = [1.3 + 0.5 * max(1, len(names)) for names in shown.values()]
@@ -88,9 +83,9 @@ def draw_classes(
         bottom = (top - height + 0.7) / whole
         axes = figure.add_axes((0.24, bottom, 0.72, (height - 1.2) / whole))
         _draw_panel(axes, results, block, shown[block], arms, free)
-        told = f"{block}: upper {arms[0]}, lower {arms[1]}" + (", ★ seed-free" if free else "")
-        finish(figure, axes, "AUC, test (class and its positives on the left)")
-        figure.text(0.985, (top - 0.1) / whole, told, fontsize=8, ha="right", va="top", color=INK)
+        text = f"{block}: upper {arms[0]}, lower {arms[1]}" + (", ★ seed-free" if free else "")
+        style_axes(figure, axes, "AUC, test (class and its positives on the left)")
+        figure.text(0.985, (top - 0.1) / whole, text, fontsize=8, ha="right", va="top", color=INK)
         top -= height
     return figure
 
@@ -107,14 +102,14 @@ def _draw_panel(
     positives = results.classes(block)
     for place, name in enumerate(reversed(names)):
         for shift, arm, colour in ((0.17, arms[0], "#ae1f17"), (-0.17, arms[1], MARK)):
-            scores = list(results.scores(arm, block, of=name).values())
+            scores = list(results.scores(arm, block, class_name=name).values())
             axes.plot(
                 scores, [place + shift] * len(scores), "o", color=colour, alpha=0.45, markersize=5
             )
             if scores:
                 ends = [min(scores), max(scores)]
                 axes.plot(ends, [place + shift] * 2, color=colour, linewidth=1)
-        starred = results.scores(arms[1], free, of=name).values() if free else ()
+        starred = results.scores(arms[1], free, class_name=name).values() if free else ()
         axes.plot(list(starred), [place - 0.17] * len(starred), "*", color=STAR, markersize=10)
     axes.set_yticks(range(len(names)))
     axes.set_yticklabels([f"{name} ({positives[name]})" for name in reversed(names)], fontsize=8)
@@ -126,7 +121,7 @@ def draw_lines(
     across: str,
     up: str,
 ) -> Figure:
-    """Draw named lines (x, mean, half width of a band)."""
+    """Draw lines by name, each (x, mean, half width of the band around it)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 4.6), dpi=120, facecolor="white")
@@ -138,23 +133,20 @@ def draw_lines(
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     axes.set_ylabel(up, fontsize=9)
     axes.legend(fontsize=8, frameon=False)
-    finish(figure, axes, across)
+    style_axes(figure, axes, across)
     return figure
 
 
 def _name(results: Results, block: str, arm: str) -> str:
-    """Return an arm's name, with what of it is missing or at chance."""
+    """Return the name of an arm with the number of its runs that failed or ended at chance."""
     _, failed, chance = results.count(arm, block)
     odd = [f"{n} {what}" for n, what in ((failed, "failed"), (chance, "at chance")) if n]
-    name = " / ".join(part for part in (block, arm) if part)
+    name = name_arm(block, arm)
     return f"{name} ({', '.join(odd)})" if odd else name
 
 
-def finish(figure: Figure, axes: object, axis: str, legend: str = "") -> None:
-    """Give a figure the house's plain look."""
-    from matplotlib.axes import Axes
-
-    assert isinstance(axes, Axes)
+def style_axes(figure: Figure, axes: Axes, axis: str, legend: str = "") -> None:
+    """Give axes the style of all figures, a label and a legend line."""
     axes.set_xlabel(axis, fontsize=9)
     axes.tick_params(labelsize=8, length=3)
     axes.grid(axis="x", color="#dfddd4", linewidth=0.6)
@@ -165,9 +157,8 @@ def finish(figure: Figure, axes: object, axis: str, legend: str = "") -> None:
         figure.text(0.985, 0.985, legend, fontsize=8, ha="right", va="top", color=INK)
 
 
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG without a word about when and by what."""
+def encode_png(figure: Figure) -> bytes:
+    """Return a figure as PNG, without the date and the version that matplotlib would add."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_atomic(path, buffer.getvalue())
-    return path
+    return buffer.getvalue()

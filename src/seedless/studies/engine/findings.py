@@ -1,9 +1,11 @@
-"""What was found out about a run after it was made: executed again, tried on another dataset.
+"""Findings: what was measured on a run after training, stored next to it.
 
     STORE/findings/KEY-NAME.json
 
-A finding is bound to the run's receipt, so it says nothing of another run under the same key. It
-travels with the run to machines that could not find it out: without its weights, or without a GPU.
+Examples: whether a second execution gave the same bits, and the scores on another dataset. A
+finding names the digest of the run's receipt, so it cannot be taken for one of another run with the
+same key. It is copied with the run to machines that could not measure it, because they lack the
+weights or a GPU.
 """
 
 from __future__ import annotations
@@ -13,20 +15,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from seedless.audit.verification import verify
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
+from seedless.numerics.environment import capture_environment
 from seedless.proof.receipt import read_receipt
+from seedless.runs.folder import read_config
 
 FOLDER = "findings"
+PROOF = "proof"
+CONCLUSIVE = ("identical", "differs")
 
 
 def find_path(run: Path, name: str) -> Path:
-    """Return the file a finding about a run of a store lies in."""
+    """Return the file of a finding about a run of a store."""
     return run.parent.parent / FOLDER / f"{run.name}-{name}.json"
 
 
 def write_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
-    """Write a finding, in place of an earlier one of its name."""
+    """Write a finding; an earlier one of the same name is replaced."""
     content = {"receipt": read_receipt(run)["predicate"]["digest"], "found": dict(values)}
     path = find_path(run, name)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -38,13 +45,36 @@ def write_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
 
 
 def read_finding(run: Path, name: str) -> dict[str, Any] | None:
-    """Return a finding about this very run, or None."""
+    """Return a finding about exactly this run, or None."""
     path = find_path(run, name)
     try:
         content = json.loads(path.read_bytes())
-        receipt, found = content["receipt"], dict(content["found"])
+        receipt, values = content["receipt"], dict(content["found"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise StudyError(f"{path} cannot be read as a finding: {error}; remove it") from None
-    return found if receipt == read_receipt(run)["predicate"]["digest"] else None
+    return values if receipt == read_receipt(run)["predicate"]["digest"] else None
+
+
+def prove_run(run: Path) -> dict[str, Any]:
+    """Execute a run again, unless that is known, and return outcome, sentence, details and device.
+
+    The finding is written only where this machine could decide between equal and different.
+    """
+    known = read_finding(run, PROOF)
+    if known is not None:
+        return known
+    verdict = verify(run)
+    here = capture_environment()
+    on_gpu = read_config(run).execution.device == "cuda" and here["devices"]
+    device = here["devices"][0]["name"] if on_gpu else here["cpu"]["model"]
+    values = {
+        "outcome": verdict.outcome,
+        "sentence": verdict.sentence,
+        "details": list(verdict.details),
+        "device": device,
+    }
+    if verdict.outcome in CONCLUSIVE:
+        write_finding(run, PROOF, values)
+    return values

@@ -1,7 +1,11 @@
-"""Scores out of fold: every record judged by a model that never saw it, all of them together.
+"""Pooling of folds: one score from the test predictions of several runs, each on another fold.
 
-One fold holds two or three positives of a rare class; all folds together hold twenty. A replicate
-is then one run a fold, and its score the AUC over the test predictions of all of them.
+One fold holds two or three positives of a rare class; all folds together hold twenty.
+
+    [Step 1] `split_folds`: each replicate of a grid becomes one run a fold, tested on that fold.
+    [Step 2] The runs are executed like any others.
+    [Step 3] `pool_outcomes`: the test predictions of a replicate's runs are put together, each
+             record once, and the AUC of each class is computed over all of them.
 """
 
 from __future__ import annotations
@@ -14,19 +18,20 @@ from typing import Any
 import numpy as np
 
 from seedless.core.errors import StudyError
-from seedless.evaluate.predictions import Scored, read_predictions
+from seedless.evaluate.predictions import SplitPredictions, read_predictions
 from seedless.evaluate.ranking import area_under_curve
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
 
-LEAST = 5  # positives below which a class is not scored
+MIN_POSITIVES = 5  # a class with fewer has no score
 FOLDS = 10
 
 
 def list_folds(count: int) -> list[tuple[int, int]]:
-    """Return (test, validation) folds: from the tenth downwards, validated on the next, in a ring.
+    """Return ``count`` pairs (test fold, validation fold), from fold 10 downwards.
 
-    Three are the published 10, 9 and 8, validated on 9, 8 and 10.
+    Each is validated on the next one, the last on fold 10. Three folds are the published ones:
+    tested on 10, 9 and 8, validated on 9, 8 and 10.
     """
     if isinstance(count, bool) or not 2 <= count <= FOLDS:
         raise StudyError(f"--folds: expected from 2 to {FOLDS} folds, got {count!r}")
@@ -35,9 +40,9 @@ def list_folds(count: int) -> list[tuple[int, int]]:
 
 
 def split_folds(grid: Grid, count: int | None, blocks: Collection[str] | None = None) -> Grid:
-    """Return the grid with every run, of these blocks or of all, made once for each fold.
+    """Return the grid with each run, in these blocks or in all, replaced by one run a fold.
 
-    Without a count it stays as it is.
+    Without a count the grid is returned unchanged.
     """
     if count is None:
         return grid
@@ -55,7 +60,7 @@ def split_folds(grid: Grid, count: int | None, blocks: Collection[str] | None = 
 def hold_out(point: Point, test: int, val: int) -> Point:
     """Return the point with these folds held out.
 
-    The usual folds are left to the data's own protocol: so the run is one that other studies share.
+    The usual folds are left to the dataset's own default, so that other studies share the run.
     """
     usual = (test, val) == (FOLDS, FOLDS - 1)
     folds = {} if usual else {"test_fold": test, "val_fold": val}
@@ -63,7 +68,7 @@ def hold_out(point: Point, test: int, val: int) -> Point:
 
 
 def pool_outcomes(runs: Sequence[Outcome]) -> dict[str, Any] | None:
-    """Return the metrics of a replicate, as one run has them; None where any of its runs failed."""
+    """Return metrics of a replicate in the form of a run's; None where one of its runs failed."""
     if not all(one.ok for one in runs):
         return None
     return {
@@ -72,21 +77,21 @@ def pool_outcomes(runs: Sequence[Outcome]) -> dict[str, Any] | None:
     }
 
 
-def pool_predictions(runs: Sequence[Path], least: int = LEAST) -> dict[str, Any]:
-    """Return AUC and positives of each class over the test predictions of several runs together.
+def pool_predictions(runs: Sequence[Path], least: int = MIN_POSITIVES) -> dict[str, Any]:
+    """Return the AUC and positives of each class over the test predictions of several runs.
 
-    A class of fewer than ``least`` positives has no AUC; the macro mean is over those that have.
+    A class with fewer than ``least`` positives has no AUC; the macro mean is over the others.
     """
     classes: tuple[str, ...] | None = None
-    parts: list[Scored] = []
+    parts: list[SplitPredictions] = []
     for run in runs:
-        found = read_predictions(run)
-        if classes not in (None, found.classes):
+        predictions = read_predictions(run)
+        if classes not in (None, predictions.classes):
             raise StudyError(f"{run} has other classes than {runs[0]}: they cannot be pooled")
-        if "test" not in found.splits:
+        if "test" not in predictions.splits:
             raise StudyError(f"{run} has no test predictions to pool")
-        classes = found.classes
-        parts.append(found.splits["test"])
+        classes = predictions.classes
+        parts.append(predictions.splits["test"])
     if classes is None:
         raise StudyError("expected at least one run to pool, got none")
     ids = np.concatenate([part.ids for part in parts])
@@ -106,13 +111,13 @@ def pool_predictions(runs: Sequence[Path], least: int = LEAST) -> dict[str, Any]
 
 
 def explain_pooling(grid: Grid, count: int) -> str:
-    """Say what the scores of a study are where they are pooled."""
+    """Return the note of a table whose scores are pooled."""
     alone = dict.fromkeys(point.block for point in grid.points if not point.part)
     rest = f" Not pooled, for want of folds: {'; '.join(alone)}." if alone else ""
     tests = ", ".join(str(test) for test, _ in list_folds(count))
     return (
         f"Scores are over the test predictions of {count} runs together, each with another fold "
-        f"held out ({tests}), for classes with at least {LEAST} positives among them. "
+        f"held out ({tests}), for classes with at least {MIN_POSITIVES} positives among them. "
         "Probabilities of different models are ranked as they are, so a model that says more than "
         f"another lowers the AUC: published values come from one fold and are not pooled.{rest}"
     )

@@ -1,12 +1,12 @@
-"""A grid: the runs of a study, made before any is executed, so that it can be read and hashed.
+"""The grid of a study: its runs, planned before any is executed, to be read and hashed.
 
-Arms of one block are compared with each other. They differ in the factor under study and in
-nothing else; a grid in which they do is refused.
+The arms of a block are compared with each other, so they may differ only in the factor under study.
+A grid whose arms differ in anything else is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,11 @@ class Point:
     """One run of a study.
 
     Attributes:
-        arm: what it is compared as, such as "mixed".
-        replicate: which repetition, such as "seed 3" or "seed-free"; equal ones are paired.
-        block: arms of one block are compared with each other; a dataset or a model, say.
-        part: which fold of a replicate whose test predictions are pooled; "" where it is one run.
+        arm: the name under which it is compared, such as "mixed".
+        replicate: which repetition of the arm, such as "seed 3" or "seed-free". Replicates of the
+            same name in two arms are compared as a pair.
+        block: which group of arms it belongs to, such as a dataset or a model.
+        part: which fold, where the test predictions of several runs are pooled; otherwise "".
     """
 
     arm: str
@@ -34,36 +35,42 @@ class Point:
 
     @property
     def key(self) -> str:
-        """The name of its run folder: 16 digits of its configuration's digest."""
+        """The name of its run folder: 16 digits of the digest of its configuration."""
         return self.config.digest.removeprefix("sha256:")[:16]
 
     @property
     def label(self) -> str:
-        """How a person calls it."""
+        """Its name in messages and tables."""
         names = (self.block, self.arm, self.replicate, self.part)
         return " / ".join(name for name in names if name)
+
+
+def seed_point(arm: str, seed: int, config: Config, block: str = "") -> Point:
+    """Return the replicate of an arm that is called by its seed."""
+    return Point(arm, f"seed {seed}", config, block)
 
 
 @dataclass(frozen=True)
 class Grid:
     """The runs of a study.
 
-    ``factor``: settings, or whole sections, in which the arms of a block may differ; ``also`` names
-    blocks that ask another question, and what their arms may differ in instead.
+    Attributes:
+        factor: the settings, or whole sections, in which the arms of a block may differ.
+        block_factors: (block, factor) of blocks that have a factor of their own.
     """
 
     study: str
     factor: tuple[str, ...]
     points: tuple[Point, ...]
-    also: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    block_factors: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def factor_of(self, block: str) -> tuple[str, ...]:
-        """Return what the arms of a block may differ in."""
-        return dict(self.also).get(block, self.factor)
+        """Return the settings in which the arms of a block may differ."""
+        return dict(self.block_factors).get(block, self.factor)
 
     @property
     def digest(self) -> str:
-        """A digest over every run, its place in the study included."""
+        """The digest of every run and of its place in the study."""
         return digest_value(
             {
                 "study": self.study,
@@ -71,27 +78,37 @@ class Grid:
             }
         )
 
-    def of(self, arm: str, block: str | None = None) -> tuple[Point, ...]:
-        """Return the runs of an arm, in one block or in all."""
-        return tuple(p for p in self.points if p.arm == arm and block in (None, p.block))
+    @property
+    def runs(self) -> tuple[Point, ...]:
+        """Its different runs: two points with the same configuration share one run."""
+        return tuple({point.key: point for point in self.points}.values())
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The arms, as they come."""
+        """The names of its arms, in the order of the grid."""
         return tuple(dict.fromkeys(point.arm for point in self.points))
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """The blocks, as they come."""
+        """The names of its blocks, in the order of the grid."""
         return tuple(dict.fromkeys(point.block for point in self.points))
+
+    @property
+    def arms_by_block(self) -> tuple[tuple[str, str], ...]:
+        """Each (block, arm), block after block."""
+        pairs = dict.fromkeys((point.block, point.arm) for point in self.points)
+        return tuple(sorted(pairs, key=lambda pair: self.blocks.index(pair[0])))
+
+    def points_of(self, arm: str, block: str | None = None) -> tuple[Point, ...]:
+        """Return the points of an arm, in one block or in all."""
+        return tuple(p for p in self.points if p.arm == arm and block in (None, p.block))
 
     def __str__(self) -> str:
         if not self.points:
             return f"{self.study}: no runs, {self.digest}"
         width = max(len(point.label) for point in self.points)
         lines = [f"{point.key}  {point.label:<{width}}" for point in self.points]
-        runs = len({point.key for point in self.points})
-        head = f"{self.study}: {len(self.points)} points, {runs} runs, {self.digest}"
+        head = f"{self.study}: {len(self.points)} points, {len(self.runs)} runs, {self.digest}"
         return "\n".join([head, f"arms differ in {', '.join(self.factor)}", *lines])
 
 
@@ -99,35 +116,41 @@ def make_grid(
     study: str,
     factor: Iterable[str],
     points: Iterable[Point],
-    also: Mapping[str, Iterable[str]] | None = None,
+    block_factors: Mapping[str, Iterable[str]] | None = None,
 ) -> Grid:
-    """Return a grid whose arms are equal but for the factor, or say in what else they differ."""
-    others = tuple((block, tuple(names)) for block, names in (also or {}).items())
-    grid = Grid(study, tuple(factor), tuple(points), others)
+    """Return a grid whose arms are equal except for the factor, or raise what else differs."""
+    factors = tuple((block, tuple(names)) for block, names in (block_factors or {}).items())
+    grid = Grid(study, tuple(factor), tuple(points), factors)
+    # [Step 1] Each name stands for one run: tables are indexed by it.
     names = [(point.block, point.arm, point.replicate) for point in grid.points]
     for name in names:
         if names.count(name) > 1:
-            raise StudyError(f"{study}: {' / '.join(filter(None, name))} stands in the grid twice")
+            raise StudyError(f"{study}: {' / '.join(filter(None, name))} is in the grid twice")
     for block in grid.blocks:
-        _check_block(grid, block)
+        members = [point for point in grid.points if point.block == block]
+        _check_factor(grid, members)
+        _check_pairs(grid, members)
     return grid
 
 
-def _check_block(grid: Grid, block: str) -> None:
-    """Refuse arms that differ in more than the factor, and replicates that are no pairs."""
-    points = [point for point in grid.points if point.block == block]
-    first, factor = points[0], grid.factor_of(block)
-    wanted = _outside(factor, first.config)
+def _check_factor(grid: Grid, points: Sequence[Point]) -> None:
+    """[Step 2] Refuse points of a block that differ in more than the factor and the seeds."""
+    first, factor = points[0], grid.factor_of(points[0].block)
+    expected = _fixed_settings(factor, first.config)
     for point in points[1:]:
-        found = _outside(factor, point.config)
-        odd = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+        settings = _fixed_settings(factor, point.config)
+        odd = sorted(k for k in {*expected, *settings} if expected.get(k) != settings.get(k))
         if odd:
-            told = "; ".join(f"{key} is {wanted.get(key)!r} and {found.get(key)!r}" for key in odd)
+            listed = [f"{key} is {expected.get(key)!r} and {settings.get(key)!r}" for key in odd]
             raise StudyError(
                 f"{grid.study}: {first.label} and {point.label} differ in more than "
-                f"{', '.join(factor) or 'nothing'}: {told}. Give both arms the same, or name it as "
-                "a factor"
+                f"{', '.join(factor) or 'nothing'}: {'; '.join(listed)}. Give both arms the same "
+                "setting, or name it as a factor"
             )
+
+
+def _check_pairs(grid: Grid, points: Sequence[Point]) -> None:
+    """[Step 3] Refuse replicates of the same name whose seeds differ: they would not be pairs."""
     seeds: dict[str, dict[str, Any]] = {}
     for point in points:
         values = flatten(point.config.identity())
@@ -137,13 +160,13 @@ def _check_block(grid: Grid, block: str) -> None:
             known = seeds.setdefault(point.replicate, {})
             if values[key] is not None and known.setdefault(key, values[key]) != values[key]:
                 raise StudyError(
-                    f"{grid.study}: {point.label} has {key} {values[key]}, another arm's "
-                    f"{point.replicate} has {known[key]}: replicates of one name are paired"
+                    f"{grid.study}: {point.label} has {key} {values[key]}, {point.replicate} of "
+                    f"another arm has {known[key]}: replicates of the same name are paired"
                 )
 
 
-def _outside(factor: tuple[str, ...], config: Config) -> dict[str, Any]:
-    """Return the settings that are neither the factor nor what makes a replicate."""
+def _fixed_settings(factor: tuple[str, ...], config: Config) -> dict[str, Any]:
+    """Return the settings that are neither the factor nor a seed of a replicate."""
     return {
         key: value
         for key, value in flatten(config.identity()).items()

@@ -1,7 +1,8 @@
-"""The local engine: worker processes of this machine that share a store.
+"""Workers on this machine: processes that share a store.
 
-Each goes through the whole grid and makes what no other is at, so a process executes many runs and
-loads data and compiles once. A run's bits do not depend on which process makes it, or after what.
+Each worker goes through the whole grid and executes the runs that no other has claimed, so one
+process executes many runs and loads data and compiles once. The bits of a run do not depend on
+which process executes it, or after which other runs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import write_points
 
 Watch = Callable[[], None]
-PAUSE = 0.3  # seconds between two looks at the store
+POLL_SECONDS = 0.3  # between two looks at the store
 
 
 def run_local(
@@ -32,51 +33,59 @@ def run_local(
     limit: float | None = None,
     watch: Watch = lambda: None,
 ) -> None:
-    """Make all points; a worker that dies leaves its run to the others, or to the next time.
+    """Execute all points with workers on this machine.
 
-    Runs that other processes are at are waited for, and taken over where such a process dies.
-    ``limit``, in seconds: no run is begun that would hardly end by then, and those at work are left
-    to end; what is missing then is left for another time.
+    Args:
+        runs_per_device: how many workers each device has.
+        again: try runs that failed before.
+        limit: seconds; no run is started that would probably end later, and runs that were started
+            are finished. Without a limit it returns when every run is finished or has failed.
+        watch: called every `POLL_SECONDS`.
     """
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
-    refuse_absent(list_unfinished(store, points))
+    check_devices(list_unfinished(store, points))
     until = None if limit is None else time.monotonic() + limit
     while True:
-        codes = _work(store, points, runs_per_device, again, until, watch)
+        # [Step 1] Let the workers go through the grid once.
+        codes = _start_workers(store, points, runs_per_device, again, until, watch)
+        # [Step 2] Return when nothing is left, or when the time is over.
         left = list_unfinished(store, points)
-        over = until is not None and time.monotonic() + PAUSE >= until
+        over = until is not None and time.monotonic() + POLL_SECONDS >= until
         if not left or (until is not None and not any(codes)) or over:
             return
-        free = [point for point in left if not store.held(point)]
-        if free and any(codes):
+        # [Step 3] Runs that nobody executes were left by a worker that died: report it.
+        unclaimed = [point for point in left if not store.is_claimed(point)]
+        if unclaimed and any(codes):
             raise StudyError(
                 f"{len(left)} of {len(points)} runs are not finished, the first is "
                 f"{left[0].label}; the workers ended with exit codes {sorted(set(codes))}. Run the "
-                "study again: what is done stays"
+                "study again: finished runs are not repeated"
             )
-        again = False  # what failed now was tried
-        while left and not free:
+        # [Step 4] The other runs are executed by workers of another command. Wait for them; if
+        # such a command dies, its runs lose their locks and our workers go through the grid again.
+        again = False  # what failed before has been tried now
+        while left and not unclaimed:
             watch()
-            time.sleep(PAUSE)
+            time.sleep(POLL_SECONDS)
             left = list_unfinished(store, points)
-            free = [point for point in left if not store.held(point)]
+            unclaimed = [point for point in left if not store.is_claimed(point)]
 
 
-def refuse_absent(points: Iterable[Point]) -> None:
-    """Refuse runs of a device that is not here, before each of them is recorded as failed."""
-    asking = [point for point in points if point.config.execution.device == "cuda"]
-    if asking and not torch.cuda.device_count():
+def check_devices(points: Iterable[Point]) -> None:
+    """Refuse runs on a device that this machine lacks, before each is recorded as failed."""
+    on_cuda = [point for point in points if point.config.execution.device == "cuda"]
+    if on_cuda and not torch.cuda.device_count():
         raise StudyError(
-            f"{len(asking)} runs are still to be made on a CUDA device, and torch finds none here: "
-            "make them where one is, or with --device cpu"
+            f"{len(on_cuda)} unfinished runs need a CUDA device, and torch finds none here: "
+            "execute them on a machine that has one, or with --device cpu"
         )
 
 
 def order_by_replicate(points: Iterable[Point]) -> list[Point]:
     """Return points with the first replicate of every arm first.
 
-    So a study that is stopped has some seeds of every arm, and not every seed of some arms.
+    A study that is stopped then has some seeds of every arm instead of all seeds of some arms.
     """
     points = list(points)
     order = {name: place for place, name in enumerate(dict.fromkeys(p.replicate for p in points))}
@@ -88,7 +97,7 @@ def list_unfinished(store: Store, points: Iterable[Point]) -> list[Point]:
     return [point for point in points if store.state(point) in ("begun", "waiting")]
 
 
-def _work(
+def _start_workers(
     store: Store,
     points: Sequence[Point],
     runs_per_device: int,
@@ -96,7 +105,7 @@ def _work(
     until: float | None,
     watch: Watch,
 ) -> list[int]:
-    """Have workers go through the points once; return their exit codes."""
+    """Let one worker per slot go through the points; return their exit codes."""
     slots = [slot for slot in list_device_slots() for _ in range(runs_per_device)]
     slots = slots[: max(1, len(points))]
     with TemporaryDirectory() as folder, Workers() as workers:
@@ -108,4 +117,4 @@ def _work(
             arguments += ["--again"] if again else []
             arguments += [] if until is None else ["--until", str(until)]
             workers.start("seedless.studies.engine.worker", arguments, slot=slot)
-        return [result.exit_code for result in workers.wait(watch, PAUSE)]
+        return [result.exit_code for result in workers.wait(watch, POLL_SECONDS)]

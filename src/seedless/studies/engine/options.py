@@ -1,4 +1,4 @@
-"""How large a study is, and on which data: the base configuration that its arms vary.
+"""What a study is run on: a scale, data, seeds and devices. Configurations are built from it.
 
 smoke: seconds, on a small network; shows that everything works and means nothing.
 small: minutes to an hour on a small machine.
@@ -18,8 +18,8 @@ from seedless.core.registry import choose
 
 
 @dataclass(frozen=True)
-class Size:
-    """What a scale means: how many seeds, and what it changes of the published protocols."""
+class Scale:
+    """How many seeds an arm has, and what is changed in the published configurations."""
 
     name: str
     seeds: int
@@ -27,8 +27,8 @@ class Size:
     images: dict[str, dict[str, Any]]
 
 
-SIZES: dict[str, Size] = {
-    "smoke": Size(
+SCALES: dict[str, Scale] = {
+    "smoke": Scale(
         "smoke",
         2,
         {
@@ -42,7 +42,7 @@ SIZES: dict[str, Size] = {
             "train": {"epochs": 1, "evaluate_every": 1, "checkpoint_every": 1, "rate": 0.05},
         },
     ),
-    "small": Size(
+    "small": Scale(
         "small",
         5,
         {
@@ -57,10 +57,10 @@ SIZES: dict[str, Size] = {
             "train": {"epochs": 10, "evaluate_every": 2, "checkpoint_every": 10, "rate": 0.05},
         },
     ),
-    "paper": Size("paper", 20, {}, {"train": {"checkpoint_every": 200}}),
+    "paper": Scale("paper", 20, {}, {"train": {"checkpoint_every": 200}}),
 }
 
-# Records that are simulated, by scale: for signals, and for images.
+# The settings of simulated data by scale: of ECGs, and of images.
 SIMULATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "smoke": ({"preset": "tiny"}, {"records": 160}),
     "small": ({"preset": "small"}, {"records": 1000}),
@@ -70,14 +70,21 @@ SIMULATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What a study is asked to run on: a scale, and data: simulated, a dataset's name, or a path.
+    """The options that decide which runs a study has, and how they are measured.
 
-    ``seeds`` and ``device`` replace the scale's own where given. ``folds``: a replicate is as many
-    runs, each with another fold held out, whose test predictions are pooled. ``other``: datasets a
-    model is tried on after training, as "NAME=PATH". ``noise`` is a folder of recorded noise, for
-    the study that adds some; ``prove`` has a run of each arm executed again. ``changes`` are
-    settings such as "train.epochs=30" that every run gets instead of the scale's, ``arms`` those
-    that are run where not all are.
+    Attributes:
+        scale: smoke, small or paper.
+        data: "simulated", the name of a dataset, or the path of a file or folder.
+        seeds: seeds of each arm; None for the number of the scale.
+        device: cpu, cuda or auto.
+        threads: threads of each run.
+        folds: how many folds are held out in turn. A replicate then is one run a fold, and its
+            score is computed from the test predictions of all of them. None: one run.
+        other: datasets to test trained models on, each as "NAME=PATH".
+        noise: a folder of recorded noise; None for simulated noise.
+        prove: execute one run of each arm again and compare the bits.
+        changes: settings that all runs get in place of those of the scale, "train.epochs=30".
+        arms: the arms to run; none means all.
     """
 
     scale: str = "smoke"
@@ -93,9 +100,9 @@ class StudyOptions:
     arms: tuple[str, ...] = ()
 
     @property
-    def size(self) -> Size:
-        """The scale's meaning."""
-        return choose("scale", self.scale, SIZES)
+    def size(self) -> Scale:
+        """What the scale means."""
+        return choose("scale", self.scale, SCALES)
 
     @property
     def count(self) -> int:
@@ -104,47 +111,49 @@ class StudyOptions:
 
     @property
     def simulated(self) -> bool:
-        """Whether the records are computed."""
+        """Whether the data are simulated."""
         return self.data == "simulated"
 
     def ecg(self, **changes: dict[str, Any]) -> Config:
-        """Return the published ECG protocol at this scale on these data, changed."""
-        return self._build("ptb-xl", 0, self.size.ecg, changes)
+        """Return the published ECG configuration at this scale on these data, changed."""
+        return self._build("ptb-xl", self.size.ecg, changes)
 
     def images(self, **changes: dict[str, Any]) -> Config:
-        """Return the published imaging protocol at this scale on these data, changed."""
-        return self._build("medmnist", 1, self.size.images, changes)
+        """Return the published imaging configuration at this scale on these data, changed."""
+        return self._build("medmnist", self.size.images, changes)
 
     def cifar(self, **changes: dict[str, Any]) -> Config:
-        """Return the published protocol for CIFAR-100 at this scale on these data, changed."""
-        return self._build("cifar-100", 1, self.size.images, changes)
+        """Return the published CIFAR-100 configuration at this scale on these data, changed."""
+        return self._build("cifar-100", self.size.images, changes)
 
     def _build(
         self,
         preset: str,
-        kind: int,
         smaller: dict[str, dict[str, Any]],
         changes: dict[str, dict[str, Any]],
     ) -> Config:
-        config = open_config(preset)
+        config, images = open_config(preset), preset != "ptb-xl"
         values = config.model_dump()
+        # [Step 1] Replace the preset's dataset by the one that was asked for.
         if self.simulated:
-            name = ("simulated", "simulated-images")[kind]
-            values["data"] = {"name": name, **SIMULATED[self.size.name][kind]}
+            name = "simulated-images" if images else "simulated"
+            values["data"] = {"name": name, **SIMULATED[self.size.name][images]}
         elif self.data.endswith(".npz") or Path(self.data).exists():
-            values["data"] = self._point_to(Path(self.data), values["data"], kind)
+            values["data"] = self._read_from(Path(self.data), values["data"], images)
         elif self.data != config.data.name:
             values["data"] = {"name": self.data}
         values["execution"] |= {"device": self.device, "threads": self.threads}
+        # [Step 2] Apply the scale, then what the study asks for, then the user's own settings.
         for part in (smaller, changes):
             for section, settings in part.items():
                 values[section] |= settings
         return override(Config.model_validate(values), self.changes)
 
-    def _point_to(self, path: Path, usual: dict[str, Any], kind: int) -> dict[str, Any]:
+    def _read_from(self, path: Path, usual: dict[str, Any], images: bool) -> dict[str, Any]:
+        """Return the data section that reads a file or folder."""
         if not path.exists():
             raise StudyError(f"--data {path}: there is no such file or folder")
-        if kind == 1 and path.suffix == ".npz" and path.stem.endswith("mnist"):
+        if images and path.suffix == ".npz" and path.stem.endswith("mnist"):
             return {"name": path.stem, "path": str(path)}
         if path.suffix == ".npz":
             return {"name": str(path)}
@@ -152,7 +161,12 @@ class StudyOptions:
 
 
 def choose_init(basis: str, seed: int = 0) -> dict[str, Any]:
-    """Return the settings of an initialization; only a random one takes the seed."""
+    """Return the init section for a basis; only a random basis uses the seed."""
     if basis.startswith("kaiming"):
         return {"basis": basis, "residual_scale": None, "seed": seed}
     return {"basis": basis, "residual_scale": 0.01, "seed": None}
+
+
+def choose_order(seed: int | None, seed_free: str = "content") -> dict[str, Any]:
+    """Return the order section: a shuffle by the seed, or without one an order that needs none."""
+    return {"name": seed_free} if seed is None else {"name": "seeded", "seed": seed}

@@ -1,6 +1,6 @@
-"""The page of a study: its question, tables and figure, and every run by its digest.
+"""The page of a study: question, tables, figure, and every run with its digest.
 
-One HTML file that asks for nothing from outside and runs no script. Equal runs give equal bytes.
+One HTML file that loads nothing from elsewhere and runs no script. Equal runs give equal bytes.
 """
 
 from __future__ import annotations
@@ -8,32 +8,31 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.report.render import render
-from seedless.studies.catalog import open_study
-from seedless.studies.engine.options import StudyOptions
-from seedless.studies.engine.results import Results, read_results
+from seedless.studies.engine.results import Results
 from seedless.studies.engine.runner import write_study
-from seedless.studies.engine.store import Outcome, Store
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.study import Plan
 from seedless.studies.engine.table import Table
 
 
-def report_study(name: str, options: StudyOptions, folder: Path, out: Path | None = None) -> Path:
-    """Write a study's tables and figure and the page that holds both; return the page's place.
+def report_study(plan: Plan, store: Store, out: Path | None = None) -> Path:
+    """Write the tables and the figure of a study and a page with both; return the page's path.
 
-    Left out, ``out`` lies beside the tables in the store. A missing run is an error, and so is a
-    file that is there: nothing is replaced but the store's own page.
+    Without ``out`` the page is written next to the tables in the store and replaces an earlier one.
+    A file ``out`` that exists is not replaced. A missing run is an error.
     """
     if out is not None and out.exists():
-        raise StudyError(f"{out} is there already; choose another file for the page")
-    written = write_study(name, options, folder)
-    results = read_results(open_study(name).plan(options), Store(folder), options)
+        raise StudyError(f"{out} exists already; choose another file for the page")
+    written = write_study(plan, store)
+    assert written.results is not None
+    assert written.figure is not None
     place = out or written.markdown.with_suffix(".html")
-    figure = written.markdown.with_suffix(".png").read_bytes()
-    text = render_study(results, written.tables, figure)
+    figure = written.figure.read_bytes()
+    text = render_study(plan.study.question, written.results, written.tables, figure)
     try:
         write_atomic(place, text.encode())
     except OSError as error:
@@ -41,41 +40,31 @@ def report_study(name: str, options: StudyOptions, folder: Path, out: Path | Non
     return place
 
 
-def render_study(results: Results, tables: tuple[Table, ...], figure: bytes) -> str:
-    """Return the page as text; ``figure`` is a PNG."""
-    grid, options = results.grid, results.options
-    states = Counter(describe_state(one) for one in results.outcomes)
+def render_study(question: str, results: Results, tables: tuple[Table, ...], figure: bytes) -> str:
+    """Return the page as text; ``figure`` is the content of a PNG file."""
+    grid, outcomes = results.grid, results.outcomes
     return render(
         "study.html",
         title=f"Study {grid.study}",
         name=grid.study,
-        question=open_study(grid.study).question,
-        scale=options.scale,
-        data=Path(options.data).stem,
+        question=question,
+        scale=results.options.scale,
+        data=Path(results.options.data).stem,
         points=len(grid.points),
-        runs=len({point.key for point in grid.points}),
-        states=sorted(states.items()),
+        runs=len(grid.runs),
+        states=sorted(Counter(one.state for one in outcomes).items()),
         digest=grid.digest,
         factor=", ".join(grid.factor) or "nothing",
         tables=tables,
         figure=f"data:image/png;base64,{base64.b64encode(figure).decode()}",
-        outcomes=[show_outcome(one) for one in results.outcomes],
-        failures=[(one.point.label, one.error) for one in results.outcomes if one.error],
+        outcomes=[
+            {
+                "label": one.point.label,
+                "key": one.point.key,
+                "state": one.state,
+                "weights": (one.weights or "").removeprefix("sha256:"),
+            }
+            for one in outcomes
+        ],
+        failures=[(one.point.label, one.error) for one in outcomes if one.error],
     )
-
-
-def describe_state(one: Outcome) -> str:
-    """Say how a run ended."""
-    if not one.ok:
-        return "failed"
-    return "converged" if one.converged else "at chance"
-
-
-def show_outcome(one: Outcome) -> dict[str, Any]:
-    """Return what the page says of a run."""
-    return {
-        "label": one.point.label,
-        "key": one.point.key,
-        "state": describe_state(one),
-        "weights": (one.weights or "").removeprefix("sha256:"),
-    }

@@ -1,8 +1,8 @@
-"""The Ray engine: one task a run, on any number of machines that share the store's folder.
+"""Workers on a Ray cluster: one task a run, on machines that share the folder of the store.
 
-The thread count stands in the configuration and is set inside the task, so a cluster's own setting
-of OMP_NUM_THREADS does not show. A task whose machine is lost is started again elsewhere, and goes
-on from its run's last checkpoint.
+The number of threads is part of the configuration and set inside the task, so the cluster's own
+OMP_NUM_THREADS has no effect. A task whose machine is lost is started again on another machine, and
+resumes its run from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 from seedless.core.errors import StudyError
 from seedless.studies.engine.grid import Point
+from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.store import Store, explain_error
 from seedless.studies.engine.worker import Worker
 
 RETRIES = 5  # of a task whose worker or machine is lost
-PAUSE = 0.5  # seconds between two looks at the store
+POLL_SECONDS = 0.5  # between two looks at the store
 
 
 def run_ray(
@@ -32,38 +33,38 @@ def run_ray(
     address: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make all points on the Ray cluster at ``address``, or RAY_ADDRESS, or on this machine."""
+    """Execute all points on the Ray cluster at ``address`` or RAY_ADDRESS, or on this machine."""
     if limit is not None:
         raise StudyError("--limit belongs to --engine local: a cluster has limits of its own")
     ray = _import_ray()
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
-    ours = not ray.is_initialized()
-    if ours:
+    start_here = not ray.is_initialized()
+    if start_here:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        # Asked for none, Ray would join whatever cluster was last started here, or look for one.
-        there = address or os.environ.get("RAY_ADDRESS") or "local"
+        # Without an address Ray would join the cluster that was last started on this machine.
+        place = address or os.environ.get("RAY_ADDRESS") or "local"
         try:
             ray.init(
-                address=there,
+                address=place,
                 log_to_driver=False,
                 include_dashboard=False,
                 runtime_env={"env_vars": {"PYTHONPATH": paths}},
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise StudyError(
-                f"cannot reach a Ray cluster at {there}: {explain_error(error)}. Is it up, is "
-                "RAY_ADDRESS its address, and has this process its token, where it asks for one?"
+                f"cannot reach a Ray cluster at {place}: {explain_error(error)}. Is it running, "
+                "is RAY_ADDRESS its address, and does this process have its token, if it needs one?"
             ) from None
     try:
-        _make_all(ray, store, points, runs_per_device, again, watch)
+        _run_tasks(ray, store, points, runs_per_device, again, watch)
     finally:
-        if ours:
+        if start_here:
             ray.shutdown()
 
 
-def _make_all(
+def _run_tasks(
     ray: Any,
     store: Store,
     points: Sequence[Point],
@@ -77,29 +78,29 @@ def _make_all(
         num_gpus=1 / runs_per_device if gpus else 0,
         max_retries=RETRIES,
         retry_exceptions=False,
-    )(make_point)
+    )(execute_point)
     folder = str(store.folder.absolute())
     waiting = [task.remote(folder, point, again) for point in points]
     while waiting:
-        done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=PAUSE)
+        done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=POLL_SECONDS)
         for one in done:
             ray.get(one)
         watch()
-    left = [point for point in points if store.state(point) in ("begun", "waiting")]
+    left = list_unfinished(store, points)
     if left:
         raise StudyError(
             f"{len(left)} of {len(points)} runs are not finished, the first is {left[0].label}; "
-            "do all machines of the cluster see the store's folder? What is done stays"
+            "do all machines of the cluster see the store's folder? Finished runs are not repeated"
         )
 
 
-def make_point(folder: str, point: Point, again: bool) -> str:
-    """Make one run in a worker of the cluster."""
+def execute_point(folder: str, point: Point, again: bool) -> str:
+    """Execute one run in a worker of the cluster; return its key."""
     from seedless.numerics.determinism import set_environment_variables
 
     set_environment_variables()
     store = Store(Path(folder))
-    Worker(store).make(point, again=again)
+    Worker(store).execute(point, again=again)
     return point.key
 
 

@@ -1,4 +1,4 @@
-"""What the runs of a grid came to: scores by arm and replicate, with failures never left out."""
+"""The results of a grid: scores by arm and replicate; failed runs are counted, never left out."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ MEASURES = {"macro_auc": "macro AUC", "accuracy": "accuracy"}
 
 @dataclass(frozen=True)
 class Results:
-    """Outcomes of every point of a grid, in the grid's order, and what the study was run on.
+    """The outcome of every point of a grid, in the order of the grid.
 
-    ``measure``: which score of a run counts, by its name in metrics.json.
+    Attributes:
+        options: what the study was run on.
+        measure: which score of a run counts, by its name in metrics.json.
+        measured: what the study's own `measure` returned; None where it measures nothing.
     """
 
     grid: Grid
     outcomes: tuple[Outcome, ...]
     options: StudyOptions
     measure: str = "macro_auc"
+    measured: Any = None
 
-    def of(self, arm: str, block: str | None = None) -> tuple[Outcome, ...]:
-        """Return the outcomes of an arm."""
+    def outcomes_of(self, arm: str, block: str | None = None) -> tuple[Outcome, ...]:
+        """Return the outcomes of an arm, in one block or in all."""
         return tuple(
             one
             for one in self.outcomes
@@ -36,30 +40,25 @@ class Results:
         )
 
     def scores(
-        self, arm: str, block: str | None = None, *, of: str | None = None, converged: bool = False
+        self, arm: str, block: str | None = None, *, class_name: str | None = None
     ) -> dict[str, float]:
-        """Return the test scores of an arm by replicate: the measure, or the AUC of a class ``of``.
+        """Return the test scores of an arm by replicate: the measure, or the AUC of one class.
 
-        Failed runs have none, nor have classes without positives. ``converged`` leaves out runs
-        that ended at chance: count them with `count`.
+        Failed runs have no score, and neither have classes without positives.
         """
-        found = {}
+        scores = {}
         for (place, name, replicate), metrics in self.replicates.items():
-            if name != arm or block not in (None, place) or metrics is None:
-                continue
-            if converged and not metrics["converged"]:
-                continue
-            score = read_score(metrics, of, self.measure)
-            if score is not None:
-                found[replicate] = score
-        return found
+            if name == arm and block in (None, place) and metrics is not None:
+                score = read_score(metrics, class_name, self.measure)
+                if score is not None:
+                    scores[replicate] = score
+        return scores
 
     @cached_property
     def replicates(self) -> dict[tuple[str, str, str], dict[str, Any] | None]:
-        """The metrics of each (block, arm, replicate), None where a run of it failed.
+        """The metrics of each (block, arm, replicate); None where one of its runs failed.
 
-        Where a replicate is a run for each of several folds, they are those of all its test
-        predictions together.
+        Where a replicate is one run a fold, the metrics are those of all test predictions together.
         """
         groups: dict[tuple[str, str, str], list[Outcome]] = {}
         for one in self.outcomes:
@@ -72,7 +71,7 @@ class Results:
 
     def count(self, arm: str, block: str | None = None) -> tuple[int, int, int]:
         """Return how many runs an arm has, how many failed, and how many ended at chance."""
-        outcomes = self.of(arm, block)
+        outcomes = self.outcomes_of(arm, block)
         failed = sum(not one.ok for one in outcomes)
         return len(outcomes), failed, sum(one.ok and not one.converged for one in outcomes)
 
@@ -86,26 +85,28 @@ class Results:
 
 
 def read_score(
-    metrics: Mapping[str, object], of: str | None = None, measure: str = "macro_auc"
+    metrics: Mapping[str, object], class_name: str | None = None, measure: str = "macro_auc"
 ) -> float | None:
-    """Return a run's macro AUC, or another measure, on its test set; or the AUC of one class."""
+    """Return the measure of a run on its test set, or the AUC of one class; None without either."""
     test = metrics.get("test")
     if not isinstance(test, Mapping):
         return None
-    score = test.get(measure) if of is None else test["classes"].get(of, {}).get("auc")
+    score = (
+        test.get(measure) if class_name is None else test["classes"].get(class_name, {}).get("auc")
+    )
     return None if score is None else float(score)
 
 
 def read_results(grid: Grid, store: Store, options: StudyOptions) -> Results:
-    """Return the outcomes of a grid; a run that was never made is an error."""
+    """Return the outcomes of a grid; a run that was never started is an error."""
     return Results(grid, tuple(store.read(point) for point in grid.points), options)
 
 
 def describe_varying_seeds(points: tuple[Point, ...]) -> str:
-    """Say in what the replicates of an arm vary."""
+    """Return in words which seeds differ between the replicates of an arm."""
     seeds: dict[str, set[Any]] = {
         "initialization": {point.config.init.seed for point in points},
         "order": {(point.config.order.seed, point.config.order.offset) for point in points},
     }
-    varying = [name for name, found in seeds.items() if len(found) > 1]
+    varying = [name for name, values in seeds.items() if len(values) > 1]
     return " and ".join(varying) or "nothing"

@@ -1,10 +1,10 @@
-"""Parcels: the finished runs of a study in one file, to go on with it on another machine.
+"""Run archives: the finished runs of a study in one file, to continue it on another machine.
 
-A parcel is an xz-compressed tar file whose entries are sorted and carry no time, owner or mode: the
-same runs give the same bytes, as long as the compressor is the same. Runs in it are light (see
-`seedless.proof.light`): receipt, configuration, metrics, log and predictions, and the weights only
-where asked for. Digests hardly compress, so a trail would be most of a parcel; its head, which the
-receipt holds, is what a run executed again is compared with.
+A run archive is an xz-compressed tar file whose entries are sorted and have no time, owner or mode:
+the same runs give the same bytes, as long as the compressor is the same. Its runs are stripped
+(`seedless.proof.stripped_run`): they consist of receipt, configuration, metrics, log and
+predictions, and of the weights only on request. Digests hardly compress, so the trail would be most
+of an archive; the receipt holds its last digest, with which a second execution is compared.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.audit.validate import validate
+from seedless.audit.validation import validate
 from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
 from seedless.core.files import hash_file, replace_when_written, write_atomic
-from seedless.proof.light import describe_light, is_heavy, read_left_out
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import LIGHT, WEIGHTS, read_receipt
+from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS, read_receipt
+from seedless.proof.stripped_run import describe_stripped, is_stripped, read_left_out
 from seedless.studies.engine.findings import FOLDER as FINDINGS
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store
 
 MIB = 1 << 20
-SLACK = 3 * MIB  # what the compressor may hold back, and one run more
+SLACK = 3 * MIB  # the compressor's buffer and one more run
 RULES = Rules(StudyError, "get it again", max_bytes=1 << 33)
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 25}]
 _NAME = re.compile(
@@ -42,7 +42,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class RunArchive:
-    """A file that was written: how many runs it holds, its size and its digest."""
+    """A run archive that was written: how many runs it holds, its bytes and its digest."""
 
     file: Path
     runs: int
@@ -52,7 +52,7 @@ class RunArchive:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """What a parcel brought: runs that were new, that were there already, and failures."""
+    """How many runs of an archive were new to the store, were known to it, or had failed."""
 
     new: int
     known: int
@@ -68,22 +68,25 @@ def write_run_archives(
     part_size: int | None = None,
     force: bool = False,
 ) -> list[RunArchive]:
-    """Write what is finished of some points; return the files.
+    """Write the finished runs of some points; return the archives.
 
-    ``part_size``, in MiB, has several files written, FILE-1, FILE-2 and so on, none of them larger:
-    each holds whole runs and can be unpacked alone.
+    Args:
+        weights: include the weights.
+        part_size: MiB; write several archives, FILE-1, FILE-2 and so on, none of them larger. Each
+            holds whole runs and can be unpacked alone.
+        force: replace files that exist.
     """
     if part_size is not None and part_size * MIB <= 2 * SLACK:
         raise StudyError(f"expected parts of more than {2 * SLACK // MIB} MiB, got {part_size}")
     done = {p.key: p for p in points if store.state(p) in ("done", "failed")}
     if not done:
-        raise StudyError(f"{store.folder} holds no finished run of this study: nothing to bundle")
+        raise StudyError(f"{store.folder} holds no finished run of this study: nothing to archive")
     written: list[RunArchive] = []
     waiting = [list_files(store, done[key], weights=weights) for key in sorted(done)]
     while waiting:
         name = out if part_size is None else _number(out, len(written) + 1)
         if os.path.lexists(name) and not force:
-            raise StudyError(f"{name} is there already; choose another name, or --force")
+            raise StudyError(f"{name} exists already; choose another name, or --force")
         limit = math.inf if part_size is None else part_size * MIB - SLACK
         try:
             with replace_when_written(name) as temporary:
@@ -93,61 +96,64 @@ def write_run_archives(
         waiting = waiting[count:]
         size = name.stat().st_size
         if part_size is not None and size > part_size * MIB:
-            raise StudyError(f"{name} has {size:,} bytes, more than {part_size} MiB: ask for more")
+            raise StudyError(
+                f"{name} has {size:,} bytes, more than {part_size} MiB: choose a larger --part-size"
+            )
         written.append(RunArchive(name, count, size, hash_file(name)))
     return written
 
 
 def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path | bytes]:
-    """Return what goes along of a run by its name in the parcel; contents that are made, as bytes.
+    """Return the files of a run by their names in the archive: paths, or contents as bytes.
 
-    Each file is held against its digest in the receipt; all else is checked where it is unpacked.
+    Each file is compared with its digest in the receipt. Everything else is checked on unpacking.
     """
-    run = store.place(point)
-    found: dict[str, Path | bytes] = {}
+    run = store.run_folder(point)
     if store.state(point) == "failed":
         name = f"failed/{point.key}.json"
         return {name: store.folder / name}
     receipt = read_receipt(run)
-    absent = read_left_out(run, receipt)
-    if weights and WEIGHTS in absent:
-        raise StudyError(f"{run} is a light run without its weights: leave --weights out")
+    if weights and WEIGHTS in read_left_out(run, receipt):
+        raise StudyError(f"{run} is a stripped run without its weights: leave --weights out")
     covered = receipt["predicate"]["files"]
-    dropped = [name for name in covered if is_heavy(name, weights=weights)]
-    found[f"runs/{run.name}/{RECEIPT}"] = run / RECEIPT
+    dropped = [name for name in covered if is_stripped(name, weights=weights)]
+    files: dict[str, Path | bytes] = {f"runs/{run.name}/{RECEIPT}": run / RECEIPT}
     for name in (name for name in covered if name not in dropped):
         if not (run / name).is_file() or hash_file(run / name) != covered[name]:
             raise RunError(f"{run / name} is missing, or not the file its receipt covers")
-        found[f"runs/{run.name}/{name}"] = run / name
-    found[f"runs/{run.name}/{LIGHT}"] = describe_light(receipt, dropped)
+        files[f"runs/{run.name}/{name}"] = run / name
+    files[f"runs/{run.name}/{STRIPPED_NOTE}"] = describe_stripped(receipt, dropped)
     for path in sorted((store.folder / FINDINGS).glob(f"{run.name}-*.json")):
-        found[f"{FINDINGS}/{path.name}"] = path
-    return found
+        files[f"{FINDINGS}/{path.name}"] = path
+    return files
 
 
 def unpack_run_archive(file: Path, store: Store) -> Unpacked:
-    """Put the runs of a parcel into a store.
+    """Put the runs of an archive into a store.
 
-    A run that is there already stays, and must have the same weights. Nothing is written of a run
-    that is not consistent with its receipt.
+    A run that the store has already is not replaced, and must have the same weights.
     """
     new = known = failed = 0
+    # [Step 1] Unpack into a temporary folder, within the limits of `RULES`.
     with unpack(file, "tar.xz", store.folder, RULES) as inside:
+        # [Step 2] Refuse any file that `write_run_archives` would not write.
         for path in sorted(inside.rglob("*")):
             name = path.relative_to(inside).as_posix()
             if path.is_file() and not _NAME.fullmatch(name):
                 raise StudyError(f"{file} holds {name!r}, which no archive of runs holds; refused")
+        # [Step 3] Validate each run against its receipt before it is moved into the store.
         for run in sorted((inside / "runs").glob("*")):
             try:
                 problems = validate(run).problems
             except RunError as error:
                 problems = (str(error),)
             if problems:
-                raise StudyError(f"{file}: the run {run.name} is not sound: {problems[0]}")
-            if _settle_run(run, store, file):
-                new += 1
-            else:
-                known += 1
+                raise StudyError(
+                    f"{file}: the run {run.name} does not match its receipt: {problems[0]}"
+                )
+            moved = _move_run(run, store, file)
+            new, known = new + moved, known + (not moved)
+        # [Step 4] Take over failures of runs that are not finished here, and all findings.
         for path in sorted((inside / "failed").glob("*.json")):
             if not (store.folder / "runs" / path.stem / RECEIPT).exists():
                 write_atomic(store.folder / "failed" / path.name, path.read_bytes())
@@ -158,21 +164,21 @@ def unpack_run_archive(file: Path, store: Store) -> Unpacked:
     return Unpacked(new, known, failed)
 
 
-def _settle_run(run: Path, store: Store, file: Path) -> bool:
-    """Move a run to its place; False where it is there already, with the same weights."""
+def _move_run(run: Path, store: Store, file: Path) -> bool:
+    """Move a run into the store; return False where the store has it, with the same weights."""
     place = store.folder / "runs" / run.name
     if (place / RECEIPT).exists():
         ours, theirs = (read_receipt(one)["predicate"] for one in (place, run))
         if ours["weights"] != theirs["weights"]:
             raise StudyError(
-                f"{place} and the run of this name in {file} have one configuration and other "
-                f"weights, {ours['weights']['digest'][:23]}... and "
+                f"{place} and the run of this name in {file} have the same configuration and "
+                f"different weights, {ours['weights']['digest'][:23]}... and "
                 f"{theirs['weights']['digest'][:23]}...: were they made on different machines? "
                 "Unpack into another store"
             )
         return False
     if place.exists():
-        raise StudyError(f"{place} is begun and not finished; finish or remove it, then unpack")
+        raise StudyError(f"{place} is not finished yet; finish or remove it, then unpack")
     shutil.move(run, place)
     (store.folder / "failed" / f"{run.name}.json").unlink(missing_ok=True)
     return True

@@ -1,4 +1,4 @@
-"""A study from its name to its table: make the grid, make what is missing, read, write."""
+"""A study from its plan to its tables: execute missing runs, measure, tabulate, draw, write."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
 from seedless.data.loading import check_data_exists
-from seedless.studies.catalog import open_study
-from seedless.studies.engine.figures import save_figure
+from seedless.studies.engine.arm_tables import tabulate_progress
+from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.fold_pooling import explain_pooling
-from seedless.studies.engine.grid import Grid, Point
+from seedless.studies.engine.grid import Point
 from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
-from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.store import State, Store
-from seedless.studies.engine.study import tabulate_progress
+from seedless.studies.engine.study import Plan
 from seedless.studies.engine.table import Table
 
 Watch = Callable[[Sequence[tuple[Point, State]]], None]
@@ -33,11 +32,13 @@ ENGINES = {"local": run_local, "ray": run_ray}
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a study left: its tables, and the files they and the figure were written to.
+class WrittenStudy:
+    """The tables of a study, and the files they and the figure were written to.
 
-    ``left``: runs that are still to be made; without a figure then. ``failures``: why runs failed,
-    a sentence a reason.
+    Attributes:
+        counts: how many runs ended in which way.
+        left: how many runs are not finished; if any, there are no results and no figure.
+        failures: why runs failed, one sentence per reason.
     """
 
     tables: tuple[Table, ...]
@@ -46,79 +47,100 @@ class Written:
     counts: dict[str, int]
     left: int = 0
     failures: tuple[str, ...] = ()
-
-
-def plan_study(name: str, options: StudyOptions) -> Grid:
-    """Return the grid of a study: nothing is executed."""
-    return open_study(name).plan(options)
+    results: Results | None = None
 
 
 def run_study(
-    name: str,
-    options: StudyOptions,
-    folder: Path,
+    plan: Plan,
+    folder: str | Path,
     *,
     engine: str = "local",
     runs_per_device: int = 1,
     again: bool = False,
     limit: float | None = None,
     watch: Watch = lambda _: None,
-) -> Written:
-    """Make every run of a study that is not there yet, then its tables and its figure.
+) -> WrittenStudy:
+    """Execute the runs of a study that the store lacks, then write its tables and its figure.
 
-    Where a ``limit`` in seconds leaves runs to be made, the table is one of how far it is.
+    Args:
+        plan: what `Study.plan` returned.
+        folder: the store; it is created where it does not exist.
+        engine: "local" for workers on this machine, "ray" for a Ray cluster.
+        runs_per_device: how many runs share a device at the same time.
+        again: try runs that failed before.
+        limit: seconds; no run is started that would probably end later. Where runs are left, the
+            table shows how far the study is.
+        watch: called now and then with the state of every run.
+
+    Example: ``run_study(open_study("basis").plan(StudyOptions()), "studies")``
     """
-    grid, store = plan_study(name, options), Store(folder)
-    points = list({point.key: point for point in grid.points}.values())
-    # A dataset that is not there is the user's to mend: said once, not a failure of every run.
-    wanted = [p.config.data for p in points if again or store.state(p) in ("begun", "waiting")]
-    for text in dict.fromkeys(data.model_dump_json() for data in wanted):
+    store, runs = Store(Path(folder)), plan.grid.runs
+    # A missing dataset is reported once, before any run starts, and not as a failure of every run.
+    needed = [p.config.data for p in runs if again or store.state(p) in ("begun", "waiting")]
+    for text in dict.fromkeys(data.model_dump_json() for data in needed):
         check_data_exists(DataConfig.model_validate_json(text))
-    if points:
+    if runs:
         choose("engine", engine, ENGINES)(
             store,
-            order_by_replicate(points),
+            order_by_replicate(runs),
             runs_per_device=runs_per_device,
             again=again,
             limit=limit,
-            watch=lambda: watch([(point, store.state(point)) for point in points]),
+            watch=lambda: watch([(point, store.state(point)) for point in runs]),
         )
-    left = list_unfinished(store, points)
-    return write_progress(name, options, folder) if left else write_study(name, options, folder)
+    left = list_unfinished(store, runs)
+    return write_progress(plan, store) if left else write_study(plan, store)
 
 
-def write_study(name: str, options: StudyOptions, folder: Path) -> Written:
-    """Write the tables and the figure from the runs that are there; a missing one is an error."""
-    study = open_study(name)
-    grid, store = study.plan(options), Store(folder)
-    results = read_results(grid, store, options)
-    first, *rest = study.tabulate(results)
-    if options.folds:
-        first = replace(first, notes=(*first.notes, explain_pooling(grid, options.folds)))
+def collect_results(plan: Plan, store: Store) -> Results:
+    """Read the runs of a study and measure on them what its tables need; nothing is trained."""
+    results = read_results(plan.grid, store, plan.options)
+    return replace(results, measured=plan.study.measure(results))
+
+
+def write_study(plan: Plan, store: Store) -> WrittenStudy:
+    """Write the tables and the figure of a finished study; a missing run is an error."""
+    results = collect_results(plan, store)
+    first, *rest = plan.study.tabulate(results)
+    if plan.options.folds:
+        note = explain_pooling(plan.grid, plan.options.folds)
+        first = replace(first, notes=(*first.notes, note))
     tables = (first, *rest)
-    place = name_tables(name, options, folder)
-    counts = Counter(
-        "failed" if not one.ok else "converged" if one.converged else "at chance"
-        for one in results.outcomes
-    )
+    counts = Counter(one.state for one in results.outcomes)
     failures = explain_failures(results)
-    head = describe_grid(name, options, grid) + describe_counts(counts, failures)
-    text = head + "\n".join(table.to_markdown() for table in tables)
+    text = describe_plan(plan) + describe_counts(counts, failures)
+    text += "\n".join(table.to_markdown() for table in tables)
+    content = {"grid": plan.grid.digest, "tables": [asdict(table) for table in tables]}
+    plain = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    place = store.folder / "tables" / name_tables(plan)
+    markdown = _write(place.with_name(f"{place.name}.md"), text.encode())
+    _write(place.with_name(f"{place.name}.json"), plain.encode() + b"\n")
+    figure = _write(place.with_name(f"{place.name}.png"), encode_png(plan.study.draw(results)))
+    return WrittenStudy(tables, markdown, figure, dict(counts), failures=failures, results=results)
+
+
+def write_progress(plan: Plan, store: Store) -> WrittenStudy:
+    """Write how many runs of each arm are finished, for a study that is not finished."""
+    table = tabulate_progress(plan.grid, store)
+    text = describe_plan(plan) + table.to_markdown()
+    place = store.folder / "tables" / f"{name_tables(plan)}-unfinished.md"
+    markdown = _write(place, text.encode())
+    states = Counter(str(store.state(point)) for point in plan.grid.runs)
+    left = states["begun"] + states["waiting"]
+    return WrittenStudy((table,), markdown, None, dict(states), left)
+
+
+def _write(path: Path, content: bytes) -> Path:
     try:
-        place.parent.mkdir(exist_ok=True)
-        write_atomic(place.with_suffix(".md"), text.encode())
-        content = {"grid": grid.digest, "tables": [asdict(table) for table in tables]}
-        plain = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        write_atomic(place.with_suffix(".json"), plain.encode() + b"\n")
-        figure = save_figure(study.draw(results), place.with_suffix(".png"))
+        path.parent.mkdir(exist_ok=True)
+        write_atomic(path, content)
     except OSError as error:
-        raise StudyError(f"cannot write {place.parent}: {error.strerror}") from None
-    written = place.with_suffix(".md")
-    return Written(tables, written, figure, dict(counts), failures=failures)
+        raise StudyError(f"cannot write {path.parent}: {error.strerror}") from None
+    return path
 
 
 def explain_failures(results: Results) -> tuple[str, ...]:
-    """Return why runs failed, each reason once with how many it ended and the first of them."""
+    """Return why runs failed: each reason once, with the first run and the number of the others."""
     reasons: dict[str, list[str]] = {}
     for one in results.outcomes:
         if one.error is not None:
@@ -130,7 +152,7 @@ def explain_failures(results: Results) -> tuple[str, ...]:
 
 
 def describe_counts(counts: Mapping[str, int], failures: Sequence[str]) -> str:
-    """Return how the runs ended, for every study and whatever its tables hold."""
+    """Return how many runs ended in which way, with the reasons of failures, as Markdown."""
     if not counts:
         return ""
     ended = ", ".join(f"{counts.get(k, 0)} {k}" for k in ("converged", "at chance", "failed"))
@@ -138,40 +160,23 @@ def describe_counts(counts: Mapping[str, int], failures: Sequence[str]) -> str:
     return f"Ended: {ended}.\n\n" + (f"{reasons}\n" if reasons else "")
 
 
-def write_progress(name: str, options: StudyOptions, folder: Path) -> Written:
-    """Write how far a study is, arm by arm: for one that is not finished."""
-    grid, store = open_study(name).plan(options), Store(folder)
-    table = tabulate_progress(grid, store)
-    place = name_tables(name, options, folder)
-    place = place.with_name(f"{place.name}-unfinished.md")
-    text = describe_grid(name, options, grid) + table.to_markdown()
-    try:
-        place.parent.mkdir(exist_ok=True)
-        write_atomic(place, text.encode())
-    except OSError as error:
-        raise StudyError(f"cannot write {place.parent}: {error.strerror}") from None
-    points = {point.key: point for point in grid.points}
-    states = Counter(str(store.state(point)) for point in points.values())
-    left = states["begun"] + states["waiting"]
-    return Written((table,), place, None, dict(states), left)
-
-
-def describe_grid(name: str, options: StudyOptions, grid: Grid) -> str:
-    """Return the head of a study's page."""
+def describe_plan(plan: Plan) -> str:
+    """Return the first lines of a study's Markdown file: name, question, options and grid."""
+    options, grid = plan.options, plan.grid
     changed = f", with {', '.join(options.changes)}" if options.changes else ""
     changed += f", arms {', '.join(options.arms)} alone" if options.arms else ""
     return (
-        f"# {name}\n\n{open_study(name).question}\n\nScale {options.scale}{changed}, data "
-        f"{Path(options.data).stem}, {len({p.key for p in grid.points})} runs, grid "
-        f"`{grid.digest}`.\n\n"
+        f"# {plan.study.name}\n\n{plan.study.question}\n\nScale {options.scale}{changed}, data "
+        f"{Path(options.data).stem}, {len(grid.runs)} runs, grid `{grid.digest}`.\n\n"
     )
 
 
-def name_tables(name: str, options: StudyOptions, folder: Path) -> Path:
-    """Return where a study's tables lie, without a suffix.
+def name_tables(plan: Plan) -> str:
+    """Return the name of the files with a study's tables, without a suffix.
 
-    Whatever changes a table is in its name, or one would replace another.
+    Every option that changes a table is part of the name, so that tables do not replace each other.
     """
+    options = plan.options
     more = [f"{options.seeds}-seeds"] if options.seeds else []
     more += [f"{options.folds}-folds"] if options.folds else []
     more += ["recorded-noise"] if options.noise else []
@@ -179,4 +184,4 @@ def name_tables(name: str, options: StudyOptions, folder: Path) -> Path:
     more += [other.partition("=")[0] for other in options.other]
     more += [f"{len(options.arms)}-arms-{digest_value(options.arms)[7:13]}"] if options.arms else []
     more += [re.sub(r"[^\w-]+", "-", change) for change in options.changes]
-    return folder / "tables" / "-".join([name, options.scale, Path(options.data).stem, *more])
+    return "-".join([plan.study.name, options.scale, Path(options.data).stem, *more])

@@ -1,10 +1,18 @@
-"""Where the runs of studies lie: one folder a run, named by its configuration, never made twice.
+"""The store: the folder that holds the runs of studies, each named by its configuration.
 
-    STORE/runs/KEY/           a run folder, as `seedless train` leaves it
+    STORE/runs/KEY/           a run folder, as `seedless train` writes it
     STORE/failed/KEY.json     why a run could not be finished
-    STORE/locks/KEY.lock      held by the process that is at it
+    STORE/locks/KEY.lock      locked by the process that executes the run
 
-Workers of one machine or of many may share a store: whoever holds the lock makes the run.
+Workers of one machine or of many may share a store. A worker executes a run only while it holds the
+lock of that run:
+
+    [Step 1] It claims the run: it locks the file without waiting, or leaves the run to the process
+             that holds the lock. The operating system releases the lock of a process that dies.
+    [Step 2] It looks at the state again, since another worker may have finished the run meanwhile.
+    [Step 3] It trains or resumes the run. The receipt is written last, so a folder with a receipt
+             is a finished run.
+    [Step 4] It records a failure, if there was one, and releases the lock.
 """
 
 from __future__ import annotations
@@ -19,7 +27,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from seedless.audit.validate import validate
+from seedless.audit.validation import validate
 from seedless.core.errors import RunError, SeedlessError, StudyError
 from seedless.core.files import write_atomic
 from seedless.proof.receipt import FILE as RECEIPT
@@ -30,7 +38,7 @@ State = Literal["done", "failed", "begun", "waiting"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its metrics and weights, or why there are none."""
+    """How a run ended: its metrics and the digest of its weights, or the error."""
 
     point: Point
     run: Path
@@ -40,13 +48,18 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it was finished."""
+        """Whether the run finished."""
         return self.metrics is not None
 
     @property
     def converged(self) -> bool:
-        """Whether it was finished and left chance."""
+        """Whether the run finished and is better than chance."""
         return bool(self.metrics and self.metrics["converged"])
+
+    @property
+    def state(self) -> str:
+        """How it ended, in words: converged, at chance or failed."""
+        return "failed" if not self.ok else "converged" if self.converged else "at chance"
 
 
 class Store:
@@ -60,37 +73,37 @@ class Store:
         except OSError as error:
             raise StudyError(f"cannot write the store {folder}: {error.strerror}") from None
 
-    def place(self, point: Point) -> Path:
+    def run_folder(self, point: Point) -> Path:
         """Return the run folder of a point."""
         return self.folder / "runs" / point.key
 
     def state(self, point: Point) -> State:
-        """Return how far a run is, by what lies there; nothing is hashed."""
-        if (self.place(point) / RECEIPT).exists():
+        """Return the state of a run by the files that exist; nothing is hashed."""
+        if (self.run_folder(point) / RECEIPT).exists():
             return "done"
         if self._failure(point).exists():
             return "failed"
-        return "begun" if self.place(point).exists() else "waiting"
+        return "begun" if self.run_folder(point).exists() else "waiting"
 
     def check(self, point: Point) -> bool:
-        """Say whether a run is there and consistent with its receipt; one that is not is an error.
+        """Return whether a run is finished; one that does not match its receipt is an error.
 
-        A damaged run is neither used nor replaced behind anyone's back.
+        A damaged run is neither used nor replaced without the user's knowledge.
         """
-        run = self.place(point)
+        run = self.run_folder(point)
         if not (run / RECEIPT).exists():
             return False
         problems = validate(run).problems
         if problems:
             raise RunError(
-                f"{run} ({point.label}) is not what its receipt says: {problems[0]}. Remove the "
-                "folder to have the run made again"
+                f"{run} ({point.label}) does not match its receipt: {problems[0]}. Remove the "
+                "folder to have the run executed again"
             )
         return True
 
     def read(self, point: Point) -> Outcome:
-        """Return how a run ended; one that was never made is an error."""
-        run, failure = self.place(point), self._failure(point)
+        """Return how a run ended; one that did not end yet is an error."""
+        run, failure = self.run_folder(point), self._failure(point)
         if (run / RECEIPT).exists():
             claims = json.loads((run / RECEIPT).read_bytes())["predicate"]
             return Outcome(point, run, claims["metrics"], claims["weights"]["digest"], None)
@@ -98,21 +111,21 @@ class Store:
             error = json.loads(failure.read_bytes())["error"]
             return Outcome(point, run, None, None, error)
         raise StudyError(
-            f"{point.label} is not there yet ({run}): `seedless study run` makes what is missing"
+            f"{point.label} is not finished ({run}): `seedless study run` executes missing runs"
         )
 
     def record_failure(self, point: Point, error: str) -> None:
-        """Keep why a run could not be finished, so that no table passes over it."""
+        """Write down why a run could not be finished, so that every table counts it."""
         content = {"point": point.label, "config": point.config.identity(), "error": error}
         write_atomic(self._failure(point), json.dumps(content, indent=2, sort_keys=True).encode())
 
-    def forget_failure(self, point: Point) -> None:
-        """Drop it, before a run is tried again."""
+    def remove_failure(self, point: Point) -> None:
+        """Remove the record of a failure, before the run is tried again."""
         self._failure(point).unlink(missing_ok=True)
 
     @contextmanager
     def claim(self, point: Point) -> Iterator[bool]:
-        """Hold a run for this process; yield False where another process holds it."""
+        """Lock a run for this process; yield False where another process holds the lock."""
         lock = FileLock(self.folder / "locks" / f"{point.key}.lock")
         try:
             lock.acquire(blocking=False)
@@ -128,8 +141,8 @@ class Store:
         finally:
             lock.release()
 
-    def held(self, point: Point) -> bool:
-        """Say whether a process is at a run just now."""
+    def is_claimed(self, point: Point) -> bool:
+        """Return whether another process executes a run just now."""
         with self.claim(point) as mine:
             return not mine
 
@@ -138,6 +151,6 @@ class Store:
 
 
 def explain_error(error: BaseException) -> str:
-    """Return one line about an error, with its kind where it is none of ours."""
+    """Return an error in one line, with its class unless it is one of this package."""
     text = (str(error).strip().splitlines() or [""])[0]
     return text if isinstance(error, SeedlessError) else f"{type(error).__name__}: {text}"

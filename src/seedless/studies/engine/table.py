@@ -1,17 +1,16 @@
-"""A table of a study: rows of text with the published value beside ours, and what to know of it."""
+"""Tables of studies: rows of text, with published values next to ours, and notes."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Published:
-    """A published value with its SD over ``n`` runs, where they were given."""
+    """A published mean; its SD over ``n`` runs where they were published."""
 
     mean: float
     sd: float | None = None
@@ -21,9 +20,9 @@ class Published:
         return f"{self.mean:.4g}" if self.sd is None else f"{self.mean:.4g} ± {self.sd:.2g}"
 
     def holds(self, value: float) -> bool | None:
-        """Say whether a value lies in the published mean's 95 % interval; None where none was.
+        """Return whether a value lies in the 95 % interval of the published mean.
 
-        The interval is t's, mean ± t(.975, n - 1) SD / sqrt(n).
+        The interval is Student's, mean ± t(.975, n - 1) SD / sqrt(n); None without a published SD.
         """
         if self.sd is None or self.n is None or self.n < 2:
             return None
@@ -33,7 +32,7 @@ class Published:
         return abs(value - self.mean) <= half
 
 
-# Columns that every table with a published value ends in, and what stands for no interval.
+# The last columns of every table with published values, and the cell where no SD was published.
 PUBLISHED_COLUMNS = ("published", "difference", "in its 95 % interval")
 NO_INTERVAL = "none given"
 
@@ -41,18 +40,18 @@ NO_INTERVAL = "none given"
 def format_published(
     known: Published | None, ours: float | None, digits: int = 4
 ) -> tuple[str, str, str]:
-    """Return the cells of `PUBLISHED_COLUMNS`, empty where nothing is published."""
+    """Return the cells of `PUBLISHED_COLUMNS` for our mean; empty where nothing is published."""
     if known is None:
         return "", "", ""
     if ours is None:
         return str(known), "", ""
     inside = known.holds(ours)
-    said = NO_INTERVAL if inside is None else ("yes" if inside else "no")
-    return str(known), f"{ours - known.mean:+.{digits}f}", said
+    answer = NO_INTERVAL if inside is None else ("yes" if inside else "no")
+    return str(known), f"{ours - known.mean:+.{digits}f}", answer
 
 
 def list_published_values(known: Published | None, ours: float | None) -> dict[str, Any]:
-    """Return the numbers behind those cells, None where there are none."""
+    """Return the numbers behind the cells of `format_published`; None where there are none."""
     return {
         "published": None if known is None else known.mean,
         "published_sd": None if known is None else known.sd,
@@ -64,9 +63,9 @@ def list_published_values(known: Published | None, ours: float | None) -> dict[s
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, rows of cells, and notes that belong under them.
+    """Columns, rows of cells, and notes below them.
 
-    ``values`` are the numbers behind the cells, for those who compute on.
+    ``values``: the numbers behind the cells, unrounded, for programs.
     """
 
     title: str
@@ -90,10 +89,6 @@ class Table:
             lines += ["", *(f"- {note}" for note in self.notes)]
         return "\n".join(lines) + "\n"
 
-    def to_json(self) -> str:
-        """Return it as JSON, numbers included."""
-        return json.dumps(asdict(self), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
     def __str__(self) -> str:
         cells = [self.columns, *self.rows]
         widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
@@ -110,12 +105,16 @@ class Table:
         return "\n".join([*parts, *(["", *self.notes] if self.notes else [])])
 
 
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the sample SD (n - 1) of at least one value; one value has SD 0."""
+    mean = math.fsum(values) / len(values)
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    return mean, math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0
+
+
 def format_mean(values: Sequence[float]) -> str:
-    """Return mean ± sample SD (n), or the one value there is."""
+    """Return "mean ± SD", the single value, or "none"."""
     if not values:
         return "none"
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return f"{mean:.4f}"
-    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    return f"{mean:.4f} ± {spread:.4f}"
+    mean, sd = mean_and_sd(values)
+    return f"{mean:.4f}" + (f" ± {sd:.4f}" if len(values) > 1 else "")

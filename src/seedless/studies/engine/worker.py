@@ -1,9 +1,9 @@
-"""One run of a study, made or found: the same function in every engine.
+"""A worker: executes the runs of a grid that no other process executes, local or on Ray.
 
     python -m seedless.studies.engine.worker STORE GRID.json [--again] [--number N --of M]
         [--until SECONDS]
 
-goes through a grid and makes what no other process is at. Many may share a store.
+goes through a whole grid. Many workers may share a store.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,21 @@ from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store, explain_error
 
-Say = Callable[[str], None]
-MEMORY = 1 << 32  # bytes of records that are kept for runs to come
-MARGIN = 1.2  # a run may take so much longer than the longest before it
+MAX_DATA_BYTES = 1 << 32  # of records that stay in memory for the next runs
+TIME_MARGIN = 1.2  # a run may take so much longer than the longest before it
 
 
 class Worker:
-    """Makes runs one after another; data are read, sorted and scaled once for all of them."""
+    """Executes runs one after another; data are read, sorted and scaled once for all of them."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._data: dict[str, Any] = {}
 
-    def make(self, point: Point, *, again: bool = False) -> bool:
-        """Make a run unless it is there; return False where another process is at it.
+    def execute(self, point: Point, *, again: bool = False) -> bool:
+        """Execute a run unless it is finished; return False where another process executes it.
 
-        A run that fails is recorded as failed, and tried again only where ``again`` says so.
+        A run that fails is recorded as failed. ``again`` tries a run that failed before.
         """
         with self.store.claim(point) as mine:
             if not mine:
@@ -49,7 +48,7 @@ class Worker:
             if state == "failed":
                 if not again:
                     return True
-                self.store.forget_failure(point)
+                self.store.remove_failure(point)
             try:
                 self._train(point)
             except (SeedlessError, RuntimeError, MemoryError, OSError) as error:
@@ -58,32 +57,33 @@ class Worker:
         return True
 
     def _train(self, point: Point) -> None:
-        from seedless.runs.execute import resume_run, train_run
         from seedless.runs.folder import CONFIG
+        from seedless.runs.resume import resume_run
+        from seedless.runs.train import train_run
 
-        run = self.store.place(point)
+        run = self.store.run_folder(point)
         if (run / CONFIG).exists():
-            resume_run(run, make=self._prepare)
+            resume_run(run, preparer=self._prepare)
         else:
-            train_run(point.config, run, make=self._prepare)
+            train_run(point.config, run, preparer=self._prepare)
 
     def _prepare(self, config: Config) -> Any:
         from seedless.data.loading import load
         from seedless.runs.prepare import prepare
-        from seedless.runs.records import Sorted
+        from seedless.runs.records import SortedData
 
         key = config.data.model_dump_json()
         if key not in self._data:
-            fresh = Sorted(load(config.data))
-            kept = sum(ready.data.X.nbytes for ready in self._data.values())
-            if kept + fresh.data.X.nbytes > MEMORY:
+            fresh = SortedData(load(config.data))
+            cached = sum(ready.data.X.nbytes for ready in self._data.values())
+            if cached + fresh.data.X.nbytes > MAX_DATA_BYTES:
                 self._data.clear()
             self._data[key] = fresh
         return prepare(config, self._data[key])
 
 
 def _free_memory() -> None:
-    """Give a GPU's memory back: a run's captured steps hold theirs until they are collected."""
+    """Release GPU memory: a captured step holds its memory until Python collects it."""
     import gc
 
     import torch
@@ -102,39 +102,41 @@ def work_through(
     of: int = 1,
     until: float | None = None,
 ) -> None:
-    """Make what is missing of a grid, as the ``number``-th of so many workers beside each other.
+    """Execute the missing runs of a grid, as worker ``number`` of ``of`` that run at the same time.
 
-    Runs that were there at the beginning are checked, each by one of the workers. ``until``, a time
-    of `time.monotonic`: no run is begun that would hardly end by then.
+    ``until``: a time of `time.monotonic`; no run is started that would probably end later.
     """
     worker, longest = Worker(store), 0.0
-    there = {point.key for point in points if store.state(point) == "done"}
+    finished_before = {point.key for point in points if store.state(point) == "done"}
     for place, point in enumerate(points):
+        # [Step 1] A run that was finished before is checked by exactly one of the workers.
         if store.state(point) == "done":
-            if point.key in there and place % of == number:
-                worker.make(point)
+            if point.key in finished_before and place % of == number:
+                worker.execute(point)
             continue
+        # [Step 2] Stop where the next run, if it takes as long as the longest, would end too late.
         began = time.monotonic()
-        if until is not None and began + MARGIN * longest > until:
+        if until is not None and began + TIME_MARGIN * longest > until:
             break
-        worker.make(point, again=again)
+        # [Step 3] Execute the run, unless another worker holds its lock.
+        worker.execute(point, again=again)
         longest = max(longest, time.monotonic() - began)
 
 
 def write_points(points: Sequence[Point], file: Path) -> None:
-    """Write points for other processes to read."""
+    """Write points to a JSON file for worker processes."""
     rows = [[p.arm, p.replicate, p.config.model_dump(), p.block, p.part] for p in points]
     file.write_text(json.dumps(rows), encoding="utf-8")
 
 
 def read_points(file: Path) -> list[Point]:
-    """Return points as they were written."""
+    """Return the points that `write_points` wrote."""
     rows = json.loads(file.read_text(encoding="utf-8"))
     return [Point(arm, name, parse_config(values), *rest) for arm, name, values, *rest in rows]
 
 
 def main() -> None:
-    """Work through a grid."""
+    """Go through a grid as the command line says."""
     set_environment_variables()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store", type=Path)
@@ -143,15 +145,15 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=0)
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--until", type=float)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
         work_through(
-            Store(given.store),
-            read_points(given.grid),
-            again=given.again,
-            number=given.number,
-            of=given.of,
-            until=given.until,
+            Store(arguments.store),
+            read_points(arguments.grid),
+            again=arguments.again,
+            number=arguments.number,
+            of=arguments.of,
+            until=arguments.until,
         )
     except SeedlessError as error:
         sys.exit(f"error: {error}")

@@ -1,1 +1,1 @@
-"""What published studies share: their arms, image sets, external datasets and measurements."""
+"""What published studies are made of: their arms, image sets, external datasets, measurements."""

@@ -1,4 +1,4 @@
-"""The figure of `theory`: a panel for each claim."""
+"""The figure of the study `theory`: one panel per claim."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from seedless.init.bases import basis
 from seedless.studies.engine.figures import INK
-from seedless.studies.engine.options import StudyOptions
-from seedless.studies.protocols import basis_theory
-from seedless.studies.published import theory
+from seedless.studies.protocols import basis_theory as theory
+from seedless.studies.protocols.basis_theory import SampleEnergy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +20,7 @@ STYLES = {
     "hadamard": ("#b07800", "-", 1.3),
     "hartley": ("#2d4f78", "-", 1.3),
     "walsh": ("#1f9bb3", "--", 1.3),
-    "sinusoidal": ("#c79bd6", "-", 3.2),  # often the DCT's curve, drawn over it
+    "sinusoidal": ("#c79bd6", "-", 3.2),  # wide, since it often lies under the curve of the DCT
     "dct": ("#0b6655", "-", 1.8),
     theory.ORTHONORMAL: ("#7d858a", "-", 1.3),
     theory.GAUSSIAN: ("#ae1f17", "-", 1.3),
@@ -31,7 +30,7 @@ RHOS = tuple(float(rho) for rho in np.linspace(0, 0.99, 23))
 DEPTHS = tuple(range(2, 101))
 
 
-def draw_theory(options: StudyOptions) -> Figure:
+def draw_theory(sample_energy: SampleEnergy) -> Figure:
     """Return two rows of panels, with one legend for all."""
     from matplotlib.figure import Figure
 
@@ -41,13 +40,13 @@ def draw_theory(options: StudyOptions) -> Figure:
     (picture, energy, samples, conditions), (facts, diagonal, scales, legend) = panels
     _draw_picture(figure, picture)
     _draw_energy(energy)
-    _draw_samples(samples, options)
+    _draw_samples(samples, sample_energy)
     _draw_conditions(conditions)
-    found = [theory.measure(rho, theory.find_information, orthonormal=False) for rho in RHOS]
-    _draw_lines(facts, RHOS, _turn(found))
+    found = [theory.measure_bases(rho, theory.find_information, orthonormal=False) for rho in RHOS]
+    _draw_lines(facts, RHOS, _transpose(found))
     _name(facts, "e", f"information, first {theory.FILTERS} rows, 10 dB", "rho", "nats")
-    found = [theory.measure(rho, basis_theory.spread_off_diagonal) for rho in RHOS]
-    _draw_lines(diagonal, RHOS, _turn(found))
+    found = [theory.measure_bases(rho, theory.spread_off_diagonal) for rho in RHOS]
+    _draw_lines(diagonal, RHOS, _transpose(found))
     _name(diagonal, "f", "energy beside the diagonal of C S Cᵀ", "rho", "share")
     _draw_scales(scales)
     legend.axis("off")
@@ -68,9 +67,9 @@ def _draw_picture(figure: Figure, axes: Axes) -> None:
 
 
 def _draw_energy(axes: Axes) -> None:
-    signal = basis_theory.covariance(theory.SIZE, theory.RHO)
+    signal = theory.covariance(theory.SIZE, theory.RHO)
     lines = {
-        name: np.median([basis_theory.keep_energy(matrix, signal) for matrix in matrices], axis=0)
+        name: np.median([theory.keep_energy(matrix, signal) for matrix in matrices], axis=0)
         for name, matrices in theory.list_matrices(theory.RHO).items()
     }
     rows = range(1, theory.SIZE + 1)
@@ -78,13 +77,12 @@ def _draw_energy(axes: Axes) -> None:
     _name(axes, "b", f"energy kept, AR(1), rho = {theory.RHO:g}", "first M rows", "share")
 
 
-def _draw_samples(axes: Axes, options: StudyOptions) -> None:
-    _, records, curves = theory.find_sample_energy(options.ecg().data)
-    size = len(next(iter(curves.values())))
+def _draw_samples(axes: Axes, energy: SampleEnergy) -> None:
+    size = len(next(iter(energy.curves.values())))
     shares = [(row + 1) / size for row in range(size)]
-    _draw_lines(axes, shares, {key: curve.tolist() for key, curve in curves.items()})
+    _draw_lines(axes, shares, {key: curve.tolist() for key, curve in energy.curves.items()})
     axes.axvline(theory.BAND, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
-    _name(axes, "c", f"energy kept, {records} ECGs", "share of N coefficients", "share")
+    _name(axes, "c", f"energy kept, {energy.records} ECGs", "share of N coefficients", "share")
 
 
 def _draw_conditions(axes: Axes) -> None:
@@ -104,12 +102,12 @@ def _draw_scales(axes: Axes) -> None:
     bounds = [("1/L", 0, 3, "#0b6655"), ("L^(-1/4), m = 3", 1, 3, "#ae1f17")]
     bounds.append(("L^(-1/2), m = 2", 1, 2, "#b07800"))
     for label, place, layers, colour in bounds:
-        line = [basis_theory.bound_scales(depth, layers)[place] for depth in DEPTHS]
+        line = [theory.bound_scales(depth, layers)[place] for depth in DEPTHS]
         axes.plot(DEPTHS, [value or np.nan for value in line], color=colour, label=label)
     axes.axhline(0.01, color=INK, linewidth=0.9, linestyle=(0, (2, 2)), label="recipe, 0.01")
     for model in ("conformer", "resnet18"):
         count, layers = theory.count_branches(model), theory.BRANCHES[model][1]
-        ends = [value for value in basis_theory.bound_scales(count, layers) if value is not None]
+        ends = [value for value in theory.bound_scales(count, layers) if value is not None]
         axes.plot([count] * len(ends), ends, "o", color=INK, markersize=4)
         axes.annotate(model, (count, ends[0]), (4, 3), textcoords="offset points", fontsize=7)
     axes.set_xscale("log")
@@ -130,7 +128,7 @@ def _draw_lines(
         axes.plot(x, lines[name], style, color=colour, linewidth=width, marker=marker)
 
 
-def _turn(found: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+def _transpose(found: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     return {name: [one[name] for one in found] for name in found[0]}
 
 

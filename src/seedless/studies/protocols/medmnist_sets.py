@@ -1,4 +1,4 @@
-"""The seven MedMNIST sets: which of them are there, and a run of the published protocol on one."""
+"""The seven MedMNIST sets: which of them are available, and the published run on one of them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from seedless.core.errors import DataError, StudyError
 from seedless.data.loading import find_download
 from seedless.data.readers.medmnist import SETS
 from seedless.data.simulators.images import least_count
-from seedless.studies.engine.options import SIMULATED, StudyOptions, choose_init
+from seedless.studies.engine.options import SIMULATED, StudyOptions, choose_init, choose_order
 
-# As published, from the easiest set to the hardest to learn; retina and chest stand for all at
-# smoke: one label an image, and several.
+# In the published order. At the scale "smoke" two sets are enough: one label an image, and several.
 NAMES = (
     *("bloodmnist", "organcmnist", "dermamnist", "breastmnist", "retinamnist", "chestmnist"),
     "pathmnist",
 )
-FEW = ("retinamnist", "chestmnist")
+SMOKE_NAMES = ("retinamnist", "chestmnist")
 SMOKE_RECORDS = 320
 ALL = "medmnist"  # as --data: every set that was fetched
 
 
 def find_sets(options: StudyOptions) -> dict[str, str | None]:
-    """Return the sets a study can run on with their files, None where images are simulated.
+    """Return the sets that a study runs on with their files; None for simulated images.
 
-    Simulated: all, and two at smoke. A file: its set. A folder: every set whose .npz lies there. A
-    set's name: the fetched one; "medmnist": every fetched one.
+    ``options.data``: "simulated", an .npz file, a folder of such files, the name of a set that was
+    downloaded, or "medmnist" for all that were downloaded.
     """
     if options.simulated:
-        return dict.fromkeys(FEW if options.scale == "smoke" else NAMES)
+        return dict.fromkeys(SMOKE_NAMES if options.scale == "smoke" else NAMES)
     path = Path(options.data)
     if path.is_dir():
         places = {name: path / f"{name}.npz" for name in NAMES}
@@ -61,29 +60,27 @@ def _find_fetched(names: tuple[str, ...]) -> dict[str, str]:
 def build_run(
     options: StudyOptions, name: str, file: str | None, basis: str, seed: int | None
 ) -> Config:
-    """Return a run on a set: with a seeded order, or without a seed in golden order.
+    """Return a run on a set: with a seeded order, or in golden order without a seed.
 
-    A random basis in golden order has seed 0: it needs one.
+    A random basis always needs a seed; in golden order it is 0.
     """
-    order: dict[str, Any] = {"name": "golden"}
-    if seed is not None:
-        order = {"name": "seeded", "seed": seed}
-    start = {**choose_init(basis, seed or 0), "residual_scale": None}
-    # "No finding" is an answer in a multi-label set, and is trained on.
+    # "No finding" is an answer in a multi-label set, so such images are trained on too.
     keep = SETS[name].task == "multi-label"
     return options.images(
-        init=start, order={**order, "keep_unlabelled": keep}, data=_name_data(options, name, file)
+        init={**choose_init(basis, seed or 0), "residual_scale": None},
+        order={**choose_order(seed, seed_free="golden"), "keep_unlabelled": keep},
+        data=_choose_data(options, name, file),
     )
 
 
 def describe_stand_ins(options: StudyOptions) -> tuple[str, ...]:
-    """Return what to say of images that are simulated; nothing of real ones."""
-    said = "Simulated images stand in: they share a set's channels, classes and task, no more."
-    return (said,) if options.simulated else ()
+    """Return the note of a table about simulated images; none about real ones."""
+    note = "Simulated images stand in: they share a set's channels, classes and task, no more."
+    return (note,) if options.simulated else ()
 
 
-def _name_data(options: StudyOptions, name: str, file: str | None) -> dict[str, Any]:
-    """Return a set as data, or what stands in for it: as many channels and classes, the task."""
+def _choose_data(options: StudyOptions, name: str, file: str | None) -> dict[str, Any]:
+    """Return the data section of a set, or of simulated images with its classes and task."""
     if file is not None:
         return {"name": name, "path": file, "normalize": "pixels"}
     entry = SETS[name]

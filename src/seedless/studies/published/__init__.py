@@ -1,1 +1,1 @@
-"""One file per published experiment."""
+"""One file per published experiment, each with its grid, measurements, tables and figure."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
+from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
+from seedless.studies.protocols.headline_arms import CLASS_WEIGHTS, FACTOR
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,40 +35,36 @@ PUBLISHED = {
 
 def make(options: StudyOptions) -> Grid:
     """Cross three initializations with class weights; then vary the scale of residual exits."""
-    points: list[Point] = []
-    count = min(options.count, SEEDS)
-    for basis in ("dct", "mixed", "kaiming"):
-        for suffix, weights in (("", "none"), (" + weights", "sqrt")):
-
-            def build(seed: int, basis: str = basis, weights: str = weights) -> Config:
-                return options.ecg(
-                    init=choose_init(basis, seed),
-                    order={"name": "seeded", "seed": seed},
-                    loss={"class_weights": weights},
-                )
-
-            points += seed_points(f"{basis}{suffix}", count, build, RECIPE)
+    seeds = range(min(options.count, SEEDS))
+    points = [
+        seed_point(
+            f"{basis}{suffix}",
+            seed,
+            options.ecg(
+                init=choose_init(basis, seed),
+                order=choose_order(seed),
+                loss={"class_weights": weights},
+            ),
+            RECIPE,
+        )
+        for basis in ("dct", "mixed", "kaiming")
+        for suffix, weights in CLASS_WEIGHTS.items()
+        for seed in seeds
+    ]
     for scale in SCALES:
-
-        def scaled(seed: int, scale: float = scale) -> Config:
-            start = {**choose_init("mixed"), "residual_scale": scale}
-            return options.ecg(init=start, order={"name": "seeded", "seed": seed})
-
-        points += seed_points(f"{scale:g}", count, scaled, ALPHA)
-    also = {ALPHA: ("init.residual_scale",)}
-    return make_grid("ablation", ("init", "loss.class_weights"), points, also)
+        init = {**choose_init("mixed"), "residual_scale": scale}
+        points += [
+            seed_point(f"{scale:g}", seed, options.ecg(init=init, order=choose_order(seed)), ALPHA)
+            for seed in seeds
+        ]
+    return make_grid("ablation", FACTOR, points, {ALPHA: ("init.residual_scale",)})
 
 
 def tabulate(results: Results) -> list[Table]:
     """Return the arms, and each against the whole recipe."""
     whole = "mixed + weights"
-    pairs = [
-        (RECIPE, whole, arm)
-        for arm in dict.fromkeys(
-            point.arm for point in results.grid.points if point.block == RECIPE
-        )
-        if arm != whole
-    ]
+    arms = [arm for block, arm in results.grid.arms_by_block if block == RECIPE and arm != whole]
+    pairs = [(RECIPE, whole, arm) for arm in arms]
     note = (
         "Published Kaiming with weights: the 3 of 5 runs that converged. Of residual scales no SD "
         "was published."

@@ -1,40 +1,53 @@
-"""Maps of what predictions rest on: computed twice, in two processes, and of a broken twin.
+"""Attribution maps computed twice, in two processes, and for a run with one flipped bit.
 
-The same run trained twice is one run in the store, so what is repeated is the explanation. A run
-with one bit of one weight flipped before its first step shows that digests can differ.
+A run that is trained twice is one run in the store, so what is repeated here is the explanation.
+The run with one bit of one weight flipped before its first step shows that digests can differ.
 """
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from seedless.analysis.attribute import METHODS, Explained, attribute_run
+from seedless.analysis.attribute import METHODS, Explained
 from seedless.analysis.demo import FLIP
 from seedless.core.errors import StudyError
-from seedless.core.processes import Workers
 from seedless.report.paper import draw_ecg
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.store import Outcome
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
+from seedless.studies.protocols.map_digests import (
+    RECORDS,
+    digest_in_worker,
+    digest_maps,
+    explain_run,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WHOLE, BROKEN = "as it is", "one bit flipped"
 FREE = "seed-free"
-RECORDS = 256  # at most
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The maps of one method: of both runs, and the digests that another process computed.
+
+    A run that failed has none.
+    """
+
+    whole: Explained | None
+    broken: Explained | None
+    in_worker: dict[str, str]
 
 
 def make(options: StudyOptions) -> Grid:
-    """The seed-free run, and its twin with a flipped bit: neither says anything alone."""
+    """Return the seed-free run and the same run with a flipped bit; both are needed."""
     if options.arms:
-        raise StudyError("--arms: attribution holds its two runs against each other: leave it out")
+        raise StudyError("--arms: attribution compares its two runs: leave it out")
     order = {"name": "content"}
     whole = options.ecg(init=choose_init("mixed"), order=order)
     broken = options.ecg(init=choose_init("mixed"), order=order, control={"flip_bit": FLIP})
@@ -42,40 +55,27 @@ def make(options: StudyOptions) -> Grid:
     return make_grid("attribution", ("control",), points)
 
 
-@cache
-def explain_here(run: Path, weights: str, method: str) -> Explained:
-    """Return a run's maps, computed in this process."""
-    return attribute_run(run, records=RECORDS, method=method)
-
-
-@cache
-def explain_elsewhere(run: Path, weights: str, method: str) -> dict[str, str]:
-    """Return the digest of each layer's maps, computed in a process of its own."""
-    asked = ["--method", method, "--records", str(RECORDS), "--json"]
-    with Workers() as workers:
-        workers.start("seedless", ["attribute", str(run), *asked], capture=True)
-        (result,) = workers.wait()
-    said: dict[str, Any] = json.loads(result.check().stdout)
-    return dict(said["layers"])
-
-
-def find_digests(one: Outcome, method: str) -> dict[str, str]:
-    """Return the digest of each layer's maps, computed in this process."""
-    if one.weights is None:
-        return {}
-    found = explain_here(one.run, one.weights, method)
-    return {part.layer: part.digest for part in found.attributions}
+def measure(results: Results) -> dict[str, Maps]:
+    """Return the maps of both runs by method."""
+    whole, broken = (results.outcomes_of(arm)[0] for arm in (WHOLE, BROKEN))
+    return {
+        method: Maps(
+            explain_run(whole.run, method) if whole.ok else None,
+            explain_run(broken.run, method) if broken.ok else None,
+            digest_in_worker(whole.run, method) if whole.ok else {},
+        )
+        for method in METHODS
+    }
 
 
 def tabulate(results: Results) -> list[Table]:
     """Return the digests of all maps, and the weights they belong to."""
-    whole, broken = (results.of(arm)[0] for arm in (WHOLE, BROKEN))
     rows, values = [], []
-    for method in METHODS:
-        control = find_digests(broken, method)
-        again = explain_elsewhere(whole.run, whole.weights, method) if whole.weights else {}
-        for layer, first in find_digests(whole, method).items():
-            second, other = again[layer], control.get(layer, "")
+    for method, maps in results.measured.items():
+        control = digest_maps(maps.broken) if maps.broken is not None else {}
+        here = digest_maps(maps.whole) if maps.whole is not None else {}
+        for layer, first in here.items():
+            second, other = maps.in_worker[layer], control.get(layer, "")
             rows.append(
                 (
                     f"{method}, {layer}",
@@ -92,7 +92,8 @@ def tabulate(results: Results) -> list[Table]:
     columns = ("maps", "here", "another process", "equal", "one bit flipped", "differ")
     runs = [
         (one.point.arm, one.point.key, _short(one.weights) if one.weights else str(one.error))
-        for one in (whole, broken)
+        for arm in (WHOLE, BROKEN)
+        for one in results.outcomes_of(arm)
     ]
     note = f"Maps of at most {RECORDS} test records, each for the class the model finds likeliest."
     return [
@@ -109,20 +110,20 @@ def draw(results: Results) -> Figure:
     """Return one test record on paper, tinted where the evidence for its class lies."""
     from matplotlib.figure import Figure
 
-    (one,) = results.of(WHOLE)
-    if one.weights is None:
+    (one,) = results.outcomes_of(WHOLE)
+    found = results.measured["gradcam"].whole
+    if found is None:
         figure = Figure(figsize=(8.0, 1.2), dpi=120, facecolor="white")
         figure.text(0.05, 0.5, "There is no map: the run failed")
         return figure
-    found = explain_here(one.run, one.weights, "gradcam")
     maps, finished = found.attributions[-1], found.finished
-    # The record with the most certain answer that has any evidence at all.
+    # Draw the most certain answer among the records whose map is not all zero.
     shown = [row for row in range(len(maps.ids)) if maps.maps[row].any()] or [0]
     row = max(shown, key=lambda place: float(found.probabilities[place]))
     place = int((finished.ids == maps.ids[row]).argmax())
     title = f"{maps.ids[row]}: {found.classes[row]}, p = {found.probabilities[row]:.2f}"
     leads = finished.leads or tuple(str(k) for k in range(finished.records.shape[1]))
-    # Our own readers give millivolts; arrays of one's own are in a unit nobody knows.
+    # Our own readers give millivolts; the unit of a user's arrays is unknown.
     known = not one.point.config.data.name.endswith(".npz")
     return draw_ecg(
         finished.records[place], leads, finished.fs or 100.0, title, known, maps.maps[row]
@@ -135,4 +136,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    measure=measure,
 )

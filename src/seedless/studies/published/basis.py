@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.stats.ranks import friedman, levene
+from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.published.perclass import tabulate_ranges
+from seedless.studies.protocols.class_ranges import tabulate_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,15 +32,14 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Every basis with class weights, and the same order seeds in each."""
-    points: list[Point] = []
-    for basis in (*STRUCTURED, RANDOM):
-
-        def build(seed: int, basis: str = basis) -> Config:
-            order = {"name": "seeded", "seed": seed}
-            return options.ecg(init=choose_init(basis, seed), order=order)
-
-        points += seed_points(basis, options.count, build)
+    """Return every basis with class weights, and the same order seeds in each."""
+    points = [
+        seed_point(
+            basis, seed, options.ecg(init=choose_init(basis, seed), order=choose_order(seed))
+        )
+        for basis in (*STRUCTURED, RANDOM)
+        for seed in range(options.count)
+    ]
     return split_folds(make_grid("basis", ("init",), points), options.folds)
 
 
@@ -53,7 +52,7 @@ def tabulate(results: Results) -> list[Table]:
         arms,
         compare_arms("Each basis against Kaiming, paired by seed", results, pairs),
         test_all(results),
-        tabulate_ranges(results, ((RANDOM, "mixed"),)),
+        tabulate_ranges(results, (RANDOM, "mixed")),
     ]
 
 

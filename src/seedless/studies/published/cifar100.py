@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seedless.core.config import Config
+from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
 
 if TYPE_CHECKING:
@@ -25,18 +25,23 @@ _CLASSES = {"smoke": 5, "small": 10, "paper": 100}
 
 
 def make(options: StudyOptions) -> Grid:
-    """Both starts with the same order seeds."""
-    points: list[Point] = []
+    """Return both starts with the same order seeds."""
     data: dict[str, Any] = {}
     if options.simulated:
         data = {"size": 32, "channels": 3, "classes": _CLASSES[options.size.name]}
-    for basis in ARMS:
-
-        def build(seed: int, basis: str = basis) -> Config:
-            start = {**choose_init(basis, seed), "residual_scale": None}
-            return options.cifar(init=start, order={"name": "seeded", "seed": seed}, data=data)
-
-        points += seed_points(basis, options.count, build)
+    points = [
+        seed_point(
+            basis,
+            seed,
+            options.cifar(
+                init={**choose_init(basis, seed), "residual_scale": None},
+                order=choose_order(seed),
+                data=data,
+            ),
+        )
+        for basis in ARMS
+        for seed in range(options.count)
+    ]
     return make_grid("cifar100", ("init",), points)
 
 
@@ -45,10 +50,10 @@ def tabulate(results: Results) -> list[Table]:
     notes = (
         "Published epochs were chosen on the test split, ours on 5,000 training images held out.",
     )
-    judged = replace(results, measure="accuracy")
+    accuracy = replace(results, measure="accuracy")
     return [
-        tabulate_arms("Test accuracy", judged, PUBLISHED, notes),
-        compare_arms("dct against kaiming", judged, [("", *ARMS)], margin=MARGIN),
+        tabulate_arms("Test accuracy", accuracy, PUBLISHED, notes),
+        compare_arms("dct against kaiming", accuracy, [("", *ARMS)], margin=MARGIN),
     ]
 
 

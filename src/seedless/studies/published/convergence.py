@@ -1,16 +1,15 @@
-"""Validation AUC against epoch, mean and SD over seeds: who learns sooner, and who strays."""
+"""Validation AUC by epoch, mean and SD over seeds: which initialization learns sooner?"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_lines
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, seed_points
-from seedless.studies.engine.table import Table
+from seedless.studies.engine.study import Study
+from seedless.studies.engine.table import Table, mean_and_sd
 from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
@@ -22,33 +21,31 @@ Curve = tuple[list[float], list[float], list[float]]  # epochs, means, SDs
 
 
 def make(options: StudyOptions) -> Grid:
-    """Structured and random starts with class weights, paired by seed."""
-    points: list[Point] = []
-    for basis in ARMS:
-
-        def build(seed: int, basis: str = basis) -> Config:
-            order = {"name": "seeded", "seed": seed}
-            return options.ecg(init=choose_init(basis, seed), order=order)
-
-        points += seed_points(basis, options.count, build)
+    """Return structured and random starts with class weights, paired by seed."""
+    points = [
+        seed_point(
+            basis, seed, options.ecg(init=choose_init(basis, seed), order=choose_order(seed))
+        )
+        for basis in ARMS
+        for seed in range(options.count)
+    ]
     return make_grid("convergence", ("init",), points)
 
 
 def find_curve(results: Results, arm: str) -> Curve:
     """Return mean and SD of the validation score at every epoch that was validated."""
     scores: dict[int, list[float]] = {}
-    for one in results.of(arm):
+    for one in results.outcomes_of(arm):
         for line in read_log(one.run / LOG) if one.ok else ():
             if line["score"] is not None:
                 scores.setdefault(int(line["epoch"]), []).append(line["score"])
     epochs = sorted(scores)
-    means = [sum(scores[e]) / len(scores[e]) for e in epochs]
-    spreads = []
-    for epoch, mean in zip(epochs, means, strict=True):
-        values = scores[epoch]
-        total = sum((value - mean) ** 2 for value in values)
-        spreads.append((total / (len(values) - 1)) ** 0.5 if len(values) > 1 else 0.0)
-    return [float(epoch) for epoch in epochs], means, spreads
+    points = [mean_and_sd(scores[epoch]) for epoch in epochs]
+    return (
+        [float(epoch) for epoch in epochs],
+        [mean for mean, _ in points],
+        [sd for _, sd in points],
+    )
 
 
 def tabulate(results: Results) -> list[Table]:

@@ -1,33 +1,34 @@
 """Models of six leads on recordings of other devices and people, without training on any.
 
-Asked about atrial fibrillation, the class all sets share. Where no set is named, simulated records
-that no model has seen stand in, and are called so.
+Scored for atrial fibrillation, the class that all datasets have. Without --other, simulated records
+that no model was trained on take the place of a dataset, and are named as such.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
-from seedless.studies.engine.figures import DOT, INK, MARK, finish
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.arm_tables import tabulate_arms
+from seedless.studies.engine.figures import DOT, INK, MARK, style_axes
+from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, seed_points, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, format_mean
 from seedless.studies.protocols.external_datasets import (
     CLASS,
+    STANDARDIZED_NOTE,
     ExternalDataset,
     ExternalScore,
     describe_dataset,
     evaluate_runs,
+    is_standardized,
     list_external_datasets,
     read_score_of_class,
 )
-from seedless.studies.protocols.standardize import NOTE, is_standardized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,72 +48,81 @@ PUBLISHED: dict[tuple[str, str], tuple[float, float | None]] = {
     ("chapman", "baseline"): (0.991, None),
     ("chapman", "conformer"): (0.984, None),
 }
-Rows = dict[tuple[str, str], tuple[ExternalScore, ...]]
+Key = tuple[str, str]  # dataset, model
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The external datasets with a description of each, and the scores of every model on them."""
+
+    datasets: tuple[ExternalDataset, ...]
+    descriptions: tuple[str, ...]
+    scores: dict[Key, tuple[ExternalScore, ...]]
 
 
 def make(options: StudyOptions) -> Grid:
-    """Both models on the limb leads, paired by seed."""
-    list_external_datasets(options)  # a set that is not there is said before any model is trained
-    points: list[Point] = []
-    for model in MODELS:
-
-        def build(seed: int, model: str = model) -> Config:
-            return options.ecg(
+    """Return both models on the limb leads, paired by seed."""
+    list_external_datasets(options)  # a missing dataset is an error before any model is trained
+    points = [
+        seed_point(
+            model,
+            seed,
+            options.ecg(
                 model={"name": model},
                 data={"leads": "6"},
                 init=choose_init("mixed"),
-                order={"name": "seeded", "seed": seed},
-            )
-
-        points += seed_points(model, options.count, build)
+                order=choose_order(seed),
+            ),
+        )
+        for model in MODELS
+        for seed in range(options.count)
+    ]
     return make_grid("crossdataset", ("model.name",), points)
 
 
-def judge(results: Results) -> Rows:
-    """Return what every finished run is worth on every set, its own test set first."""
-    found: Rows = {}
+def measure(results: Results) -> Measured:
+    """Return the scores of every finished run on every dataset, on its own test set first."""
+    datasets = list_external_datasets(results.options)
+    if not results.options.simulated and is_standardized(results.grid.points[0].config):
+        datasets = tuple(replace(dataset, standardized=True) for dataset in datasets)
+    scores: dict[Key, tuple[ExternalScore, ...]] = {}
     for model in MODELS:
-        done = [one for one in results.of(model) if one.metrics is not None]
-        own = [(one.run, one.metrics.get("test")) for one in done if one.metrics is not None]
-        found[OWN, model] = tuple(
-            read_score_of_class(test, f"{run}'s test set") for run, test in own
+        tests = [(one.run, one.metrics) for one in results.outcomes_of(model)]
+        scores[OWN, model] = tuple(
+            read_score_of_class(metrics.get("test"), f"the test set of {run}")
+            for run, metrics in tests
+            if metrics is not None
         )
-        runs = tuple((one.run, one.weights or "") for one in done)
-        for other in choose_form(results):
-            found[other.name, model] = evaluate_runs(runs, other)
-    names = dict.fromkeys(name for name, _ in found)
-    return {(name, model): found[name, model] for name in names for model in MODELS}
-
-
-def choose_form(results: Results) -> tuple[ExternalDataset, ...]:
-    """Return the other sets, to be brought into the form the training records are in."""
-    others = list_external_datasets(results.options)
-    if results.options.simulated or not is_standardized(results.grid.points[0].config):
-        return others
-    return tuple(replace(other, standard=True) for other in others)
+    for dataset in datasets:
+        for model in MODELS:
+            runs = [one.run for one in results.outcomes_of(model) if one.ok]
+            scores[dataset.name, model] = evaluate_runs(runs, dataset)
+    real = [dataset for dataset in datasets if dataset.path is not None]
+    return Measured(datasets, tuple(map(describe_dataset, real)), scores)
 
 
 def tabulate(results: Results) -> list[Table]:
     """Return AUC and positive calls of each model on each set."""
-    remarks = {other.name: other.kind.remark for other in list_external_datasets(results.options)}
+    measured: Measured = results.measured
+    remarks = {dataset.name: dataset.source.remark for dataset in measured.datasets}
     rows, values = [], []
-    for (name, model), verdicts in judge(results).items():
-        areas, calls = _areas(verdicts), _calls(verdicts)
+    for (name, model), scores in measured.scores.items():
+        areas, calls = list_areas(scores), list_calls(scores)
         auc, rate = PUBLISHED.get((name, model), (None, None))
-        first = verdicts[0] if verdicts else None
+        first = scores[0] if scores else None
         rows.append(
             (
                 f"{name} / {model}",
                 "" if first is None else str(first.n),
                 "" if first is None else str(first.positives),
-                str(len(verdicts)),
+                str(len(scores)),
                 format_mean(areas),
                 "" if auc is None else f"{auc:.3f}",
                 "" if auc is None or not areas else f"{sum(areas) / len(areas) - auc:+.4f}",
-                _show_calls(calls),
+                _format_calls(calls),
                 "" if rate is None else f"{rate:.1%}",
                 "" if rate is None or not calls else f"{sum(calls) / len(calls) - rate:+.1%}",
-                remarks.get(name, "") or _find_part(name, first),
+                remarks.get(name, "") or _describe_part(name, first),
             )
         )
         values.append({"set": name, "model": model, "auc": areas, "calls": calls})
@@ -124,72 +134,73 @@ def tabulate(results: Results) -> list[Table]:
         "Nothing of a run changes: its weights, its scale and its thresholds, chosen by F1 on its "
         "own validation records. The published threshold is not known, and no interval was given.",
     ]
-    there = [other for other in list_external_datasets(results.options) if other.path is not None]
-    if there:
-        told = " ".join(describe_dataset(other) for other in there)
-        notes.append(f"{told} ± is over seeds; few people say little about others.")
+    if measured.descriptions:
+        text = " ".join(measured.descriptions)
+        notes.append(f"{text} ± is over seeds; few people say little about others.")
     if results.options.simulated:
         notes.append("The models were trained on simulated ECGs: approximate on real ones.")
     elif results.options.data.endswith(".npz"):
-        standard = all(other.standard for other in choose_form(results))
+        standardized = all(dataset.standardized for dataset in measured.datasets)
         plain = "Arrays of one's own have a scale of their own: others are in millivolts."
-        notes.append(NOTE if standard else plain)
+        notes.append(STANDARDIZED_NOTE if standardized else plain)
     stand_ins = [name for name in remarks if name in STAND_INS]
     if stand_ins:
         notes.append(
             f"{' and '.join(stand_ins)} stand in for AFDB, of which no record is here: other "
             "patients, devices and, where a remark says so, leads. AFDB's published values are "
-            f"{_tell_published('afdb')}; nothing here is to be set beside them."
+            f"{_format_published('afdb')}; nothing here is to be set beside them."
         )
     title = f"{CLASS} without training on the set, six leads"
     arms = tabulate_arms("Test macro AUC of the six-lead models", results)
     return [Table(title, columns, tuple(rows), tuple(notes), tuple(values)), arms]
 
 
-def _show_calls(calls: Sequence[float]) -> str:
-    """Return the mean share of positive calls, and the least and the most of a run."""
+def _format_calls(calls: Sequence[float]) -> str:
+    """Return the mean share of positive calls, with the smallest and the largest of a run."""
     if not calls:
         return "none"
     spread = f" ({min(calls):.0%} to {max(calls):.0%})" if len(calls) > 1 else ""
     return f"{sum(calls) / len(calls):.1%}{spread}"
 
 
-def _tell_published(name: str) -> str:
+def _format_published(name: str) -> str:
     return " and ".join(f"{PUBLISHED[name, model][0]:.3f} ({model})" for model in MODELS)
 
 
-def _find_part(name: str, verdict: ExternalScore | None) -> str:
-    """Say where a published set is there in part alone."""
+def _describe_part(name: str, score: ExternalScore | None) -> str:
+    """Return a remark where only a part of a published dataset is there."""
     entry = CATALOG.get(name.removesuffix("-original"))
     whole = None if entry is None else (entry.sizes or {}).get("test")
-    if whole is None or verdict is None or verdict.n >= whole:
+    if whole is None or score is None or score.n >= whole:
         return ""
-    return f"approximate: {verdict.n:,} of {whole:,} records"
+    return f"approximate: {score.n:,} of {whole:,} records"
 
 
-def _areas(verdicts: Sequence[ExternalScore]) -> list[float]:
-    return [one.auc for one in verdicts if one.auc is not None]
+def list_areas(scores: Sequence[ExternalScore]) -> list[float]:
+    """Return the AUCs that are defined."""
+    return [one.auc for one in scores if one.auc is not None]
 
 
-def _calls(verdicts: Sequence[ExternalScore]) -> list[float]:
-    return [one.calls for one in verdicts if one.calls is not None]
+def list_calls(scores: Sequence[ExternalScore]) -> list[float]:
+    """Return the shares of positive calls that are defined."""
+    return [one.calls for one in scores if one.calls is not None]
 
 
 def draw(results: Results) -> Figure:
     """Return AUC and positive calls side by side, every run a point."""
     from matplotlib.figure import Figure
 
-    found = judge(results)
-    height = 1.5 + 0.34 * len(found)
+    scores: dict[Key, tuple[ExternalScore, ...]] = results.measured.scores
+    height = 1.5 + 0.34 * len(scores)
     figure = Figure(figsize=(9.0, height), dpi=120, facecolor="white")
     left = figure.add_axes((0.3, 0.7 / height, 0.32, 1 - 1.15 / height))
     right = figure.add_axes((0.66, 0.7 / height, 0.32, 1 - 1.15 / height))
-    keys = list(reversed(found))
+    keys = list(reversed(scores))
     for place, key in enumerate(keys):
         known = PUBLISHED.get(key, (None, None))
-        true = [one.positives / one.n for one in found[key][:1]]
-        _draw_row(left, place, key[1], _areas(found[key]), known[0])
-        _draw_row(right, place, key[1], _calls(found[key]), known[1])
+        true = [one.positives / one.n for one in scores[key][:1]]
+        _draw_row(left, place, key[1], list_areas(scores[key]), known[0])
+        _draw_row(right, place, key[1], list_calls(scores[key]), known[1])
         right.plot(true, [place] * len(true), "|", color=INK, markersize=11)
     for axes in (left, right):
         axes.set_yticks(range(len(keys)))
@@ -197,8 +208,8 @@ def draw(results: Results) -> Figure:
     left.set_yticklabels([f"{name} / {model}" for name, model in keys], fontsize=8)
     right.set_yticklabels([])
     published = "◇ published, " if any(key in PUBLISHED for key in keys) else ""
-    finish(figure, left, f"{CLASS} AUC", f"{published}| share that has it")
-    finish(figure, right, f"share called {CLASS}")
+    style_axes(figure, left, f"{CLASS} AUC", f"{published}| share that has it")
+    style_axes(figure, right, f"share called {CLASS}")
     return figure
 
 
@@ -218,4 +229,5 @@ STUDY = Study(
     tabulate,
     draw,
     ("other",),
+    measure,
 )

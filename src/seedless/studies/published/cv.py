@@ -6,11 +6,12 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
+from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
@@ -38,14 +39,14 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Four arms in each fold."""
+    """Return four arms in each fold."""
     points = [
         Point(arm, "seed 0", build(options, arm, test, val), name_block(arm, test))
         for test, val in FOLDS
         for arm in ARMS
     ]
-    also = {name_block("conformer", test): ("order.name",) for test, _ in FOLDS}
-    return make_grid("cv", ("init",), points, also)
+    factors = {name_block("conformer", test): ("order.name",) for test, _ in FOLDS}
+    return make_grid("cv", ("init",), points, factors)
 
 
 def name_block(arm: str, test: int) -> str:
@@ -56,7 +57,7 @@ def name_block(arm: str, test: int) -> str:
 def build(options: StudyOptions, arm: str, test: int, val: int) -> Config:
     """Return the run of an arm with these folds held out."""
     model, choice = arm.split()
-    order = {"name": "golden"} if choice == "golden" else {"name": "seeded", "seed": 0}
+    order = choose_order(None if choice == "golden" else 0, seed_free="golden")
     start = choose_init("kaiming" if choice == "kaiming" else "mixed")
     data = {"test_fold": test, "val_fold": val}
     return options.ecg(model={"name": model}, init=start, order=order, data=data)
@@ -67,7 +68,7 @@ def tabulate(results: Results) -> list[Table]:
     rows, values = [], []
     for arm in ARMS:
         scores = [s for block in results.grid.blocks for s in results.scores(arm, block).values()]
-        known = [found.mean for (_, name), found in PUBLISHED.items() if name == arm]
+        known = [value.mean for (_, name), value in PUBLISHED.items() if name == arm]
         over = Published(mean(known), stdev(known), len(known))
         ours = mean(scores) if scores else None
         rows.append((arm, str(len(scores)), format_mean(scores), *format_published(over, ours)))

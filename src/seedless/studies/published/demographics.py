@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.analysis.evaluation import ATTRIBUTES, evaluate
-from seedless.core.config import Config
 from seedless.core.errors import DataError, StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
-from seedless.studies.engine.figures import DOT, MARK, finish
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.figures import DOT, MARK, style_axes
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, seed_points
+from seedless.studies.engine.store import Outcome
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
 
 if TYPE_CHECKING:
@@ -25,30 +24,43 @@ if TYPE_CHECKING:
 ARM, FREE = "mixed", "seed-free"
 LEAST = 2  # a class is compared where both groups have more positives, as published
 PUBLISHED = (0.85, 9)  # p over so many classes, 20 seeds
-PAIR = ("F", "M")
+PAIRED, PAIR = "sex", ("F", "M")
 
 
 def make(options: StudyOptions) -> Grid:
-    """One seed-free run, and the mixed runs of the study `basis`."""
-
-    def build(seed: int) -> Config:
-        order = {"name": "seeded", "seed": seed}
-        return options.ecg(init=choose_init(ARM), order=order)
-
-    free = options.ecg(init=choose_init(ARM), order={"name": "content"})
-    points = [Point(ARM, FREE, free, FREE), *seed_points(ARM, options.count, build)]
+    """Return one seed-free run, and the mixed runs of the study `basis`."""
+    init = choose_init(ARM)
+    points = [Point(ARM, FREE, options.ecg(init=init, order=choose_order(None)), FREE)]
+    points += [
+        seed_point(ARM, seed, options.ecg(init=init, order=choose_order(seed)))
+        for seed in range(options.count)
+    ]
     return make_grid("demographics", ("init",), points)
 
 
-@cache
-def score(run: Path, weights: str, by: str) -> Subgroups | str:
-    """Return a run's scores by group, or why there are none."""
+def measure(results: Results) -> dict[tuple[Path, str], Subgroups | str]:
+    """Return the scores of each run by sex, and of the seed-free run by age, or why there are none.
+
+    Keys are (run folder, attribute).
+    """
+    return {
+        (one.run, by): score_groups(one, by)
+        for one in results.outcomes
+        for by in ATTRIBUTES
+        if by == PAIRED or one.point.block == FREE
+    }
+
+
+def score_groups(one: Outcome, by: str) -> Subgroups | str:
+    """Return the scores of a run by group, or why there are none."""
+    if not one.ok:
+        return one.error or "it failed"
     try:
-        found = evaluate(run, by=by).subgroups
+        groups = evaluate(one.run, by=by).subgroups
     except DataError as error:
         return str(error)
-    assert found is not None
-    return found
+    assert groups is not None
+    return groups
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -62,10 +74,11 @@ def tabulate(results: Results) -> list[Table]:
 
 def find_free(results: Results, by: str) -> Subgroups | str:
     """Return the groups of the seed-free run, or why there are none."""
-    (one,) = results.of(ARM, FREE)
-    if one.weights is None:
+    (one,) = results.outcomes_of(ARM, FREE)
+    if not one.ok:
         return f"the seed-free run failed: {one.error}"
-    return score(one.run, one.weights, by)
+    groups: Subgroups | str = results.measured[one.run, by]
+    return groups
 
 
 def tabulate_groups(results: Results, by: str) -> Table:
@@ -90,7 +103,7 @@ def tabulate_groups(results: Results, by: str) -> Table:
 
 def tabulate_classes(results: Results) -> Table:
     """Return a row a class: positives and AUC of women and men."""
-    found = find_free(results, "sex")
+    found = find_free(results, PAIRED)
     columns = ("class", "positives, F", "AUC, F", "positives, M", "AUC, M", "compared")
     title = "The seed-free run by class and sex"
     if isinstance(found, str) or not set(PAIR) <= set(found.groups):
@@ -120,8 +133,8 @@ def tabulate_classes(results: Results) -> Table:
 def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
     """Return for each class that can be compared its AUC in women and men, mean over runs."""
     sums: dict[str, list[tuple[float, float]]] = {}
-    for one in results.of(ARM, block):
-        found = score(one.run, one.weights, "sex") if one.weights else ""
+    for one in results.outcomes_of(ARM, block):
+        found = results.measured[one.run, PAIRED]
         if isinstance(found, str) or not set(PAIR) <= set(found.groups):
             continue
         women, men = (found.groups[sex].classes for sex in PAIR)
@@ -138,8 +151,8 @@ def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
 
 def explain_few(results: Results, block: str, pairs: int) -> str:
     """Say why there are too few classes to test over: who is among the test records."""
-    for one in results.of(ARM, block):
-        found = score(one.run, one.weights, "sex") if one.weights else one.error or "it failed"
+    for one in results.outcomes_of(ARM, block):
+        found = results.measured[one.run, PAIRED]
         if isinstance(found, str):
             return f"not tested: {found}"
         if not set(PAIR) <= set(found.groups):
@@ -207,7 +220,7 @@ def draw(results: Results) -> Figure:
     axes.set_yticks(range(len(rows)))
     axes.set_yticklabels([name for name, _, _ in reversed(rows)], fontsize=8)
     axes.set_ylim(-0.7, max(1, len(rows)) - 0.3)
-    finish(figure, axes, "Test macro AUC of the seed-free run, 95 % interval")
+    style_axes(figure, axes, "Test macro AUC of the seed-free run, 95 % interval")
     return figure
 
 
@@ -217,4 +230,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    measure=measure,
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
+from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, seed_points, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
@@ -40,18 +41,17 @@ PUBLISHED_RARE = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """One seed-free run a model, and Kaiming with several seeds in the same order."""
+    """Return one seed-free run a model, and Kaiming with several seeds in the same order."""
     points: list[Point] = []
     for model in MODELS:
-        order = {"name": "golden"}
-        free = options.ecg(model={"name": model}, init=choose_init("mixed"), order=order)
-        points.append(Point("mixed", "seed-free", free, model))
 
-        def build(seed: int, model: str = model) -> Config:
-            start = choose_init("kaiming", seed)
-            return options.ecg(model={"name": model}, init=start, order={"name": "golden"})
+        def build(basis: str, seed: int = 0, model: str = model) -> Config:
+            init = choose_init(basis, seed)
+            return options.ecg(model={"name": model}, init=init, order={"name": "golden"})
 
-        points += seed_points("kaiming", options.count, build, model)
+        points.append(Point("mixed", "seed-free", build("mixed"), model))
+        seeds = range(options.count)
+        points += [seed_point("kaiming", seed, build("kaiming", seed), model) for seed in seeds]
     return split_folds(make_grid("golden", ("init",), points), options.folds)
 
 
@@ -63,11 +63,11 @@ def tabulate(results: Results) -> list[Table]:
     rows, values = [], []
     for (block, arm), known in PUBLISHED_RARE.items():
         for name, value in zip(RARE, known, strict=True):
-            scores = list(results.scores(arm, block, of=name).values())
+            scores = list(results.scores(arm, block, class_name=name).values())
             mean = sum(scores) / len(scores) if scores else None
-            beside = format_published(Published(value), mean)
+            cells = format_published(Published(value), mean)
             positives = classes.get(name, 0)
-            row = (f"{block} / {arm} / {name}", str(positives), format_mean(scores), *beside)
+            row = (f"{block} / {arm} / {name}", str(positives), format_mean(scores), *cells)
             rows.append(row)
             place = {"block": block, "arm": arm, "class": name, "positives": positives}
             values.append({**place, "mean": mean, **list_published_values(Published(value), mean)})

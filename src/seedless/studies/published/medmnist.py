@@ -5,20 +5,21 @@ Epochs are chosen on the validation split; the published ones were chosen on the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seedless.core.config import Config
-from seedless.evaluate.churn import Churn, compare_calls
+from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.evaluate.predictions import read_predictions
+from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
-from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.findings import prove_run
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions
-from seedless.studies.engine.proofs import prove_run
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
+from seedless.studies.engine.store import Outcome
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table, format_mean
+from seedless.studies.protocols.class_ranges import tabulate_ranges
 from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
-from seedless.studies.published.perclass import tabulate_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,21 +45,34 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """For each set both starts with the same order seeds, and both once in golden order."""
+    """Return for each set both starts with the same order seeds, and both once in golden order."""
     points: list[Point] = []
     for name, file in find_sets(options).items():
-        for basis in ARMS:
-
-            def build(
-                seed: int, name: str = name, file: str | None = file, basis: str = basis
-            ) -> Config:
-                return build_run(options, name, file, basis, seed)
-
-            points += seed_points(basis, options.count, build, name)
-        for basis in ARMS:
-            golden = build_run(options, name, file, basis, None)
-            points.append(Point(basis, "golden", golden, f"{name}{FREE}"))
+        points += [
+            seed_point(basis, seed, build_run(options, name, file, basis, seed), name)
+            for basis in ARMS
+            for seed in range(options.count)
+        ]
+        points += [
+            Point(basis, "golden", build_run(options, name, file, basis, None), f"{name}{FREE}")
+            for basis in ARMS
+        ]
     return make_grid("medmnist", ("init",), points)
+
+
+def find_finished(results: Results) -> dict[tuple[str, str], Outcome | None]:
+    """Return the first finished run of each (block, arm)."""
+    return {
+        (block, arm): next((one for one in results.outcomes_of(arm, block) if one.ok), None)
+        for block in results.grid.blocks
+        for arm in ARMS
+    }
+
+
+def prove_arms(results: Results) -> dict[str, dict[str, Any]]:
+    """Execute one run of each arm again; return what came of it, by the run's key."""
+    finished = find_finished(results).values() if results.options.prove else ()
+    return {one.point.key: prove_run(one.run) for one in finished if one is not None}
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -75,9 +89,9 @@ def tabulate(results: Results) -> list[Table]:
         tabulate_selection(results),
         tabulate_churn(results, sets),
         tabulate_patients(results, sets),
-        *(tabulate_ranges(results, ((ARMS[1], ARMS[0]),), name) for name in sets),
+        *(tabulate_ranges(results, (ARMS[1], ARMS[0]), name) for name in sets),
     ]
-    return [*tables, prove_arms(results)] if results.options.prove else tables
+    return [*tables, tabulate_proofs(results)] if results.options.prove else tables
 
 
 def tabulate_selection(results: Results) -> Table:
@@ -85,7 +99,9 @@ def tabulate_selection(results: Results) -> Table:
     rows = []
     for block in results.grid.blocks:
         for arm in ARMS:
-            done = [one.metrics for one in results.of(arm, block) if one.metrics is not None]
+            done = [
+                one.metrics for one in results.outcomes_of(arm, block) if one.metrics is not None
+            ]
             epochs = sorted(metrics["selected"]["epoch"] for metrics in done)
             found = [metrics["validation"]["macro_auc"] for metrics in done]
             chosen = f"{epochs[0]} to {epochs[-1]}" if epochs else "none"
@@ -109,7 +125,7 @@ def tabulate_churn(results: Results, blocks: list[str]) -> Table:
                 continue
             low, high = found.exact.interval.as_list()
             by_class = "; ".join(
-                f"{name}: {found.classes[name].flips.count}" for name in name_apart(found)
+                f"{name}: {found.classes[name].flips.count}" for name in list_classes(found)
             )
             rows.append(
                 (
@@ -131,21 +147,21 @@ def tabulate_churn(results: Results, blocks: list[str]) -> Table:
 
 
 def find_churn(results: Results, arm: str, block: str) -> Churn | None:
-    """Return what the runs of an arm disagree about; None for fewer than two."""
-    done = [one for one in results.of(arm, block) if one.ok]
+    """Return the records on which the runs of an arm disagree; None for fewer than two runs."""
+    done = [one for one in results.outcomes_of(arm, block) if one.ok]
     if len(done) < 2:
         return None
-    return compare_calls({one.point.replicate: read_predictions(one.run) for one in done})
+    return compare_decisions({one.point.replicate: read_predictions(one.run) for one in done})
 
 
-def name_apart(churn: Churn) -> list[str]:
-    """Return the classes; of two the second alone: where it is not called, the other is."""
+def list_classes(churn: Churn) -> list[str]:
+    """Return the classes; of two only the second, since the first is called wherever it is not."""
     names = list(churn.classes)
     return names[1:] if churn.task == "multi-class" and len(names) == 2 else names
 
 
 def tabulate_patients(results: Results, blocks: list[str]) -> Table:
-    """Return the test records that most evenly divide the seeds of both arms."""
+    """Return the test records on which the seeds of both arms are most evenly divided."""
     rows = []
     for block in blocks:
         found = {arm: _count_votes(find_churn(results, arm, block)) for arm in ARMS}
@@ -162,12 +178,12 @@ def tabulate_patients(results: Results, blocks: list[str]) -> Table:
 
 
 def _count_votes(churn: Churn | None) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return for each record and class that changes how many runs call it, and of how many."""
+    """Return {(record, class): (runs that call it, runs)} for records whose answer changes."""
     if churn is None:
         return {}
     return {
         (flip.id, name): (sum(flip.calls), len(flip.calls))
-        for name in name_apart(churn)
+        for name in list_classes(churn)
         for flip in churn.classes[name].records
     }
 
@@ -176,19 +192,17 @@ def _split(votes: tuple[int, int] | None) -> float:
     return 0.0 if votes is None else min(votes[0], votes[1] - votes[0]) / votes[1]
 
 
-def prove_arms(results: Results) -> Table:
-    """Execute one run of each arm again, and say whether every bit came back."""
+def tabulate_proofs(results: Results) -> Table:
+    """Return whether the second execution of a run of each arm gave the same bits."""
     rows = []
-    for block in results.grid.blocks:
-        for arm in ARMS:
-            done = [one for one in results.of(arm, block) if one.ok]
-            if not done:
-                rows.append((f"{block} / {arm}", "", "", "no run was finished", ""))
-                continue
-            found = prove_run(done[0].run)
-            weights = (done[0].weights or "").removeprefix("sha256:")[:16]
-            told = f"{found['outcome']}: {found['sentence']}"
-            rows.append((done[0].point.label, done[0].point.key, weights, told, found["device"]))
+    for (block, arm), one in find_finished(results).items():
+        if one is None:
+            rows.append((f"{block} / {arm}", "", "", "no run was finished", ""))
+            continue
+        proof = results.measured[one.point.key]
+        weights = (one.weights or "").removeprefix("sha256:")[:16]
+        verdict = f"{proof['outcome']}: {proof['sentence']}"
+        rows.append((one.point.label, one.point.key, weights, verdict, proof["device"]))
     columns = ("run", "key", "weights", "executed again, in another process", "on")
     return Table("The same bits twice", columns, tuple(rows))
 
@@ -205,4 +219,5 @@ STUDY = Study(
     tabulate,
     draw,
     ("prove",),
+    prove_arms,
 )

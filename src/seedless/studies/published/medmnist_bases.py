@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
 from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
 
@@ -28,7 +29,7 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """One run a basis in golden order, on the two published sets, or on others that are given."""
+    """Return one run a basis in golden order, on the two published sets or on those of --data."""
     sets = find_sets(options)
     points = [
         Point(basis, "golden", build_run(options, name, file, basis, None), name)

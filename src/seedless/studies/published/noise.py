@@ -1,31 +1,30 @@
-"""What noise costs a model of each basis: the test records again, with noise at falling ratios.
+"""What noise costs a model of each basis: scores of the test records with more and more noise.
 
-Seeds are those of the study `basis`, whose runs are taken; a seed-free run of each basis is added.
+Its seeded runs are those of the study `basis`; a seed-free run of each basis is added.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.analysis.robustness import measure_run_robustness
-from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.data.readers.nstdb import KINDS
 from seedless.evaluate.robustness import Row
 from seedless.stats.ranks import friedman
 from seedless.studies.engine.figures import draw_lines
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, seed_points
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
     Table,
     format_mean,
     format_published,
+    mean_and_sd,
 )
 
 if TYPE_CHECKING:
@@ -49,35 +48,37 @@ P_VALUES = {"bw": 0.18, "ma": 0.18, "em": 0.069}
 
 
 def make(options: StudyOptions) -> Grid:
-    """Every basis with the same order seeds, and once without a seed."""
+    """Return every basis with the same order seeds, and once without a seed."""
     points: list[Point] = []
     for basis in BASES:
-
-        def build(seed: int, basis: str = basis) -> Config:
-            order = {"name": "seeded", "seed": seed}
-            return options.ecg(init=choose_init(basis), order=order)
-
-        points += seed_points(basis, min(options.count, SEEDS), build)
-        free = options.ecg(init=choose_init(basis), order={"name": "content"})
-        points.append(Point(basis, FREE, free, FREE))
+        init = choose_init(basis)
+        points += [
+            seed_point(basis, seed, options.ecg(init=init, order=choose_order(seed)))
+            for seed in range(min(options.count, SEEDS))
+        ]
+        points.append(Point(basis, FREE, options.ecg(init=init, order=choose_order(None)), FREE))
     return make_grid("noise", ("init",), points)
 
 
-@cache
-def measure(run: Path, weights: str, noise: str | None) -> tuple[Row, ...]:
-    """Return a run's scores under noise; its weights' digest keeps what is remembered honest."""
-    source = "simulated" if noise is None else "nstdb"
-    return measure_run_robustness(run, source=source, noise_path=noise, snrs=SNRS).rows
+def measure(results: Results) -> dict[Path, tuple[Row, ...]]:
+    """Return the scores of every finished run under each kind of noise, by its folder."""
+    folder = results.options.noise
+    source = "simulated" if folder is None else "nstdb"
+    return {
+        one.run: measure_run_robustness(one.run, source=source, noise_path=folder, snrs=SNRS).rows
+        for one in results.outcomes
+        if one.ok
+    }
 
 
 def find_drops(results: Results, basis: str, block: str, kind: str, snr: float) -> dict[str, float]:
-    """Return by replicate how much a kind of noise at a ratio takes from the macro AUC."""
-    found = {}
-    for one in results.of(basis, block):
-        for row in measure(one.run, one.weights, results.options.noise) if one.weights else ():
-            if (row.kind, row.snr_db) == (kind, snr) and row.drop is not None:
-                found[one.point.replicate] = row.drop
-    return found
+    """Return by replicate how much a kind of noise at a ratio lowers the macro AUC."""
+    return {
+        one.point.replicate: row.drop
+        for one in results.outcomes_of(basis, block)
+        for row in results.measured.get(one.run, ())
+        if (row.kind, row.snr_db) == (kind, snr) and row.drop is not None
+    }
 
 
 def tabulate(results: Results) -> list[Table]:
@@ -120,12 +121,12 @@ def tabulate_ratios(results: Results) -> Table:
         for basis in BASES:
             cells = []
             for snr in SNRS:
-                found = [
+                drops = [
                     drop
                     for block in results.grid.blocks
                     for drop in find_drops(results, basis, block, kind, snr).values()
                 ]
-                cells.append(f"{sum(found) / len(found):+.4f}" if found else "none")
+                cells.append(f"{sum(drops) / len(drops):+.4f}" if drops else "none")
             rows.append((f"{WORDS[kind]}, {basis}", *cells))
     columns = ("", *(f"{snr:g} dB" for snr in SNRS))
     return Table("Mean drop by ratio of signal to noise, all runs", columns, tuple(rows))
@@ -156,16 +157,15 @@ def draw(results: Results) -> Figure:
     for basis in BASES:
         means, spreads = [], []
         for snr in SNRS:
-            found = [
+            drops = [
                 drop
                 for block in results.grid.blocks
                 for kind in KINDS
                 for drop in find_drops(results, basis, block, kind, snr).values()
             ]
-            mean = sum(found) / len(found) if found else 0.0
-            total = sum((drop - mean) ** 2 for drop in found)
+            mean, sd = mean_and_sd(drops or [0.0])
             means.append(mean)
-            spreads.append((total / (len(found) - 1)) ** 0.5 if len(found) > 1 else 0.0)
+            spreads.append(sd)
         lines[basis] = (SNRS, means, spreads)
     return draw_lines(lines, "signal to noise, dB", "drop of macro AUC (all kinds, one SD)")
 
@@ -177,4 +177,5 @@ STUDY = Study(
     tabulate,
     draw,
     ("noise",),
+    measure,
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
 from seedless.ordering import ORDERS
+from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid
+from seedless.studies.engine.grid import Grid, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, compare_arms, seed_points, tabulate_arms
+from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
 
 if TYPE_CHECKING:
@@ -46,15 +46,19 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Every order with the same Kaiming seeds; the seeded one shuffles by that seed too."""
-    points: list[Point] = []
-    for name in (REFERENCE, *(other for other in ORDERS if other != REFERENCE)):
-
-        def build(seed: int, name: str = name) -> Config:
-            order = {"name": name, "seed": seed if name == REFERENCE else None}
-            return options.ecg(init=choose_init("kaiming", seed), order=order)
-
-        points += seed_points(name, options.count, build)
+    """Return every order with the same Kaiming seeds; the shuffle uses that seed too."""
+    points = [
+        seed_point(
+            name,
+            seed,
+            options.ecg(
+                init=choose_init("kaiming", seed),
+                order={"name": name, "seed": seed if name == REFERENCE else None},
+            ),
+        )
+        for name in (REFERENCE, *(other for other in ORDERS if other != REFERENCE))
+        for seed in range(options.count)
+    ]
     return split_folds(make_grid("order", ("order.name",), points), options.folds)
 
 

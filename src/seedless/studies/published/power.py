@@ -1,6 +1,6 @@
 """Were there enough seeds? The power of the headline comparison, and the runs it would take.
 
-The runs are those of `main`'s conformer: with that study in the store, nothing is trained.
+Its runs are those of the study `main`, so with that study in the store nothing is trained.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from seedless.core.errors import StatsError
 from seedless.stats.effect import Effect, cohens_d
 from seedless.stats.power import find_power, find_runs_needed
-from seedless.studies.engine.figures import DOT, INK, MARK, STAR, finish
+from seedless.studies.engine.figures import DOT, INK, MARK, STAR, style_axes
 from seedless.studies.engine.grid import Grid, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.published import main
+from seedless.studies.protocols.headline_arms import FACTOR, make_headline_arms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,9 +32,8 @@ PUBLISHED = (0.71, 25)  # power with 20 seeds, and runs an arm for 80 %
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return the conformer's arms of `main`."""
-    whole = main.make(options)
-    return make_grid("power", whole.factor, [p for p in whole.points if p.block == MODEL])
+    """Return the conformer's arms of the headline comparison."""
+    return make_grid("power", FACTOR, make_headline_arms(options, MODEL))
 
 
 def find_effect(results: Results, pair: tuple[str, str]) -> tuple[tuple[int, int], Effect | None]:
@@ -144,7 +143,7 @@ def draw(results: Results) -> Figure:
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("power, two-sided test at .05", fontsize=9)
     axes.legend(fontsize=8, loc="upper left", framealpha=1, edgecolor="none")
-    finish(figure, axes, "runs an arm")
+    style_axes(figure, axes, "runs an arm")
     axes.grid(axis="y", color="#dfddd4", linewidth=0.6)
     return figure
 

@@ -1,29 +1,27 @@
 """Where does the spread come from: initialization, order, fold, or the device's own operations?
 
-Each is varied alone with the others held; initialization and order are crossed as well. What the
-device adds is not in the store, for a run of ours repeats in every bit: it is measured on the
-plain twin, where there is a GPU.
+Each is varied alone while the others are fixed; initialization and order are crossed as well. Runs
+in the store repeat in every bit. What the device adds is therefore measured with torch's own layers
+and flags, where there is a GPU.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
 
-from seedless.core.config import Config, parse_config
+from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.stats.variance import Source, decompose_crossed, separate_sources
-from seedless.studies.engine.figures import DOT, MARK, finish
+from seedless.studies.engine.figures import DOT, MARK, style_axes
 from seedless.studies.engine.fold_pooling import list_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
-from seedless.studies.engine.study import Study, seed_points
-from seedless.studies.engine.table import Table
+from seedless.studies.engine.study import Study
+from seedless.studies.engine.table import Table, mean_and_sd
 from seedless.studies.protocols.plain_repeats import repeat_plain
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 INITIALIZATION, ORDER, FOLD, DEVICE = "initialization", "order", "fold", "device operations"
 CROSSED = "initialization x order"
-SIDE = 4  # at most so many of each seed are crossed
+MAX_CROSSED = 4  # seeds of initialization and of order that are crossed
 REPEATS = 5
 HELD = {
     INITIALIZATION: "Kaiming seeds, content order",
@@ -43,54 +41,45 @@ ON_A_CPU = "not measured: a CPU repeats"
 
 
 def make(options: StudyOptions) -> Grid:
-    """One source a block, and initialization crossed with order."""
+    """Return one block per source, and a block in which initialization and order are crossed."""
 
     def build(start: int | None, order: int | None, **data: int) -> Config:
-        return options.ecg(
-            init=choose_init("mixed") if start is None else choose_init("kaiming", start),
-            order={"name": "content"} if order is None else {"name": "seeded", "seed": order},
-            data=data,
-        )
+        init = choose_init("mixed") if start is None else choose_init("kaiming", start)
+        return options.ecg(init=init, order=choose_order(order), data=data)
 
-    count = options.count
-    points = seed_points("kaiming", count, lambda seed: build(seed, None), INITIALIZATION)
-    points += seed_points("mixed", count, lambda seed: build(None, seed), ORDER)
+    seeds = range(options.count)
+    points = [seed_point("kaiming", seed, build(seed, None), INITIALIZATION) for seed in seeds]
+    points += [seed_point("mixed", seed, build(None, seed), ORDER) for seed in seeds]
     for test, val in list_folds(3):
         config = build(None, None, test_fold=test, val_fold=val)
         points.append(Point("mixed", f"test fold {test}", config, FOLD))
-    side = min(count, SIDE)
-    for start in range(side):
-        for order in range(side):
-            name = f"start {start}, order {order}"
-            points.append(Point("kaiming", name, build(start, order), CROSSED))
+    points += [
+        Point("kaiming", f"start {start}, order {order}", build(start, order), CROSSED)
+        for start in seeds[:MAX_CROSSED]
+        for order in seeds[:MAX_CROSSED]
+    ]
     return make_grid("variance", (), points, {FOLD: ("data.test_fold", "data.val_fold")})
 
 
-def find_scores(results: Results) -> dict[str, list[float]]:
-    """Return the scores of each source that could be measured here."""
-    arms = {INITIALIZATION: "kaiming", ORDER: "mixed", FOLD: "mixed"}
-    found = {name: list(results.scores(arm, name).values()) for name, arm in arms.items()}
-    plain_repeats = measure_device(results.options)
-    return found if plain_repeats is None else {**found, DEVICE: list(plain_repeats)}
-
-
-def measure_device(options: StudyOptions) -> tuple[float, ...] | None:
+def measure_device(results: Results) -> list[float] | None:
     """Return the scores of plain repeats, or None where there is no GPU to run them on."""
-    config = options.ecg(init=choose_init("mixed"), order={"name": "content"})
+    config = results.options.ecg(init=choose_init("mixed"), order=choose_order(None))
     if config.execution.device == "cpu" or not torch.cuda.is_available():
         return None
-    return _repeat(config.model_dump_json())
+    return repeat_plain(config, REPEATS)
 
 
-@lru_cache(maxsize=4)
-def _repeat(text: str) -> tuple[float, ...]:
-    return tuple(repeat_plain(parse_config(json.loads(text)), REPEATS))
+def list_scores(results: Results) -> dict[str, list[float]]:
+    """Return the scores of each source that could be measured here."""
+    arms = {INITIALIZATION: "kaiming", ORDER: "mixed", FOLD: "mixed"}
+    scores = {name: list(results.scores(arm, name).values()) for name, arm in arms.items()}
+    return scores if results.measured is None else {**scores, DEVICE: results.measured}
 
 
 def separate(scores: dict[str, list[float]]) -> dict[str, Source]:
-    """Return the variance of each source that has two scores at least.
+    """Return the variance of each source that has at least two scores.
 
-    Runs of ours repeat, so no noise is in their scores, and none is taken off.
+    Our runs repeat exactly, so their scores contain no noise that would have to be subtracted.
     """
     enough = {name: values for name, values in scores.items() if len(values) > 1}
     if not enough:
@@ -100,7 +89,7 @@ def separate(scores: dict[str, list[float]]) -> dict[str, Source]:
 
 def tabulate(results: Results) -> list[Table]:
     """Return SD and share of each source, and the crossed design's components."""
-    scores = find_scores(results)
+    scores = list_scores(results)
     sources = separate(scores)
     whole = math.fsum(row.observed for row in sources.values())
     rows, values = [], []
@@ -158,7 +147,7 @@ def draw(results: Results) -> Figure:
     """Return every run as its distance from its source's mean, with one SD."""
     from matplotlib.figure import Figure
 
-    scores = find_scores(results)
+    scores = list_scores(results)
     figure = Figure(figsize=(8.0, 3.2), dpi=120, facecolor="white")
     axes = figure.add_axes((0.2, 0.2, 0.76, 0.72))
     names = list(reversed(HELD))
@@ -169,15 +158,14 @@ def draw(results: Results) -> Figure:
             axes.text(0.5, place, why, fontsize=8, ha="center", va="center")
             axes.texts[-1].set_transform(axes.get_yaxis_transform())
             continue
-        mean = math.fsum(values) / len(values)
-        spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+        mean, spread = mean_and_sd(values)
         away = [value - mean for value in values]
         axes.plot(away, [place] * len(away), "o", color=DOT, alpha=0.55, markeredgewidth=0)
         axes.errorbar(0, place, xerr=spread, color=MARK, capsize=4)
     axes.set_yticks(range(len(names)))
     axes.set_yticklabels([f"{name} ({len(scores.get(name, []))})" for name in names], fontsize=8)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    finish(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
+    style_axes(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
     return figure
 
 
@@ -187,4 +175,5 @@ STUDY = Study(
     make,
     tabulate,
     draw,
+    measure=measure_device,
 )

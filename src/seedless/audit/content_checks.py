@@ -1,0 +1,280 @@
+"""The checks of `validate` beyond digests: do the files of a run say what its receipt says?
+
+Each check returns what is wrong, a sentence each. Someone who changes a file can also write a new
+receipt with matching digests; these checks make such a receipt contradict the other files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load
+from torch import Tensor
+
+from seedless.audit.validated_run import DAMAGE, ValidatedRun
+from seedless.core.config import Config
+from seedless.core.digests import digest, digest_each
+from seedless.core.errors import SeedlessError
+from seedless.core.mismatch import is_same_json
+from seedless.evaluate.predictions import FILE as PREDICTIONS
+from seedless.evaluate.predictions import parse_predictions
+from seedless.evaluate.scores import score_predictions
+from seedless.proof.receipt import WEIGHTS
+from seedless.proof.stripped_run import FACTS
+from seedless.proof.trail import Entry, summarize_trail
+from seedless.runs.prepare import USER_MODEL
+from seedless.runs.seal import METRICS, PROMISES
+from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
+from seedless.train.learning_rate import learning_rate_at
+from seedless.train.log import LOG_FILE
+
+# The fields of a trail's first line, and of those after it.
+_CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
+_START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
+
+Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
+
+
+def check_content(run: ValidatedRun) -> list[str]:
+    """Return what is wrong with the content of a run whose receipt, trail and log were read."""
+    checks = [check_config, check_scores]
+    if run.left_out:
+        checks += [check_stripped]
+    else:
+        checks += [check_trail, check_weights, check_log, check_checkpoints]
+    problems = []
+    for check in checks:
+        try:
+            problems += check(run)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # A forged file may have any form: whatever it breaks here, it is not a run's.
+            problems.append(f"the run lacks what a run must have, or has it wrong: {error!r}")
+    return problems
+
+
+def check_config(run: ValidatedRun) -> list[str]:
+    """Compare the configuration, the kind of run and the promise with the receipt."""
+    config, claims = run.config, run.claims
+    problems = []
+    if claims["config"]["digest"] != config.digest:
+        problems.append("config.toml is not the configuration whose digest the receipt holds")
+    if not is_same_json(claims["config"]["values"], config.identity()):
+        problems.append("config.toml is not the configuration the receipt quotes")
+    kind = "fit" if config.model.name == USER_MODEL else "train"
+    if claims["kind"] != kind:
+        problems.append(f"config.toml is of a run of kind {kind}, the receipt's {claims['kind']!r}")
+    promise = claims["promise"]
+    allowed = {
+        "same_bits": not promise["generators_moved"],
+        "across": PROMISES[config.execution.arithmetic],
+        "generators_moved": promise["generators_moved"],
+        "control": config.control.flip_bit,
+    }
+    if not is_same_json(promise, allowed):
+        problems.append("the receipt promises something else than its configuration allows")
+    return problems
+
+
+def check_scores(run: ValidatedRun) -> list[str]:
+    """Compute the scores again from the predictions; compare them with metrics and receipt."""
+    claims = run.claims
+    try:
+        predictions = parse_predictions((run.path / PREDICTIONS).read_bytes(), PREDICTIONS)
+        metrics = json.loads((run.path / METRICS).read_bytes())
+    except SeedlessError as error:
+        return [str(error)]
+    except DAMAGE as error:
+        return [f"{PREDICTIONS} or {METRICS} cannot be read: {error}"]
+    problems = []
+    if not is_same_json(metrics, claims["metrics"]):
+        problems.append(f"{METRICS} is not what the receipt holds")
+    if predictions.digest != claims["predictions"]:
+        problems.append(f"{PREDICTIONS} does not hold the predictions whose digest the receipt has")
+    if predictions.weights != claims["weights"]["digest"]:
+        problems.append(f"{PREDICTIONS} holds predictions of other weights than the receipt's")
+    if not is_same_json([*predictions.classes], claims["data"]["classes"]):
+        problems.append(f"{PREDICTIONS} is about other classes than the receipt")
+    if predictions.task != claims["data"]["task"]:
+        problems.append(f"{PREDICTIONS} is about another task than the receipt")
+    if {*predictions.splits} != {*metrics} - {"selected", "converged"}:
+        problems.append(f"{PREDICTIONS} and {METRICS} are not about the same splits")
+        return problems
+    for split, scored in score_predictions(predictions).items():
+        if not is_same_json(scored, metrics[split]):
+            problems.append(f"the {split} scores are not those of {PREDICTIONS}")
+    score = metrics["validation" if "validation" in metrics else "train"]["macro_auc"]
+    converged = score is not None and score > run.config.train.converged_above
+    if metrics["converged"] is not converged:
+        problems.append("whether the run converged does not follow from its score")
+    if "validation" in metrics and score != metrics["selected"]["score"]:
+        problems.append("the validation score is not that of the selected epoch")
+    if metrics["selected"]["epoch"] != claims["weights"]["epoch"]:
+        problems.append("the scores are of another epoch than the weights")
+    return problems
+
+
+def check_trail(run: ValidatedRun) -> list[str]:
+    """Compare the trail, whose chain is intact, with configuration and receipt."""
+    trail, config, claims = run.trail, run.config, run.claims
+    problems = []
+    # [Step 1] One entry for each epoch, with the fields such an entry has and no others.
+    epochs = list(range(config.train.epochs + 1))
+    if not is_same_json([entry.get("epoch") for entry in trail], epochs):
+        problems.append(f"expected a trail of epochs 0 to {epochs[-1]}, found {len(trail)} entries")
+    for number, entry in enumerate(trail, start=1):
+        kind, fields = ("start", _START) if number == 1 else ("epoch", _EPOCH)
+        if {*entry} != fields or entry["kind"] != kind or type(entry["step"]) is not int:
+            problems.append(f"line {number} of the trail is not of the form such a line has")
+    # [Step 2] The first entry says what the receipt says the run began with.
+    begun = trail[0]
+    for fact in FACTS:
+        if not is_same_json(begun.get(fact), claims[fact]):
+            problems.append(f"the trail's first line and the receipt disagree about {fact!r}")
+    if begun.get("step") != 0:
+        problems.append("the trail's first line is not of a run before its first step")
+    problems += check_facts(claims, config)
+    # [Step 3] The receipt names the digest of the last entry, and so all entries before it.
+    summary = summarize_trail(trail)
+    if not is_same_json(claims["trail"], summary["trail"]):
+        problems.append("the trail does not end in the head the receipt holds")
+    if claims["schedule"] != summary["schedule"]:
+        problems.append("the receipt's schedule is not that of the trail")
+    return problems
+
+
+def check_facts(claims: Mapping[str, Any], config: Config) -> list[str]:
+    """Compare what the receipt says the run began with to its configuration."""
+    problems = []
+    environment = claims["environment"]
+    if claims["settings"] != config.digest:
+        problems.append("the run was begun with another configuration than config.toml")
+    if not is_same_json(environment["threads"]["intraop"], config.execution.threads):
+        problems.append("the threads of the environment are not those of config.toml")
+    if not all(isinstance(value, str) for value in environment["variables"].values()):
+        problems.append("the variables of the environment are not text")
+    return problems
+
+
+def check_selected(lines: Lines, claims: Mapping[str, Any], config: Config) -> list[str]:
+    """Select the best epoch again from the scores of a trail or a log, without its line 0."""
+    epoch, selected, problems = claims["weights"]["epoch"], claims["metrics"]["selected"], []
+    best = _select(lines, config, config.train.epochs)
+    if not is_same_json(best, [epoch, selected["score"]]) or selected["metric"] != "macro_auc":
+        problems.append(f"the trail's best score is not that of epoch {epoch}, or another one")
+    if not re.fullmatch("[0-9a-f]{32}", claims["weights"]["md5"]):
+        problems.append("the receipt's md5 is not one")
+    return problems
+
+
+def check_weights(run: ValidatedRun) -> list[str]:
+    """Compare the weights with the receipt and with the trail's entry of the selected epoch."""
+    try:
+        tensors = load((run.path / WEIGHTS).read_bytes())
+    except (OSError, SafetensorError) as error:
+        return [f"{WEIGHTS} cannot be read: {error}"]
+    problems = []
+    epoch = run.claims["weights"]["epoch"]
+    if digest(tensors) != run.claims["weights"]["digest"]:
+        problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
+    if not _is_model_at(run.trail, epoch, tensors):
+        problems.append(f"{WEIGHTS} does not hold the weights the trail has at epoch {epoch}")
+    return problems + check_selected(run.trail[1:], run.claims, run.config)
+
+
+def check_log(run: ValidatedRun) -> list[str]:
+    """Compare the log with the trail, except for the seconds, which nothing can check."""
+    recorded = [
+        {key: entry[key] for key in ("epoch", "step", "loss", "score")}
+        | {"rate": learning_rate_at(run.config.train, entry["epoch"] - 1, entry["step"] - 1)}
+        for entry in run.trail[1:]
+    ]
+    logged = [{key: value for key, value in line.items() if key != "seconds"} for line in run.log]
+    if is_same_json(logged, recorded):
+        return []
+    return [f"{LOG_FILE} does not say what the trail says"]
+
+
+def check_checkpoints(run: ValidatedRun) -> list[str]:
+    """Compare every checkpoint with the trail, and their epochs with the configuration."""
+    config, problems = run.config, []
+    present = {place.epoch for place, _ in list_checkpoints(run.path) if not place.batch}
+    epochs, every = config.train.epochs, config.train.checkpoint_every
+    for epoch in sorted({*range(every, epochs + 1, every), epochs} ^ present):
+        state = "is not one of" if epoch in present else "is missing from"
+        problems.append(f"the checkpoint of epoch {epoch} {state} those the configuration asks for")
+    for _, path in list_checkpoints(run.path):
+        try:
+            checkpoint = read_checkpoint(path, config.digest)
+        except SeedlessError as error:
+            problems.append(str(error))
+            continue
+        problems += [f"{path.name} {problem}" for problem in _check_checkpoint(run, checkpoint)]
+    return problems
+
+
+def _check_checkpoint(run: ValidatedRun, checkpoint: Checkpoint) -> list[str]:
+    """Return what is wrong with one checkpoint; each sentence lacks its subject."""
+    trail, config, start = run.trail, run.config, checkpoint.start
+    place, problems = start.position, []
+    if place.epoch >= len(trail):
+        return ["is of an epoch that the trail does not have"]
+    # [Step 1] The best weights so far, selected again from the trail's scores.
+    best = None if start.best is None else [start.best.epoch, start.best.score]
+    if not is_same_json(best, _select(trail[1:], config, place.epoch)):
+        problems.append("keeps other weights as the best than the trail tells")
+    if start.best is not None and not _is_model_at(trail, start.best.epoch, start.best.weights):
+        problems.append("does not keep the weights the trail has at its best")
+    # [Step 2] The whole state. Within an epoch the trail has no entry to compare it with.
+    if place.batch:
+        return problems
+    entry = trail[place.epoch]
+    if digest_each(checkpoint.state) != entry["state"] or place.step != entry["step"]:
+        problems.append("does not hold the state the trail has at that epoch")
+    moved = tuple(run.claims["promise"]["generators_moved"])
+    if place.epoch == config.train.epochs and start.moved != moved:
+        problems.append("and the receipt disagree about the generators that moved")
+    return problems
+
+
+def check_stripped(run: ValidatedRun) -> list[str]:
+    """Check what a stripped run still has: the log for the trail, weights where they are kept."""
+    claims, config = run.claims, run.config
+    epochs, problems = config.train.epochs, check_facts(claims, config)
+    rates = [
+        learning_rate_at(config.train, number, int(line["step"]) - 1)
+        for number, line in enumerate(run.log)
+    ]
+    logged = [[line["epoch"], line["rate"]] for line in run.log]
+    expected = [[number + 1, rate] for number, rate in enumerate(rates)]
+    if not is_same_json(logged, expected) or len(run.log) != epochs:
+        problems.append(f"{LOG_FILE} has other epochs or rates than the configuration asks for")
+    if claims["trail"]["entries"] != epochs + 1:
+        problems.append(f"expected a trail of epochs 0 to {epochs} in the receipt")
+    problems += check_selected(run.log, claims, config)
+    if WEIGHTS not in run.left_out:
+        tensors = load((run.path / WEIGHTS).read_bytes())
+        if digest(tensors) != claims["weights"]["digest"]:
+            problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
+    return problems
+
+
+def _select(lines: Lines, config: Config, epoch: int) -> list[Any] | None:
+    """Return epoch and score of the weights a run keeps after an epoch, or None before any."""
+    scores = {line["epoch"]: line["score"] for line in lines[:epoch] if line["score"] is not None}
+    if not scores:
+        return [epoch, None] if epoch == config.train.epochs else None
+    best = max(scores, key=lambda e: (scores[e], -e))
+    return [best, scores[best]]
+
+
+def _is_model_at(trail: Sequence[Entry], epoch: int, weights: Mapping[str, Tensor]) -> bool:
+    """Whether weights are those that the model had at an entry of a trail."""
+    if not 0 <= epoch < len(trail):
+        return False
+    state = trail[epoch]["state"]
+    recorded = {name: state[name] for name in state if name.startswith("model/")}
+    return digest_each({f"model/{name}": value for name, value in weights.items()}) == recorded

@@ -1,0 +1,243 @@
+"""Execute a validated run again, in this process, and compare it with its records as it goes.
+
+    execute_again: choose_device -> find_segment -> prepare_again -> train_again -> verdict
+
+A step that finds a difference raises `DivergenceError`; one place turns it into a verdict.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
+from seedless.audit.validated_run import ValidatedRun
+from seedless.audit.verdict import Verdict
+from seedless.core.config import Config
+from seedless.core.errors import ConfigError, DataError, RunError
+from seedless.core.mismatch import Mismatch, compare_values
+from seedless.core.registry import choose
+from seedless.numerics.environment import capture_environment
+from seedless.numerics.environment_difference import compare_environments
+from seedless.proof.receipt import list_unknown
+from seedless.proof.source import describe_source
+from seedless.runs.prepare import Prepared, Preparer
+from seedless.runs.seal import describe_promise, score_selected
+from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
+from seedless.train.loop import Outcome, train
+from seedless.train.progress_state import Observer, Position
+from seedless.train.state_tensors import restore_state
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """The part of a run to execute: all of it, or the part before one checkpoint.
+
+    Attributes:
+        number: counted from 1; None for all of the run.
+        begin: the checkpoint to start from; None for the beginning of the run.
+        end: where to stop; None for its end.
+    """
+
+    number: int | None = None
+    begin: Checkpoint | None = None
+    end: Position | None = None
+
+
+def execute_again(
+    run: ValidatedRun,
+    preparer: Preparer,
+    *,
+    segment: int | None = None,
+    observers: Sequence[Observer] = (),
+    device: str | None = None,
+) -> Verdict:
+    """Execute a run, or one segment of it, and return the verdict.
+
+    Args:
+        run: consistent with its receipt.
+        preparer: turns its configuration into a training problem.
+        segment: the K-th part between two checkpoints, counted from 1; None executes all.
+        observers: further observers of the loop.
+        device: "cpu" or "cuda", also another than the run had if its arithmetic is portable.
+    """
+    config = choose_device(run, device)
+    if config is None:
+        return Verdict("cannot judge", "the run was made on a CUDA device, and there is none here")
+    part = find_segment(run, segment)
+    began = time.perf_counter()
+    try:
+        prepared = prepare_again(run, config, preparer)
+        compared = train_again(run, prepared, part, observers)
+    except DivergenceError as error:
+        verdict = explain_divergence(run, error)
+    else:
+        sentence = f"executed again, identical in every bit: {compared}"
+        verdict = Verdict("identical", sentence, tuple(list_notes(run, prepared.config)))
+    return replace(verdict, seconds=round(time.perf_counter() - began, 1))
+
+
+def choose_device(run: ValidatedRun, device: str | None) -> Config | None:
+    """Return the configuration to execute: the run's, on another device where that is allowed.
+
+    None where a run can only be compared on a device that is missing here.
+    """
+    config = run.config
+    if device is not None:
+        choose("device", device, dict.fromkeys(("cpu", "cuda")))
+    missing = config.execution.device == "cuda" and not torch.cuda.is_available()
+    if not config.is_portable:
+        if device not in (None, config.execution.device):
+            raise ConfigError(
+                f"{run.path} was made on {config.execution.device} in native arithmetic, whose "
+                f"bits depend on the device; only a portable run can be executed on {device}"
+            )
+        return None if missing else config
+    if device is None and not missing:
+        return config
+    return config.change(execution={"device": device or "cpu", "mode": "auto"})
+
+
+def find_segment(run: ValidatedRun, segment: int | None) -> Segment:
+    """Return the K-th part between two checkpoints, or all of the run.
+
+    The checkpoint is read after the validation. That is safe: the state it holds is compared with
+    the trail before the first step, and its best weights with the receipt at the end.
+    """
+    if segment is None:
+        return Segment()
+    epochs = [item for item in list_checkpoints(run.path) if not item[0].batch]
+    if not 1 <= segment <= len(epochs):
+        if run.left_out:
+            raise RunError(
+                f"{run.path} is a stripped run, without checkpoints: leave --segment out and "
+                "execute all of it"
+            )
+        raise RunError(
+            f"{run.path} has {len(epochs)} segments between checkpoints, numbered from 1; got "
+            f"{segment}"
+        )
+    begin = None
+    if segment > 1:
+        begin = read_checkpoint(epochs[segment - 2][1], run.config.digest)
+    return Segment(segment, begin, epochs[segment - 1][0])
+
+
+def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prepared:
+    """Prepare the run's problem; data, model and first weights must be those of the receipt."""
+    # [Step 1] Prepare from the configuration, or from the user's model.
+    try:
+        prepared = preparer(config)
+    except DataError as error:
+        if run.claims["kind"] == "fit":
+            raise
+        raise DataError(f"{error}; if the data were moved, give their place with --data") from None
+    if prepared.kind != run.claims["kind"]:
+        raise ConfigError(
+            f"{run.path} is a run of `seedless train`, which prepares itself: give no model and "
+            "no --entry"
+        )
+    # [Step 2] The settings must resolve to those of the run.
+    if prepared.config.digest != run.config.digest:
+        changed = compare_values(run.config.identity(), prepared.config.identity())
+        raise DivergenceError([f"the configuration resolves differently: {i}" for i in changed])
+    # [Step 3] A user's model that keeps its own weights must still have them: if not, the caller
+    # passed the wrong model, and nothing is known of the run.
+    recorded, here = run.claims["initialization"], prepared.facts["initialization"]
+    if recorded["basis"] == "given" and recorded["weights"] != here["weights"]:
+        raise ConfigError(
+            f"{run.path} began with the model's own weights, {recorded['weights'][:23]}...; this "
+            f"model has {here['weights'][:23]}... Pass the model as it was before training: best "
+            "a function that makes it"
+        )
+    # [Step 4] Everything else the run began with.
+    facts = {key: run.claims[key] for key in ("data", "initialization", "model")}
+    if changed := compare_values(facts, dict(prepared.facts)):
+        raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
+    return prepared
+
+
+def train_again(
+    run: ValidatedRun,
+    prepared: Prepared,
+    segment: Segment,
+    observers: Sequence[Observer],
+) -> str:
+    """Train a segment, comparing every epoch; return in words what was compared and agreed."""
+    problem, start = prepared.problem, None
+    if segment.begin is not None:
+        restore_state(segment.begin.state, problem.model, problem.optimizer, problem.order)
+        start = segment.begin.start
+    comparison: TrailComparison | ChainComparison = TrailComparison(run.trail)
+    if run.left_out:
+        comparison = ChainComparison(run.claims, run.log)
+    outcome = train(problem, (comparison, *observers), start=start, until=segment.end)
+    compared = f"{comparison.compared} trail entries"
+    if segment.number is not None:
+        compared += f" of segment {segment.number}"
+    if segment.end is not None and segment.end.epoch < run.config.train.epochs:
+        return compared
+    compare_results(run, prepared, outcome, comparison.claims)
+    return f"{compared}, weights, predictions and scores"
+
+
+def compare_results(
+    run: ValidatedRun, prepared: Prepared, outcome: Outcome, trail_claims: Mapping[str, Any]
+) -> None:
+    """Score the selected weights and compare everything with what the receipt says of them."""
+    results = score_selected(prepared, outcome.best, None)
+    results["promise"] = describe_promise(prepared.config, outcome.last)
+    results |= trail_claims
+    changed = compare_values({key: run.claims[key] for key in results}, results)
+    if changed:
+        raise DivergenceError(map(str, changed))
+
+
+def list_notes(run: ValidatedRun, config: Config) -> list[str]:
+    """Return what a verdict of identity should be read with."""
+    environment, notes = capture_environment(), []
+    if run.config.is_portable:
+        notes.append(f"made {name_processor(run.claims['environment'], run.config)}")
+        notes.append(f"executed {name_processor(environment, config)}")
+    notes += [f"identical although {item}" for item in list_decisive(run, environment)]
+    if unknown := list_unknown({"predicate": run.claims}):
+        notes.append(f"this version does not know, and did not check, {', '.join(unknown)}")
+    return notes
+
+
+def explain_divergence(run: ValidatedRun, error: DivergenceError) -> Verdict:
+    """Return the verdict on a difference: it is the run's, unless this machine can explain it."""
+    if decisive := list_decisive(run, capture_environment()):
+        return Verdict(
+            "cannot judge",
+            "executed again, it differs; but this machine is not like the one it was made on",
+            (*error.details, *map(str, decisive)),
+            error.difference,
+        )
+    details = error.details
+    if not run.claims["promise"]["same_bits"]:
+        moved = ", ".join(run.claims["promise"]["generators_moved"])
+        details = (*details, f"the run used {moved}; its receipt promises no repetition")
+    return Verdict(
+        "differs", "executed again, the run differs from its receipt", details, error.difference
+    )
+
+
+def list_decisive(run: ValidatedRun, environment: Mapping[str, Any]) -> list[Mismatch]:
+    """Return what differs between the run's machine and code and these, and can change bits."""
+    recorded = run.claims["environment"]
+    decisive, _ = compare_environments(recorded, environment, run.config.execution)
+    sources = {"source": run.claims["source"]}, {"source": describe_source()}
+    return decisive + compare_values(*sources)
+
+
+def name_processor(environment: Mapping[str, Any], config: Config) -> str:
+    """Return "on " and the name of the GPU, or of the CPU with its number of threads."""
+    if config.execution.device == "cuda":
+        return f"on {environment['devices'][0]['name']}"
+    count = config.execution.threads
+    return f"on {environment['cpu']['model']}, {count} thread{'s' * (count != 1)}"

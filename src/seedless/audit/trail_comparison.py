@@ -1,0 +1,119 @@
+"""Compare a run executed again with its records, epoch by epoch; stop where they differ.
+
+`TrailComparison` has the run's trail. `ChainComparison` is for a stripped run, which has none: it
+writes the trail again in memory, and the digest of its last line must be the one in the receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from seedless.core.digests import digest_each
+from seedless.proof.stripped_run import FACTS
+from seedless.proof.trail import (
+    GENESIS,
+    Entry,
+    chain,
+    first_difference,
+    make_entry,
+    make_start,
+    summarize_trail,
+)
+from seedless.train.progress_state import Observer, ProgressState
+
+
+class DivergenceError(Exception):
+    """The run executed now differs from its records.
+
+    Attributes:
+        details: what differs, a sentence each.
+        difference: {"epoch", "names"} of the entry of the trail, where it is one that differs.
+    """
+
+    def __init__(self, details: Iterable[str], difference: Mapping[str, Any] | None = None) -> None:
+        self.details = tuple(details)
+        self.difference = dict(difference or {})
+        super().__init__("; ".join(self.details))
+
+
+class TrailComparison(Observer):
+    """Stops a run executed again at the first entry that differs from its trail.
+
+    Attributes:
+        compared: how many entries agreed.
+        claims: what a receipt says of the trail, where only the receipt can be compared: nothing.
+    """
+
+    claims: Mapping[str, Any] = {}
+
+    def __init__(self, expected: Sequence[Entry]) -> None:
+        self.expected = expected
+        self.compared = 0
+
+    def begin(self, progress: ProgressState) -> None:
+        """Compare the state the run starts from."""
+        recorded = self.expected[progress.position.epoch]
+        self._compare(recorded, {**recorded, "state": digest_each(progress.state)})
+
+    def epoch(self, progress: ProgressState) -> None:
+        """Compare the epoch that ended."""
+        self._compare(self.expected[progress.position.epoch], make_entry(progress))
+
+    def _compare(self, recorded: Entry, now: Entry) -> None:
+        difference = first_difference([recorded], [now])
+        if difference is not None:
+            raise diverge(recorded["epoch"], difference[1])
+        self.compared += 1
+
+
+class ChainComparison(Observer):
+    """Writes the trail of a stripped run again, in memory, to compare the digest of its last line.
+
+    Loss and score of each epoch are compared with the log on the way, to stop early.
+    """
+
+    def __init__(self, claims: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> None:
+        self.facts = {name: claims[name] for name in FACTS}
+        self.log = log
+        self.entries: list[Entry] = []
+
+    @property
+    def compared(self) -> int:
+        """How many lines were written."""
+        return len(self.entries)
+
+    @property
+    def claims(self) -> Mapping[str, Any]:
+        """What a receipt says of the trail."""
+        return summarize_trail(self.entries)
+
+    def begin(self, progress: ProgressState) -> None:
+        """Write line 0 with what the receipt says the run began with."""
+        self.entries = [chain(make_start(self.facts, progress.state), GENESIS)]
+
+    def epoch(self, progress: ProgressState) -> None:
+        """Write the line of the epoch that ended, after comparing it with the log's."""
+        entry, logged = make_entry(progress), self.log[progress.position.epoch - 1]
+        differing = [key for key in ("step", "loss", "score") if logged[key] != entry[key]]
+        if differing:
+            raise diverge(progress.position.epoch, differing)
+        self.entries.append(chain(entry, self.entries[-1]["digest"]))
+
+
+def diverge(epoch: int, names: Sequence[str]) -> DivergenceError:
+    """Return the error for an entry of the trail that differs in the things named."""
+    difference = {"epoch": epoch, "names": list(names)}
+    return DivergenceError([describe_difference(epoch, names)], difference)
+
+
+def describe_difference(epoch: int, names: Sequence[str]) -> str:
+    """Say in words in which epoch two trails differ, and in what."""
+    tensors = [name for name in names if "/" in name]
+    where = "before the first step" if epoch == 0 else f"in epoch {epoch}"
+    parts = []
+    if tensors:
+        shown = ", ".join(tensors[:3]) + (", ..." if len(tensors) > 3 else "")
+        parts.append(f"{len(tensors)} tensor{'s' * (len(tensors) > 1)} ({shown})")
+    parts += [f"the {name}" for name in names if "/" not in name]
+    return f"{where}: {', '.join(parts)}"

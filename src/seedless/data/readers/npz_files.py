@@ -1,0 +1,63 @@
+"""Read the arrays of an .npz file that someone else wrote; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seedless.core.errors import DataError
+
+# What numpy and zipfile raise on a damaged file.
+_DAMAGE = (
+    BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,  # a compression this zipfile does not know
+    RuntimeError,  # an encrypted member
+    MemoryError,  # a damaged header may announce an array of any size
+    # numpy parses a header as Python text, and a damaged one may be any:
+    OverflowError,
+    TypeError,
+    SyntaxError,
+    TokenError,
+)
+
+
+def load_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
+    """Return every array of the file by name, if the required ones are among them."""
+    name, arrays = "the file", {}
+    try:
+        # Opened here and not by numpy, which leaves a damaged file open.
+        with open(path, "rb") as handle:
+            content = np.load(handle, allow_pickle=False)
+            if isinstance(content, np.ndarray):
+                raise DataError(f"{path}: one array; expected an .npz file with several by name")
+            for name in content.files:
+                arrays[name] = content[name]
+                if not isinstance(arrays[name], np.ndarray):
+                    raise ValueError("a member that is no array")
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except _DAMAGE as error:
+        if "pickle" in str(error):
+            raise DataError(
+                f"{path}: {name} holds Python objects, which are never unpickled, or this is no "
+                ".npz file; save plain numbers or text, np.array(..., dtype=str)"
+            ) from error
+        raise DataError(
+            f"{path}: {name} is damaged, or this is no .npz file ({error}); write or fetch it again"
+        ) from error
+    missing = [name for name in required if name not in arrays]
+    if missing:
+        found = ", ".join(arrays) or "none"
+        raise DataError(f"{path}: {', '.join(missing)} is missing; found {found}")
+    return arrays

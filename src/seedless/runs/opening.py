@@ -1,0 +1,249 @@
+"""Open a finished run to use it: `load` its model, or `open_run` with the records it was scored on.
+
+Nothing is verified here but what is used: the weights and the data must have the digests that the
+receipt names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load as load_tensors
+from torch import nn
+
+from seedless.core.config import Config
+from seedless.core.digests import digest
+from seedless.core.errors import ConfigError, RunError
+from seedless.data.normalize import Scale
+from seedless.proof.receipt import WEIGHTS, read_receipt
+from seedless.proof.stripped_run import read_left_out
+from seedless.runs.build import build_model
+from seedless.runs.folder import Run, read_config
+from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
+from seedless.runs.records import Arrays, sort_records
+from seedless.runs.run_data import load_run_data
+from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
+from seedless.train.loss import Loss, make_loss
+from seedless.train.prediction import predict
+from seedless.train.state_tensors import name_tensors
+
+# The splits a run can be opened with, in order of preference: name in the data -> in the metrics.
+SPLITS = {"test": "test", "val": "validation"}
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A run's model on its device, and a split of its data before normalization.
+
+    Attributes:
+        config: the run's, with the device it is opened on: its own, or the CPU where it is missing.
+        split: "test", or "validation" for a run without a test split.
+        records: (n, ...) in the order of the run's predictions.
+        scale: the normalization the model expects; None for a run of `fit`, which has none.
+        leads: names of the leads, and ``fs`` the sampling rate in Hz, where records are signals.
+    """
+
+    run: Run
+    config: Config
+    loss: Loss
+    split: str
+    classes: tuple[str, ...]
+    task: str
+    records: NDArray[Any]
+    labels: NDArray[np.uint8]
+    ids: NDArray[np.str_]
+    scale: Scale | None
+    leads: tuple[str, ...] | None = None
+    fs: float | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return torch.device(self.config.execution.device)
+
+    def normalize(self, records: NDArray[Any]) -> NDArray[Any]:
+        """Return records as the model receives them."""
+        return records if self.scale is None else self.scale.apply(records)
+
+    def predict(self, records: NDArray[Any]) -> NDArray[np.float64]:
+        """Return probabilities (n, K), float64, of n = len(self.records) records.
+
+        Records are given before normalization. For the split's own records the result equals the
+        run's predictions, bit for bit on the kind of machine it ran on.
+        """
+        arrays = Arrays(self.normalize(records), self.labels, self.ids)
+        split = make_split(arrays, self.device, self.config.execution.storage)
+        return predict(self.run.model, split, self.loss, self.config)
+
+
+def load(run: str | Path, model: nn.Module | None = None) -> Run:
+    """Return a finished run with its selected weights in a model.
+
+    Args:
+        run: the run folder.
+        model: for a run of `fit`, the model to put the weights into.
+
+    Example:
+        >>> seedless.load("runs/demo").model(samples)
+    """
+    path = Path(run)
+    receipt = read_receipt(path)
+    settings = read_config(path).model
+    if model is None:
+        if settings.name == USER_MODEL:
+            raise ConfigError(f"{path} is a run of fit(): pass the model to put its weights into")
+        model = build_model(settings)
+    if WEIGHTS in read_left_out(path, receipt):
+        raise RunError(
+            f"{path} is a stripped run, without its weights: `seedless verify` executes it again, "
+            "`seedless study bundle --weights` makes one that keeps them"
+        )
+    weights = load_tensors((path / WEIGHTS).read_bytes())
+    tensors = name_tensors(model)
+    if set(weights) != set(tensors):
+        name = min(set(weights) ^ set(tensors))
+        raise RunError(f"{path / WEIGHTS} does not fit the model: only one of them has {name!r}")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            if tensor.shape != weights[name].shape:
+                raise RunError(
+                    f"{path / WEIGHTS}: {name} has shape {tuple(weights[name].shape)}, the model's "
+                    f"{tuple(tensor.shape)}"
+                )
+            tensor.copy_(weights[name])
+    return Run(path, receipt, model.eval())
+
+
+def open_run(run: str | Path, *, entry: str | None = None, data: str | None = None) -> OpenRun:
+    """Return a run's model and the records it was scored on; both must match the receipt.
+
+    Args:
+        run: the run folder.
+        entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
+        data: where the data lie now, if they were moved.
+
+    Example:
+        >>> opened = open_run("runs/demo")
+        >>> opened.predict(opened.records)
+    """
+    path = Path(run)
+    config = _configure(read_config(path))
+    return _open_user_model(path, config, entry) if entry else _open_named(path, config, data)
+
+
+def check_output_file(run: Path, out: Path, force: bool) -> None:
+    """Refuse an output file that would replace another, or lie in the run folder."""
+    if out.exists() and (out.is_dir() or not force):
+        raise RunError(f"{out} is there already; choose another file, or --force to replace it")
+    if not out.absolute().parent.is_dir():
+        raise RunError(f"cannot write {out}: there is no folder {out.absolute().parent}")
+    if run.resolve() in out.resolve().parents:
+        raise RunError(
+            f"{out} would lie in the run folder, whose receipt covers every file in it: "
+            "`seedless verify` would find it added. Write it elsewhere"
+        )
+
+
+def _configure(config: Config) -> Config:
+    """Set flags and threads as the run had them; without a GPU, open its runs on the CPU."""
+    device = config.execution.device
+    if device == "cuda" and not torch.cuda.is_available():
+        device = "cpu"
+    precision = "fp32" if device == "cpu" else config.execution.precision
+    return configure_execution(
+        config.change(execution={"device": device, "mode": "eager", "precision": precision})
+    )
+
+
+def _open_named(path: Path, config: Config, moved_to: str | None) -> OpenRun:
+    if config.model.name == USER_MODEL:
+        raise ConfigError(f"{path} is a run of fit(): {ENTRY_HELP}")
+    run = load(path)
+    claims = run.claims
+    data = sort_records(load_run_data(config, moved_to))
+    if data.digest != claims["data"]["digest"]:
+        raise RunError(
+            f"{path} was made of other data than {config.data.name} holds now: expected "
+            f"{claims['data']['digest']}, found {data.digest}"
+        )
+    split = _choose_split(path, {name for name in data.protocol if len(data.rows(name))})
+    part = data.take(data.rows(split))
+    move_model(run.model, torch.device(config.execution.device), data.X.ndim == 4)
+    scale = claims["data"]["scale"]
+    return OpenRun(
+        run=_check_weights(run),
+        config=config,
+        loss=_make_loss(config, part.Y, data.task, run),
+        split=SPLITS[split],
+        classes=data.classes,
+        task=data.task,
+        records=part.X,
+        labels=part.Y,
+        ids=part.ids,
+        scale=Scale(tuple(scale["mean"]), tuple(scale["deviation"])),
+        leads=data.leads,
+        fs=data.fs,
+    )
+
+
+def _open_user_model(path: Path, config: Config, entry: str) -> OpenRun:
+    if config.model.name != USER_MODEL:
+        raise ConfigError(f"{path} is not a run of fit(): leave --entry out")
+    prepared = prepare_user_model(config, load_entry(entry))
+    run = load(path, model=prepared.problem.model)
+    if prepared.facts["data"]["digest"] != run.claims["data"]["digest"]:
+        raise RunError(f"{path} was made of other arrays than {entry} gives")
+    parts = {"test": prepared.test, "val": prepared.problem.val}
+    split = _choose_split(path, {name for name, part in parts.items() if part is not None})
+    part = parts[split]
+    assert part is not None
+    return OpenRun(
+        run=_check_weights(run),
+        config=config,
+        loss=prepared.problem.loss,
+        split=SPLITS[split],
+        classes=prepared.classes,
+        task=str(prepared.facts["data"]["task"]),
+        records=part.samples.cpu().numpy(),
+        labels=part.labels.cpu().numpy().astype(np.uint8),
+        ids=part.ids,
+        scale=None,
+    )
+
+
+def _choose_split(path: Path, available: set[str]) -> str:
+    for name in SPLITS:
+        if name in available:
+            return name
+    raise RunError(f"{path} has neither test nor validation records: there is nothing to open")
+
+
+def _check_weights(run: Run) -> Run:
+    if digest(run.model) != run.digest:
+        raise RunError(
+            f"{run.path}: the weights are not those its receipt names; they were changed"
+        )
+    return run
+
+
+def _make_loss(config: Config, labels: NDArray[np.uint8], task: str, run: Run) -> Loss:
+    """Return the run's loss. Only its map to probabilities is used, which no labels change."""
+    execution = config.execution
+    device = torch.device(execution.device)
+    return make_loss(config.loss, labels, task, run.model, device, execution.arithmetic)
+
+
+def describe_run(opened: OpenRun) -> Mapping[str, Any]:
+    """Return what every command that opens a run prints of it, as plain values."""
+    return {
+        "run": str(opened.run.path),
+        "split": opened.split,
+        "device": opened.config.execution.device,
+        "weights": opened.run.digest,
+    }

@@ -1,0 +1,43 @@
+"""The data of a finished run: loaded again from where they lie now, or packed into a bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seedless.core.config import Config
+from seedless.core.dataset import Dataset
+from seedless.core.errors import RunError
+from seedless.data.dataset_folder import is_packed, read_packed, write_packed
+from seedless.data.loading import load
+from seedless.proof.receipt import read_receipt
+from seedless.runs.folder import read_config
+from seedless.runs.prepare import USER_MODEL
+
+
+def load_run_data(config: Config, moved_to: str | None = None) -> Dataset:
+    """Return the data a configuration names.
+
+    ``moved_to``: where they lie now, or the folder of a bundle they were packed into.
+    """
+    if moved_to is None:
+        return load(config.data)
+    if is_packed(Path(moved_to)):
+        return read_packed(Path(moved_to))
+    place = {"name" if config.data.name.endswith(".npz") else "path": moved_to}
+    return load(config.change(data=place).data)
+
+
+def pack_data(run: Path, folder: Path) -> dict[str, Path]:
+    """Pack a run's data into a folder; return its files by their names in a bundle."""
+    config = read_config(run)
+    if config.data.name == USER_MODEL:
+        raise RunError(f"{run} is a run of fit(): its arrays are yours to hand on, with the model")
+    data = load(config.data)
+    expected = read_receipt(run)["predicate"]["data"]["digest"]
+    if data.digest != expected:
+        raise RunError(
+            f"{run} was trained on other data than {config.data.name} holds now: expected "
+            f"{expected}, found {data.digest}"
+        )
+    write_packed(folder, data)
+    return {f"data/{path.name}": path for path in sorted(folder.iterdir())}

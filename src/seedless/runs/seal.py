@@ -1,0 +1,144 @@
+"""Seal a trained run: score the selected weights, write the last files, and the receipt over all.
+
+After `seal` the folder is finished: any later change of a file is found by `seedless verify`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import nn
+
+from seedless.core.config import Config
+from seedless.core.digests import digest, md5
+from seedless.core.errors import TrainError
+from seedless.core.files import write_atomic
+from seedless.evaluate.predictions import FILE as PREDICTIONS
+from seedless.evaluate.predictions import Predictions, SplitPredictions, serialize
+from seedless.evaluate.scores import score_predictions
+from seedless.proof.receipt import WEIGHTS, write_receipt
+from seedless.proof.trail import TrailWriter, summarize_trail
+from seedless.runs.folder import Run
+from seedless.runs.prepare import Prepared
+from seedless.train.loop import Outcome
+from seedless.train.loss import Loss
+from seedless.train.prediction import compute_outputs
+from seedless.train.progress_state import BestWeights, ProgressState
+from seedless.train.state_tensors import name_tensors
+from seedless.train.training_problem import Split
+
+METRICS = "metrics.json"
+
+# What is promised of the bits of a run, by its arithmetic: the receipt's `promise.across`.
+PROMISES = {
+    "native": "repeats on this kind of device, with this thread count and these versions",
+    "portable": "repeats on every processor with IEEE float64, with these versions",
+}
+_DIVERGED = "the run has diverged. Try a lower train.rate, train.warmup_steps or train.clip_norm"
+
+
+def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: Outcome) -> Run:
+    """Write weights, predictions, metrics and the receipt over everything; return the run."""
+    config = prepared.config
+    results = score_selected(prepared, outcome.best, run)
+    receipt = write_receipt(
+        run,
+        {
+            "kind": prepared.kind,
+            "config": {"digest": config.digest, "values": config.identity()},
+            **trail.facts,
+            **summarize_trail(trail.entries),
+            "promise": describe_promise(config, outcome.last),
+            **results,
+        },
+    )
+    return Run(run, receipt, prepared.problem.model)
+
+
+def describe_promise(config: Config, last: ProgressState) -> dict[str, Any]:
+    """Return what is promised of this run's bits, and what speaks against it."""
+    return {
+        "same_bits": not last.moved,
+        "across": PROMISES[config.execution.arithmetic],
+        "generators_moved": list(last.moved),
+        "control": config.control.flip_bit,
+    }
+
+
+def score_selected(prepared: Prepared, best: BestWeights, run: Path | None) -> dict[str, Any]:
+    """Put the selected weights into the model, score them, and return what a receipt says of them.
+
+    With a folder, weights, predictions and metrics are written there.
+    """
+    problem = prepared.problem
+    bad = [name for name, value in best.weights.items() if not value.isfinite().all()]
+    if bad:
+        raise TrainError(
+            f"the weights of epoch {best.epoch} are not finite: {bad[0]} and {len(bad) - 1} more; "
+            f"{_DIVERGED}"
+        )
+    with torch.no_grad():
+        for name, tensor in name_tensors(problem.model).items():
+            tensor.copy_(best.weights[name])
+    splits = {"validation": problem.val, "test": prepared.test}
+    if problem.val is None:
+        splits["train"] = problem.train  # some split must show whether the run learned
+    predictions = Predictions(
+        classes=prepared.classes,
+        weights=digest(problem.model),
+        splits={
+            name: predict_split(problem.model, split, problem.loss, problem.config)
+            for name, split in splits.items()
+            if split is not None
+        },
+        task=prepared.facts["data"]["task"],
+    )
+    metrics: dict[str, Any] = dict(score_predictions(predictions))
+    score = metrics["train" if problem.val is None else "validation"]["macro_auc"]
+    metrics["selected"] = {"epoch": best.epoch, "metric": "macro_auc", "score": best.score}
+    metrics["converged"] = score is not None and score > problem.config.train.converged_above
+    if run is not None:
+        write_results(run, best, predictions, metrics)
+    return {
+        "weights": {
+            "digest": predictions.weights,
+            "md5": md5(problem.model),
+            "epoch": best.epoch,
+        },
+        "metrics": metrics,
+        "predictions": predictions.digest,
+    }
+
+
+def write_results(
+    run: Path, best: BestWeights, predictions: Predictions, metrics: Mapping[str, Any]
+) -> None:
+    """Write the selected weights, their predictions and their metrics into a run folder."""
+    tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
+    write_atomic(run / WEIGHTS, save(tensors, metadata={"format": "pt"}))
+    write_atomic(run / PREDICTIONS, serialize(predictions))
+    text = json.dumps(metrics, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_atomic(run / METRICS, text.encode() + b"\n")
+
+
+def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> SplitPredictions:
+    """Return a model's probabilities for a split, with the features before its last layer."""
+    outputs = compute_outputs(model, split, config, with_features=True)
+    seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
+    if not all(values.isfinite().all() for values in seen):
+        raise TrainError(
+            "the model gives NaN or infinity for some records although its weights are finite; "
+            f"{_DIVERGED}"
+        )
+    return SplitPredictions(
+        ids=split.ids,
+        probabilities=loss.probabilities(outputs.logits).numpy(),
+        labels=split.labels.cpu().numpy().astype(np.uint8),
+        features=None if outputs.features is None else outputs.features.numpy(),
+    )

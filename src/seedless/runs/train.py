@@ -1,0 +1,135 @@
+"""Train a configuration into a new run folder: `train_run`. Continuing a run is in resume.py.
+
+prepare -> make the folder -> loop with trail, log and checkpoints -> seal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seedless.core.config import Config
+from seedless.core.errors import RunError, SeedlessError, TrainError
+from seedless.numerics.environment import capture_environment
+from seedless.proof.source import describe_source
+from seedless.proof.trail import TrailWriter
+from seedless.runs.folder import Run, check_destination, lock, make_folder
+from seedless.runs.prepare import Prepared, Preparer, prepare
+from seedless.runs.seal import seal
+from seedless.train.background_observer import BackgroundObserver
+from seedless.train.checkpoint import save_checkpoint
+from seedless.train.log import LogWriter
+from seedless.train.loop import train
+from seedless.train.progress_state import Observer, ProgressState, Start
+
+
+class InterruptedRunError(SeedlessError):
+    """The run was asked to stop; its checkpoint is written."""
+
+
+class CheckpointWriter(Observer):
+    """Writes a checkpoint every k epochs, at the end, and where a run is asked to stop."""
+
+    def __init__(self, run: Path, config_digest: str) -> None:
+        self.run = run
+        self.config_digest = config_digest
+
+    def epoch(self, progress: ProgressState) -> None:
+        """Write the state after the k-th, 2k-th, ... and the last epoch."""
+        config, epoch = progress.problem.config.train, progress.position.epoch
+        if epoch % config.checkpoint_every == 0 or epoch == config.epochs:
+            save_checkpoint(self.run, progress, self.config_digest)
+
+    def stop(self, progress: ProgressState) -> None:
+        """Write the state after the step at which the run stops."""
+        save_checkpoint(self.run, progress, self.config_digest)
+
+
+def train_run(
+    config: Config,
+    out: Path,
+    *,
+    force: bool = False,
+    observers: Sequence[Observer] = (),
+    stop: Callable[[], bool] = lambda: False,
+    preparer: Preparer = prepare,
+) -> Run:
+    """Train what a configuration describes, write the run folder ``out``, and return the run.
+
+    Args:
+        config: settings as read; what the data and the machine decide is filled in.
+        out: the run folder; it must not exist yet, or be empty.
+        force: replace a run that is there.
+        observers: called by the loop after the run's own trail, log and checkpoints.
+        stop: asked after every step; True ends the run with a checkpoint to resume from.
+        preparer: turns the configuration into a training problem.
+
+    Example:
+        >>> train_run(open_config("demo"), Path("runs/demo")).digest
+    """
+    check_destination(out, force)
+    with explain_memory(config):
+        prepared = preparer(config)
+    make_folder(out, prepared.config, force)
+    with lock(out):
+        trail = TrailWriter(out, gather_facts(prepared))
+        return run_loop(prepared, out, trail, None, observers, stop)
+
+
+def run_loop(
+    prepared: Prepared,
+    run: Path,
+    trail: TrailWriter,
+    start: Start | None,
+    observers: Sequence[Observer],
+    stop: Callable[[], bool],
+) -> Run:
+    """Train from ``start`` to the end, writing trail, log and checkpoints; then seal the run."""
+    writers: Sequence[Observer] = (trail, CheckpointWriter(run, prepared.config.digest))
+    background = BackgroundObserver(writers)
+    if prepared.problem.device.type == "cuda":
+        writers = (background,)
+    # The log is written first: when a checkpoint exists, the log lines it follows must exist too.
+    watchers = (LogWriter(run), *writers, *observers)
+    try:
+        with explain_memory(prepared.config):
+            outcome = train(prepared.problem, watchers, start=start, stop=stop)
+            background.wait()
+            if not outcome.stopped:
+                return seal(prepared, run, trail, outcome)
+    except OSError as error:
+        raise RunError(f"cannot write {run}: {error.strerror}") from None
+    step = outcome.last.position.step
+    raise InterruptedRunError(f"stopped; `seedless resume {run}` continues after step {step}")
+
+
+def gather_facts(prepared: Prepared) -> dict[str, Any]:
+    """Return what a run begins with, as the trail's first line and the receipt state it."""
+    return {
+        "settings": prepared.config.digest,
+        "source": describe_source(),
+        "environment": capture_environment(),
+        **prepared.facts,
+    }
+
+
+@contextmanager
+def explain_memory(config: Config) -> Iterator[None]:
+    """Turn running out of memory into an error that says what to do."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        message = str(error).partition("\n")[0]
+        certain = isinstance(error, torch.OutOfMemoryError | MemoryError)
+        # Some allocators raise a plain RuntimeError that only its words tell from others.
+        if not certain and not any(w in message for w in ("allocate memory", "enough memory")):
+            raise
+        raise TrainError(
+            f"out of memory on {config.execution.device} with batches of "
+            f"{config.order.batch_size}: {message}. Lower order.batch_size, or set "
+            "train.microbatch to accumulate the same batch in parts"
+        ) from None

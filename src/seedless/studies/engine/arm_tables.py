@@ -1,0 +1,196 @@
+"""Tables that most studies have: scores by arm, arms compared in pairs, and progress so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seedless.core.errors import StatsError
+from seedless.stats.compare import Row, compare_samples
+from seedless.stats.equivalence import Equivalence
+from seedless.stats.multiple import holm
+from seedless.studies.engine.grid import Grid
+from seedless.studies.engine.results import (
+    MEASURES,
+    Results,
+    describe_varying_seeds,
+    read_score,
+)
+from seedless.studies.engine.store import Store
+from seedless.studies.engine.table import (
+    PUBLISHED_COLUMNS,
+    Published,
+    Table,
+    format_mean,
+    format_published,
+    list_published_values,
+)
+
+
+def tabulate_arms(
+    title: str,
+    results: Results,
+    published: Mapping[tuple[str, str], Published] | None = None,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Return one row per arm: number of runs, mean and SD, the published value, the difference.
+
+    Runs that failed or ended at chance have columns of their own. The mean is over all finished
+    runs, those at chance included.
+    """
+    rows, values = [], []
+    for block, arm in results.grid.arms_by_block:
+        by_replicate = results.scores(arm, block)
+        scores = list(by_replicate.values())
+        runs, failed, chance = results.count(arm, block)
+        known = (published or {}).get((block, arm))
+        mean = sum(scores) / len(scores) if scores else None
+        rows.append(
+            (
+                name_arm(block, arm),
+                str(runs),
+                str(failed),
+                str(chance),
+                describe_varying_seeds(results.grid.points_of(arm, block)),
+                format_mean(scores),
+                *format_published(known, mean),
+            )
+        )
+        values.append(
+            {
+                "block": block,
+                "arm": arm,
+                "runs": runs,
+                "failed": failed,
+                "at_chance": chance,
+                "scores": by_replicate,
+                "mean": mean,
+                **list_published_values(known, mean),
+            }
+        )
+    score = f"{MEASURES[results.measure]}, test"
+    columns = ("", "runs", "failed", "at chance", "seeds vary in", score, *PUBLISHED_COLUMNS)
+    return Table(title, columns, tuple(rows), tuple(notes), tuple(values))
+
+
+def name_arm(block: str, arm: str) -> str:
+    """Return the name of an arm in tables and figures."""
+    return " / ".join(part for part in (block, arm) if part)
+
+
+def tabulate_progress(grid: Grid, store: Store) -> Table:
+    """Return one row per arm: how many of its runs are done, and their scores so far."""
+    rows = []
+    for block, arm in grid.arms_by_block:
+        points = grid.points_of(arm, block)
+        states = [store.state(point) for point in points]
+        done = [p for p, state in zip(points, states, strict=True) if state == "done"]
+        scores = [read_score(store.read(point).metrics or {}) for point in done]
+        rows.append(
+            (
+                name_arm(block, arm),
+                str(len(points)),
+                str(len(done)),
+                str(states.count("failed")),
+                format_mean([score for score in scores if score is not None]),
+            )
+        )
+    columns = ("", "runs", "done", "failed", "macro AUC of each run so far, test")
+    note = (
+        "Not finished: a table of what is there, with nothing compared. The same command goes on."
+    )
+    return Table("How far it is", columns, tuple(rows), (note,))
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Two arms of a block, and their tests; or why these cannot be computed."""
+
+    block: str
+    arms: tuple[str, str]
+    row: Row | None
+    refusal: str = ""
+
+
+def compare_arms(
+    title: str,
+    results: Results,
+    pairs: Sequence[tuple[str, str, str]],
+    *,
+    margin: float | None = None,
+    class_name: str | None = None,
+) -> Table:
+    """Return one row per pair (block, arm, other arm): Welch's test, a paired test, Cohen's d.
+
+    Runs at chance are included. Holm's correction is over the rows of this table. ``margin`` adds
+    two one-sided tests of equivalence within it; ``class_name`` compares the AUC of one class.
+    """
+    compared = []
+    for block, one, other in pairs:
+        a, b = (results.scores(arm, block, class_name=class_name) for arm in (one, other))
+        if a or b:
+            compared.append(_compare(block, (one, other), a, b, margin))
+    # [Step 2] Correct the p-values of all rows together, then write the rows.
+    p_values = {
+        f"{pair.block}/{pair.arms[0]}/{pair.arms[1]}": pair.row.welch.p
+        for pair in compared
+        if pair.row is not None and pair.row.welch is not None
+    }
+    adjusted = dict(holm(p_values).adjusted) if p_values else {}
+    last = () if margin is None else (f"TOST p, ± {margin:g}", "paired TOST p")
+    columns = ("", "n", "difference", "Welch p", "Holm", "paired p", "d", *last)
+    rows = tuple(_format_comparison(pair, adjusted, columns) for pair in compared)
+    values = tuple(
+        {
+            "block": pair.block,
+            "arms": list(pair.arms),
+            "row": None if pair.row is None else pair.row.as_values(),
+        }
+        for pair in compared
+    )
+    return Table(title, columns, rows, (), values)
+
+
+def _compare(
+    block: str,
+    arms: tuple[str, str],
+    a: Mapping[str, float],
+    b: Mapping[str, float],
+    margin: float | None,
+) -> _Comparison:
+    """[Step 1] Compare two arms as independent samples, and the replicates they share as pairs."""
+    shared = [name for name in a if name in b]
+    matched = ([a[n] for n in shared], [b[n] for n in shared]) if len(shared) > 1 else None
+    try:
+        row = compare_samples(
+            list(a.values()), list(b.values()), names=arms, pairs=matched, margin=margin
+        )
+    except StatsError as error:
+        return _Comparison(block, arms, None, str(error))
+    return _Comparison(block, arms, row)
+
+
+def _format_comparison(
+    pair: _Comparison, adjusted: Mapping[str, float], columns: Sequence[str]
+) -> tuple[str, ...]:
+    row, (one, other) = pair.row, pair.arms
+    name = f"{pair.block}: {one} - {other}" if pair.block else f"{one} - {other}"
+    if row is None or row.welch is None or row.effect is None:
+        why = pair.refusal or "; ".join(row.undefined if row is not None else ())
+        return (name, f"not tested: {why}", *[""] * (len(columns) - 2))
+    cells = (
+        name,
+        f"{row.a.n}, {row.b.n}",
+        f"{row.a.mean - row.b.mean:+.4f}",
+        f"{row.welch.p:.3g}",
+        f"{adjusted[f'{pair.block}/{one}/{other}']:.3g}",
+        "" if row.paired is None else f"{row.paired.p:.3g}",
+        f"{row.effect.d:+.2f}",
+        _format_p(row.equivalence),
+        _format_p(row.paired_equivalence),
+    )
+    return cells[: len(columns)]
+
+
+def _format_p(test: Equivalence | None) -> str:
+    return "" if test is None else f"{test.p:.3g}"
