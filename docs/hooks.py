@@ -18,6 +18,7 @@ from pygments.formatters import HtmlFormatter
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LINK = re.compile(r"\]\(([^)\s#]+)")
+OUTSIDE = "repository/"  # the folder of the site for files outside docs
 SESSION = re.compile(r"(?m)^>>> .*(?:\n.+)*")
 
 
@@ -53,39 +54,45 @@ def on_files(files: Files, config: Any) -> Files:
         "[data-bs-theme=dark] .highlight"
     )
     files.append(File.generated(config, "assets/code.css", content=css))
-    for path in sorted(
-        {target for page in files.documentation_pages() for target in _outside(page)}
-    ):
-        uri = f"repository/{path}"
-        files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    _add_linked_files(files, config)
     return files
 
 
+def _add_linked_files(files: Files, config: Any) -> None:
+    """Add every file outside docs that a page links to, and those that these link to."""
+    pages = list(files.documentation_pages())
+    while pages:
+        page = pages.pop()
+        if page.abs_src_path is None:
+            continue
+        for target in LINK.findall(Path(page.abs_src_path).read_text(encoding="utf-8")):
+            uri = _find_uri(page, target)
+            if uri is not None and files.get_file_from_path(uri) is None:
+                path = ROOT / uri.removeprefix(OUTSIDE)
+                files.append(File.generated(config, uri, abs_src_path=str(path)))
+                if path.suffix == ".md":
+                    pages.append(files.src_uris[uri])
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links to files outside docs to their copies on the site."""
+    """Lead links to files outside docs, and from them, to their places on the site."""
     folder = Path(page.file.src_uri).parent
 
     def lead(link: re.Match[str]) -> str:
-        path = _find_outside(folder, link[1])
-        return f"]({os.path.relpath(f'repository/{path}', folder)}" if path else link[0]
+        uri = _find_uri(page.file, link[1])
+        return f"]({os.path.relpath(uri, folder)}" if uri else link[0]
 
     return LINK.sub(lead, markdown)
 
 
-def _outside(page: File) -> list[str]:
-    """Return the files outside docs that a page links to, from the repository's root."""
-    if page.abs_src_path is None:
-        return []
-    folder = Path(page.src_uri).parent
-    targets = LINK.findall(Path(page.abs_src_path).read_text(encoding="utf-8"))
-    return [path for target in targets if (path := _find_outside(folder, target))]
-
-
-def _find_outside(folder: Path, target: str) -> str | None:
-    """Return the path from the root of a link target that lies outside docs, else None."""
-    path = os.path.relpath(ROOT / "docs" / folder / target, ROOT)
-    outside = not path.startswith(("docs/", "..")) and (ROOT / path).is_file()
-    return path if outside and not target.startswith("http") else None
+def _find_uri(page: File, target: str) -> str | None:
+    """Return the place on the site of a file that a page links to; None if it is no such file."""
+    if page.abs_src_path is None or target.startswith("http"):
+        return None
+    path = os.path.relpath(Path(page.abs_src_path).parent / target, ROOT)
+    if path.startswith("..") or not (ROOT / path).is_file():
+        return None
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"{OUTSIDE}{path}"
 
 
 def _page_of(package: str) -> str:
