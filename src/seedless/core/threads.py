@@ -14,9 +14,13 @@ THREADS = 8  # at most: numpy and hashing let go of the interpreter, what lies b
 
 def count_threads() -> int:
     """Return how many threads are of use here."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
-    return min(THREADS, cores)
+    return min(THREADS, count_usable_cores())
+
+
+def count_usable_cores() -> int:
+    """Return the number of cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:
