@@ -21,9 +21,8 @@ from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
     Table,
+    compare_with_published,
     format_mean,
-    format_published,
-    list_published_values,
 )
 
 
@@ -44,7 +43,7 @@ def tabulate_arms(
         scores = list(by_replicate.values())
         runs, failed, chance = results.count(arm, block)
         known = (published or {}).get((block, arm))
-        mean = sum(scores) / len(scores) if scores else None
+        cells, numbers = compare_with_published(scores, known)
         rows.append(
             (
                 name_arm(block, arm),
@@ -52,8 +51,7 @@ def tabulate_arms(
                 str(failed),
                 str(chance),
                 describe_varying_seeds(results.grid.points_of(arm, block)),
-                format_mean(scores),
-                *format_published(known, mean),
+                *cells,
             )
         )
         values.append(
@@ -64,8 +62,7 @@ def tabulate_arms(
                 "failed": failed,
                 "at_chance": chance,
                 "scores": by_replicate,
-                "mean": mean,
-                **list_published_values(known, mean),
+                **numbers,
             }
         )
     score = f"{MEASURES[results.measure]}, test"

@@ -61,6 +61,15 @@ def list_published_values(known: Published | None, ours: float | None) -> dict[s
     }
 
 
+def compare_with_published(
+    scores: Sequence[float], known: Published | None
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the cells of a row that ends in `PUBLISHED_COLUMNS`, and the numbers behind them."""
+    mean = sum(scores) / len(scores) if scores else None
+    values = {"mean": mean, **list_published_values(known, mean)}
+    return (format_mean(scores), *format_published(known, mean)), values
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns, rows of cells, and notes below them.

@@ -90,7 +90,7 @@ def tabulate(results: Results) -> list[Table]:
 
 
 def tabulate_drops(results: Results, note: str) -> Table:
-    """Return a row a basis and kind: the drop at 0 dB, beside the published one."""
+    """Return one row per basis and kind: the drop at 0 dB, with the published one."""
     rows, values = [], []
     for basis in BASES:
         clean = list(results.scores(basis, "").values())
@@ -140,12 +140,12 @@ def compare_bases(results: Results) -> Table:
         shared = [n for n in drops["dct"] if all(n in drops[basis] for basis in CLEAN)]
         published = f"{P_VALUES[kind]:g}"
         try:
-            found = friedman({basis: [drops[basis][n] for n in shared] for basis in CLEAN})
+            result = friedman({basis: [drops[basis][n] for n in shared] for basis in CLEAN})
         except StatsError as error:
             rows.append((WORDS[kind], str(len(shared)), "", "", published, f"not tested: {error}"))
             continue
-        numbers = (f"{found.statistic:.3f}", f"{found.p:.3g}")
-        rows.append((WORDS[kind], str(len(shared)), *numbers, published, found.sentence))
+        numbers = (f"{result.statistic:.3f}", f"{result.p:.3g}")
+        rows.append((WORDS[kind], str(len(shared)), *numbers, published, result.sentence))
     columns = ("noise", "seeds", "Friedman", "p", "published p", "in words")
     note = "Over the four published bases: mixed is left out."
     return Table("Do bases differ in what noise costs at 0 dB?", columns, tuple(rows), (note,))
