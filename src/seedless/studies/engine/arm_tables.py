@@ -115,16 +115,15 @@ def compare_arms(
     pairs: Sequence[tuple[str, str, str]],
     *,
     margin: float | None = None,
-    class_name: str | None = None,
 ) -> Table:
     """Return one row per pair (block, arm, other arm): Welch's test, a paired test, Cohen's d.
 
     Runs at chance are included. Holm's correction is over the rows of this table. ``margin`` adds
-    two one-sided tests of equivalence within it; ``class_name`` compares the AUC of one class.
+    two one-sided tests of equivalence within it.
     """
     compared = []
     for block, one, other in pairs:
-        a, b = (results.scores(arm, block, class_name=class_name) for arm in (one, other))
+        a, b = results.scores(one, block), results.scores(other, block)
         if a or b:
             compared.append(_compare(block, (one, other), a, b, margin))
     # [Step 2] Correct the p-values of all rows together, then write the rows.
