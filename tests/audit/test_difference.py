@@ -1,4 +1,4 @@
-"""Where two runs part: from their trails, then to the step by running one epoch again.
+"""Where two runs begin to differ: from their trails, then to the step by running one epoch again.
 
 What lies within the step is located in tests/e2e/test_locate.py.
 """
@@ -182,7 +182,7 @@ def test_runs_that_keep_other_tensors_are_not_run_again(plain, tmp_path, asked, 
     found = find(plain, fit_run(tmp_path / "b", train=change))
     assert (found.identical, found.epoch, found.step, asked) == (False, 0, None, [])
     assert all(name.startswith("optimizer/") for name in found.names)
-    assert "do not keep the same tensors: another model, or another optimizer" in found.notes[0]
+    assert "do not have the same tensors: another model, or another optimizer" in found.notes[0]
 
 
 # A trail that its own run does not repeat
@@ -223,7 +223,7 @@ def killed(plain, tmp_path):
 def test_an_unfinished_run_is_compared_as_far_as_it_went(plain, killed, asked):
     found = find(plain, killed, locate=True)
     assert (found.identical, found.epoch, found.names) == (False, 3, ("length",))
-    assert found.notes == ("one run ends before the other; until then equal",)
+    assert found.notes == ("one run ends before the other; until then they are equal",)
     assert asked == []
     assert find(killed, killed).identical
 
@@ -250,7 +250,7 @@ def test_a_broken_chain_is_not_compared(plain, tmp_path):
     run = copy_run(plain, tmp_path / "b")
     lines = (run / "trail.jsonl").read_bytes().splitlines(keepends=True)
     (run / "trail.jsonl").write_bytes(b"".join([lines[0], lines[2], lines[1], lines[3]]))
-    with pytest.raises(RunError, match="line 2 does not follow on line 1"):
+    with pytest.raises(RunError, match="line 2 does not follow line 1"):
         seedless.diff(plain, run)
 
 
@@ -270,8 +270,8 @@ def test_a_run_of_fit_needs_its_entry_to_find_the_step(plain, tmp_path, asked):
     found = seedless.diff(plain, run)
     assert (found.identical, found.epoch, found.step) == (False, 1, None)
     assert f"{plain} is a run of fit()" in found.notes[0]
-    assert "replay it: --entry package" in found.notes[0]
-    with pytest.raises(ConfigError, match=r"is a run of fit\(\).* replay it: --entry package"):
+    assert "execute it again: --entry package" in found.notes[0]
+    with pytest.raises(ConfigError, match=r"run of fit\(\).* execute it again: --entry package"):
         seedless.diff(plain, run, locate=True)
     with pytest.raises(ConfigError, match=r"is a run of fit\(\)"):
         seedless.diff(plain, run, locate=True, entry_b=ENTRY)  # of the second alone

@@ -108,7 +108,7 @@ def test_a_draw_from_the_global_generator_is_found_in_its_module():
     assert found.op in ("aten.bernoulli_.float", "aten.native_dropout.default")
     assert found.shapes == ((4, 64),)
     text = found.describe()
-    assert text.startswith(f"The runs part at {found.op} in module neck.1 (forward)")
+    assert text.startswith(f"The runs begin to differ at {found.op} in module neck.1 (forward)")
     assert f"{found.index} of {found.total} operations agreed before it" in text
 
 
@@ -316,7 +316,7 @@ def test_states_that_are_not_alike_are_refused():
     x = torch.ones(2)
     with pytest.raises(SeedlessError, match=r"1 that only one has \(b\)"):
         compare_tensors({"a": x}, {"a": x, "b": x})
-    with pytest.raises(SeedlessError, match="expected a alike"):
+    with pytest.raises(SeedlessError, match="expected a with one dtype and shape"):
         compare_tensors({"a": x}, {"a": x.double()})
     with pytest.raises(SeedlessError, match=r"a is a torch\.sparse_coo"):
         compare_tensors({"a": x.to_sparse()}, {"a": x.to_sparse()})

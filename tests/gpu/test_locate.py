@@ -1,4 +1,4 @@
-"""The first operation at which two runs part, on a CUDA device: backward runs in another thread."""
+"""The first operation that differs, on a CUDA device: backward runs in another thread."""
 
 import pytest
 import torch

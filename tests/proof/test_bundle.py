@@ -14,7 +14,7 @@ import pytest
 import seedless
 from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
-from seedless.proof.bundle import is_bundle, list_source, open_bundle, write_bundle
+from seedless.proof.bundle import is_bundle, list_source_files, open_bundle, write_bundle
 
 FILES = {
     "config.toml": b"[train]\nepochs = 2\n",
@@ -402,7 +402,7 @@ def test_only_a_new_or_empty_folder_is_unpacked_into(tmp_path, bundle):
 
 
 def test_the_source_is_the_whole_package(tmp_path, run, run_python):
-    source = list_source()
+    source = list_source_files()
     assert list(source) == sorted(source)
     package = Path(seedless.__file__).parent
     for name in ("__init__.py", "py.typed", "core/errors.py", "proof/bundle.py"):

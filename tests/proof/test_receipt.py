@@ -220,7 +220,7 @@ def test_where_there_is_no_receipt_the_reason_is_given(run, tmp_path):
     (tmp_path / "file").write_text("text")
     assert "neither a run folder nor a bundle" in refuse(tmp_path / "file")
     seedless.Trail(tmp_path / "own")
-    assert "`seedless diff`, not verified" in refuse(tmp_path / "own")
+    assert "nothing can verify it" in refuse(tmp_path / "own")
     (run / "receipt.json").unlink()
     assert f"not finished; `seedless resume {run}` finishes it" in refuse(run)
     with pytest.raises(RunError, match="not finished"):

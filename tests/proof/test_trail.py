@@ -355,7 +355,9 @@ def test_an_optimizer_that_keeps_something_else_is_told_what_is_expected(tmp_pat
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.state[model.weight]["history"] = {"past": object()}
-    with pytest.raises(RunError, match=r"expected .* tensors, numbers and lists .*'history' as d"):
+    with pytest.raises(
+        RunError, match=r"expected .* tensors, numbers and lists .*'history' is a dict"
+    ):
         seedless.Trail(tmp_path / "a").step(model, optimizer)
 
 

@@ -1,9 +1,15 @@
-"""Where two runs part: the first epoch and tensors from their trails, the step and op by replay."""
+"""Where two runs begin to differ: the first epoch and tensors by their trails, then step and op.
+
+    diff: compare settings -> compare trails -> execute the epoch again -> record the step's ops
+
+Each stage narrows the place down: the trails name the epoch, both runs executed again from their
+last common checkpoint name the step, and that step recorded op by op names the first op.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +32,7 @@ from seedless.train.checkpoint import list_checkpoints
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two runs: a folder with a trail, and a configuration where it can be replayed."""
+    """One of the two runs: a folder with a trail, and its configuration if it has one."""
 
     path: Path
     trail: Sequence[Entry]
@@ -36,26 +42,26 @@ class Side:
 
     @property
     def checkpoints(self) -> set[int]:
-        """The epochs it can be replayed from."""
+        """The epochs that it has a checkpoint of."""
         return {position.epoch for position, _ in list_checkpoints(self.path) if not position.batch}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What two runs have in common and where they part.
+    """What two runs have in common, and where they begin to differ.
 
     Attributes:
         identical: whether no entry of the trails differs.
         settings, environment, facts: fields that differ: of the configurations, of the machines,
             and of data, source, initialization and model.
         epoch: the first epoch whose entry differs, 0 for the state before the first step. For a
-            trail of your own, the number of the call.
+            `Trail` of your own, the number of the call.
         names: what differs there: tensors, and "schedule", "loss", "score", "step", "length".
-        step: the first step of that epoch after which the states differ, if it was replayed.
+        step: the first step of that epoch after which the states differ, if it was executed again.
         step_names: the tensors that differ after that step.
-        reproduced: for each side, whether the replay gave what its trail recorded.
+        reproduced: for each run, whether executing it again gave what its trail recorded.
         finding: the first op that differs, if it was located.
-        tensors: what differs before that step already, element by element.
+        tensors: what differs already before that step, element by element.
         notes: what could not be done, and why.
     """
 
@@ -70,7 +76,7 @@ class Difference:
     reproduced: tuple[bool, ...] = ()
     finding: Finding | None = None
     tensors: tuple[TensorDifference, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def diff(
@@ -83,54 +89,51 @@ def diff(
     entry_b: str | None = None,
     data: str | None = None,
 ) -> Difference:
-    """Compare two runs and find where they part.
+    """Compare two runs and return where they begin to differ.
 
     Args:
         a: a run folder, finished or not, or the folder of a `Trail`.
         b: the other.
-        replay: find the step within the first epoch that differs, by running that epoch again.
-        locate: find the op within that step; both sides are run again up to it.
+        replay: find the step within the first epoch that differs, by executing that epoch again.
+        locate: find the op within that step; both runs are executed again up to it.
             For runs of `fit` both need ``entry``; without it the trails alone are compared.
-        entry: for runs of `fit`, "package.module:function" that gives their model and arrays.
+        entry: for runs of `fit`, "package.module:function" that returns their model and arrays.
         entry_b: the same for the second run, if it is another.
-        data: where the data lie, if not where they lay.
+        data: where the data lie now, if they were moved.
+
+    Example:
+        >>> seedless.diff("runs/a", "runs/b").epoch
     """
+    # [Step 1] Compare what the two runs began with, and their trails.
     one = open_side(Path(a), entry, data)
     two = open_side(Path(b), entry_b or entry, data)
-    changed = _compare_beginnings(one, two)
-    found = first_difference(one.trail, two.trail)
-    if found is None:
-        return Difference(True, **changed)
-    place, names = found
-    parts: dict[str, Any] = {**changed, "epoch": place, "names": tuple(names)}
+    begun = _compare_beginnings(one, two)
+    difference = first_difference(one.trail, two.trail)
+    if difference is None:
+        return Difference(True, **begun)
+    epoch, names = difference
+    known: dict[str, Any] = {**begun, "epoch": epoch, "names": tuple(names)}
     if not (replay or locate):
-        return Difference(False, **parts)
-    if one.config is None or two.config is None:
-        note = "a trail of your own says no more: record it at every step to find the step"
-        return Difference(False, **parts, notes=(note,))
-    if names == ["length"]:
-        return Difference(
-            False, **parts, notes=("one run ends before the other; until then equal",)
-        )
-    if place == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
-        note = "the two runs do not keep the same tensors: another model, or another optimizer"
-        return Difference(False, **parts, notes=(note,))
-    if missing := _miss_entry(one, two):
+        return Difference(False, **known)
+    # [Step 2] Execute both again, if that can say more than the trails.
+    if obstacle := _find_obstacle(one, two, epoch, names):
+        return Difference(False, **known, notes=(obstacle,))
+    if missing := _explain_missing_entry(one, two):
         if locate:
             raise ConfigError(missing)
-        return Difference(False, **parts, notes=(missing,))
-    return Difference(False, **parts, **_replay(one, two, max(place, 1), locate))
+        return Difference(False, **known, notes=(missing,))
+    return Difference(False, **known, **_find_step(one, two, max(epoch, 1), locate))
 
 
 def open_side(path: Path, entry: str | None, data: str | None) -> Side:
-    """Read a run folder or the folder of a trail."""
+    """Read a run folder, or the folder of a `Trail`."""
     trail = read_trail(path, torn=True)
     if not trail:
         raise RunError(f"{path} has an empty trail: nothing was recorded")
     file = path / "config.toml"
     config = load_config(file) if file.exists() else None
-    machine = trail[0].get("environment")
-    if not isinstance(machine, dict) or not isinstance(machine.get("variables"), dict):
+    environment = trail[0].get("environment")
+    if not isinstance(environment, dict) or not isinstance(environment.get("variables"), dict):
         raise RunError(f"{path}: line 1 of its trail does not say in what environment it began")
     return Side(path, trail, config, entry, data)
 
@@ -139,41 +142,49 @@ def _compare_beginnings(one: Side, two: Side) -> dict[str, Any]:
     """Return the fields that differ in what the two runs began with."""
     begun = (one.trail[0], two.trail[0])
     if one.config is not None and two.config is not None:
-        settings = compare_values(one.config.identity(), two.config.identity())
-    else:
-        settings = compare_values(_plain(begun[0]), _plain(begun[1]))
+        settings = [one.config.identity(), two.config.identity()]
+    else:  # a `Trail` of the user's own has its settings in line 0, a run only their digest
+        recorded = [entry.get("settings") for entry in begun]
+        settings = [values if isinstance(values, dict) else {} for values in recorded]
     keys = ("source", "data", "initialization", "model")
     facts = [{key: entry.get(key) for key in keys} for entry in begun]
-    machines = [entry.get("environment") for entry in begun]
+    environments = [entry.get("environment") for entry in begun]
     return {
-        "settings": tuple(settings),
-        "environment": tuple(compare_values(machines[0], machines[1])),
+        "settings": tuple(compare_values(settings[0], settings[1])),
+        "environment": tuple(compare_values(environments[0], environments[1])),
         "facts": tuple(compare_values(facts[0], facts[1])),
     }
 
 
-def _plain(entry: Entry) -> Any:
-    """Return the settings kept with a trail of one's own; a run's own lie in its folder."""
-    settings = entry.get("settings")
-    return settings if isinstance(settings, Mapping) else {}
+def _find_obstacle(one: Side, two: Side, epoch: int, names: Sequence[str]) -> str | None:
+    """Return why executing the runs again cannot say more than their trails, or None."""
+    if one.config is None or two.config is None:
+        return "a trail of your own says no more: record it at every step to find the step"
+    if names == ["length"]:
+        return "one run ends before the other; until then they are equal"
+    if epoch == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
+        return "the two runs do not have the same tensors: another model, or another optimizer"
+    return None
 
 
-def _miss_entry(one: Side, two: Side) -> str | None:
-    """Return what is missing to execute both sides again, or None."""
+def _explain_missing_entry(one: Side, two: Side) -> str | None:
+    """Return which run of `fit` cannot be executed again without its model, or None."""
     for side in (one, two):
         if side.config is not None and side.config.model.name == USER_MODEL and side.entry is None:
             return (
                 f"{side.path} is a run of fit(), and its trail alone says no more; to find the "
-                f"step, replay it: {ENTRY_HELP.partition(', or ')[2]}"
+                f"step, execute it again: {ENTRY_HELP.partition(', or ')[2]}"
             )
     return None
 
 
-def _replay(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
-    """Find the step within an epoch, and the op within the step."""
-    shared = {0} | {e for e in one.checkpoints & two.checkpoints if e < epoch}
-    where = {"start": max(shared), "epoch": epoch, "step": None, "out": ""}
-    traces = [_ask(side, where) for side in (one, two)]
+def _find_step(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
+    """Find the step within an epoch, and with ``locate`` the op within the step."""
+    # [Step 1] Execute the epoch again in both runs, from their last common checkpoint before it.
+    common = {0} | {e for e in one.checkpoints & two.checkpoints if e < epoch}
+    where = {"start": max(common), "epoch": epoch, "step": None, "out": ""}
+    traces = [_execute(side, where) for side in (one, two)]
+    # [Step 2] A run that does not give its own trail again was changed from outside.
     reproduced = tuple(trace["reproduced"] for trace in traces)
     notes = [
         f"{side.path} does not repeat: executed again, epoch {epoch} differs from its own trail, "
@@ -181,12 +192,13 @@ def _replay(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
         for side, repeats in zip((one, two), reproduced, strict=True)
         if not repeats
     ]
-    found = first_difference(traces[0]["steps"], traces[1]["steps"])
-    if found is None:
+    # [Step 3] Compare the states after each step.
+    difference = first_difference(traces[0]["steps"], traces[1]["steps"])
+    if difference is None:
         notes.append(f"executed again, the two runs agree through epoch {epoch}")
         return {"reproduced": reproduced, "notes": tuple(notes)}
-    place, names = found
-    steps = traces[0]["steps"] if place < len(traces[0]["steps"]) else traces[1]["steps"]
+    place, names = difference
+    steps = next(trace["steps"] for trace in traces if place < len(trace["steps"]))
     step = int(steps[place]["step"])
     result = {
         "step": step,
@@ -196,35 +208,35 @@ def _replay(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]:
     }
     if not locate:
         return result
-    located = _locate(one, two, {**where, "step": step})
+    # [Step 4] Execute both once more, and record the ops of that step.
+    located = _find_op(one, two, {**where, "step": step})
     return {**result, **located, "notes": (*notes, *located["notes"])}
 
 
-def _locate(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
-    """Run both sides up to a step, record its ops, and find the first that differs."""
+def _find_op(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
+    """Execute both runs up to a step, record its ops, and find the first that differs."""
     records, states = [], []
     with TemporaryDirectory() as folder:
         for name, side in (("a", one), ("b", two)):
             out = Path(folder) / name
             out.mkdir()
-            found = _ask(side, {**where, "out": str(out)})["records"]
-            records.append([OpRecord.from_dict(record) for record in found])
+            answer = _execute(side, {**where, "out": str(out)})
+            records.append([OpRecord.from_dict(record) for record in answer["records"]])
             states.append(load_file(out / STATE))
     tensors: tuple[TensorDifference, ...] = ()
     if states[0].keys() == states[1].keys():
         tensors = tuple(compare_tensors(states[0], states[1]))
     finding = find_first(records[0], records[1])
     notes: tuple[str, ...] = ()
-    if any(
-        side.config is not None and side.config.execution.mode == "compiled" for side in (one, two)
-    ):
-        notes = ("operations were recorded in eager form: a compiled step cannot be looked into",)
+    modes = [side.config.execution.mode for side in (one, two) if side.config is not None]
+    if "compiled" in modes:
+        notes = ("operations were recorded in eager mode: a compiled step cannot be looked into",)
         if finding is None:
-            notes += ("in eager form the step agrees, so the difference lies in compiled kernels",)
+            notes += ("in eager mode the step agrees, so the difference is in compiled kernels",)
     return {"finding": finding, "tensors": tensors, "notes": notes}
 
 
-def _ask(side: Side, where: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one side again in a process of its own, with the variables it had."""
+def _execute(side: Side, where: Mapping[str, Any]) -> dict[str, Any]:
+    """Execute part of one run again in a process of its own, with the variables it had."""
     request = {"run": str(side.path.absolute()), "entry": side.entry, "data": side.data, **where}
     return run_worker("trace", request, side.trail[0]["environment"]["variables"])

@@ -1,6 +1,6 @@
-"""The first operation at which two recorded runs part, and the tensors in which two states differ.
+"""The first operation at which two recorded runs differ, and the tensors in which two states do.
 
-Whatever differs after the first difference may only follow from it, so only the first is named.
+Later differences may only be consequences of the first, so only the first is named.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from seedless.audit.op_record import UNINITIALIZED, OpRecord, take_bytes
 from seedless.core.errors import SeedlessError
 
-# What an input is called that an operation made, and that differs although all before it agree.
+# The name of an input that an operation made and that differs although all before it agree.
 CHANGED_OUTSIDE = "a tensor changed outside every recorded operation"
 _SOURCES = {"": CHANGED_OUTSIDE, UNINITIALIZED: "uninitialized memory"}
 ENDED = "nothing: the run had ended"
@@ -24,18 +24,18 @@ ENDED = "nothing: the run had ended"
 
 @dataclass(frozen=True)
 class Finding:
-    """Where two runs part.
+    """The first operation at which two runs differ.
 
     Attributes:
-        kind: "op": inputs and settings match and the outputs do not. "source": something that no
-            operation made goes in with other bytes. "setting": an argument that is no tensor
-            differs. "program": the two runs do not perform the same operation here.
+        kind: "op": inputs and settings are equal and the outputs are not. "source": an input that
+            no operation made differs. "setting": an argument that is no tensor differs. "program":
+            the two runs do not perform the same operation here.
         index: position of the operation, which is also how many agreed before it.
-        phase, module, op, note: as recorded in the first run, or in the one that went on.
+        phase, module, op, note: as recorded in the first run, or in the one that is longer.
         shapes: those of its outputs that differ.
         names: the tensors that differ, for "source".
         left, right: the settings that differ, or for "program" what each run performed.
-        unwritten: among its inputs was uninitialized memory, whose bytes are not compared.
+        unwritten: among its inputs is uninitialized memory, whose bytes are not compared.
         downstream: how many of the operations after it differ too.
         total: how many operations the longer run has.
     """
@@ -55,7 +55,7 @@ class Finding:
     total: int
 
     def describe(self) -> str:
-        """Say it in two or three plain sentences."""
+        """Return it in two or three sentences."""
         rest = self.total - self.index - 1
         return (
             f"{self._describe_kind()} {self.index} of {self.total} operations agreed before it; "
@@ -71,7 +71,10 @@ class Finding:
         where = _show_place(self.phase, self.module, self.op, self.note)
         values = f"{', '.join(self.left)} against {', '.join(self.right)}"
         if self.kind == "setting":
-            return f"The runs part at {where}: its tensors match, its settings do not ({values})."
+            return (
+                f"The runs begin to differ at {where}: its tensors are equal, its settings are not "
+                f"({values})."
+            )
         if self.kind == "source":
             too = f" Its settings differ too ({values})." if self.left or self.right else ""
             verb = "differs" if len(self.names) == 1 else "differ"
@@ -81,13 +84,14 @@ class Finding:
             )
         fresh = " Uninitialized memory among its inputs was not compared." if self.unwritten else ""
         return (
-            f"The runs part at {where}: its inputs and settings match to the bit, and its output "
-            f"does not (of shape {_list([str(shape) for shape in self.shapes])}).{fresh}"
+            f"The runs begin to differ at {where}: its inputs and settings are equal to the bit, "
+            f"and its output is not (of shape {_list([str(s) for s in self.shapes])}).{fresh}"
         )
 
 
 def find_first(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Finding | None:
-    """Return where two runs part first, or None if every record agrees."""
+    """Return the first operation at which two runs differ, or None if every record agrees."""
+    # [Step 1] Pair the operations by position; a shorter run has none for the last ones.
     pairs = list(zip_longest(a, b))
     differing = [index for index, (one, two) in enumerate(pairs) if not _agree(one, two)]
     if not differing:
@@ -95,12 +99,14 @@ def find_first(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Finding | None:
     index = differing[0]
     one, two = pairs[index]
     shown = one or two
+    # [Step 2] Decide the kind: another operation, another input from outside, another setting, or
+    # the same of all three and another output.
     names: tuple[str, ...] = ()
     left, right = _show_step(one), _show_step(two)
     kind: Literal["op", "source", "setting", "program"] = "program"
     if one is not None and two is not None and left == right:
         names = _name_sources(one, two)
-        left, right = _differ(one.settings, two.settings)
+        left, right = _separate(one.settings, two.settings)
         kind = "source" if names else "setting" if left or right else "op"
     return Finding(
         kind=kind,
@@ -108,7 +114,7 @@ def find_first(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Finding | None:
         phase=shown.phase,
         module=shown.module,
         op=shown.op,
-        shapes=_take_differing(one, two),
+        shapes=_list_differing_shapes(one, two),
         note=shown.note,
         names=names,
         left=left,
@@ -144,12 +150,12 @@ class TensorDifference:
 
 
 def compare_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[TensorDifference]:
-    """Return a row for each tensor that differs, sorted by name; none if all bytes agree."""
+    """Return a row for each tensor that differs in any byte, sorted by name."""
     if a.keys() != b.keys():
         alone = sorted(a.keys() ^ b.keys())
         raise SeedlessError(
             f"expected two states with the same names, got {len(alone)} that only one has "
-            f"({', '.join(alone[:3])}{', ...' if len(alone) > 3 else ''}); compare like with like"
+            f"({_list(alone)}); compare two states of one model"
         )
     rows = (_compare(name, a[name], b[name]) for name in sorted(a))
     return [row for row in rows if row is not None]
@@ -158,8 +164,8 @@ def compare_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[Te
 def _compare(name: str, one: Tensor, two: Tensor) -> TensorDifference | None:
     if one.dtype != two.dtype or one.shape != two.shape:
         raise SeedlessError(
-            f"expected {name} alike in both states, got {one.dtype} {tuple(one.shape)} and "
-            f"{two.dtype} {tuple(two.shape)}; compare like with like"
+            f"expected {name} with one dtype and shape in both states, got {one.dtype} "
+            f"{tuple(one.shape)} and {two.dtype} {tuple(two.shape)}; compare states of one model"
         )
     changed = take_bytes(one, name) ^ take_bytes(two, name)
     positions = changed.view(one.numel(), one.itemsize).any(1).nonzero().flatten()
@@ -182,7 +188,7 @@ def _compare(name: str, one: Tensor, two: Tensor) -> TensorDifference | None:
 
 
 def _agree(one: OpRecord | None, two: OpRecord | None) -> bool:
-    """Whether two records agree in all that was computed; names and notes only explain."""
+    """Whether two records agree in everything that was computed; names and notes only explain."""
     if one is None or two is None:
         return False
     return (
@@ -194,7 +200,7 @@ def _agree(one: OpRecord | None, two: OpRecord | None) -> bool:
 
 
 def _show_step(record: OpRecord | None) -> tuple[str, ...]:
-    """Return what was performed, apart from any value: what makes two steps the same step."""
+    """Return which operation was performed where, without any value."""
     if record is None:
         return (ENDED,)
     place = _show_place(record.phase, record.module, record.op, "")
@@ -214,22 +220,24 @@ def _name_sources(one: OpRecord, two: OpRecord) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_SOURCES.get(label, label) for label in labels))
 
 
-def _take_differing(one: OpRecord | None, two: OpRecord | None) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of the first run's outputs that the second run has not, place by place."""
+def _list_differing_shapes(
+    one: OpRecord | None, two: OpRecord | None
+) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of the first run's outputs that differ from the second's."""
     if one is None or two is None:
         return ()
-    found = zip_longest(one.shapes, one.outputs, two.outputs)
-    return tuple(shape for shape, left, right in found if shape is not None and left != right)
+    outputs = zip_longest(one.shapes, one.outputs, two.outputs)
+    return tuple(shape for shape, left, right in outputs if shape is not None and left != right)
 
 
 def _list(items: Sequence[str]) -> str:
-    """Write items one after another; of many, the first three and how many more."""
+    """Return items joined by commas; of more than three, the first three and how many more."""
     more = [f"{len(items) - 3} more"] if len(items) > 3 else []
     return ", ".join([*items[:3], *more])
 
 
-def _differ(one: Sequence[str], two: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the settings that only one side has, side by side."""
+def _separate(one: Sequence[str], two: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the settings that only the first run has, and those that only the second has."""
     left = tuple(setting for setting in one if setting not in two)
     right = tuple(setting for setting in two if setting not in one)
     return left, right

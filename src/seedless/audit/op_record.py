@@ -1,6 +1,6 @@
-"""One operation of a run as a record: what went in, with which settings, and what came out.
+"""The record of one operation of a run: digests of its inputs and outputs, and its settings.
 
-Tensors are compared by their bytes, so a NaN equals itself and -0.0 is not 0.0.
+Digests are over bytes, so a NaN equals itself and -0.0 differs from 0.0.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from seedless.core.errors import NumericsError
 UNINITIALIZED = "uninitialized"
 LONGEST_SETTING = 200
 
-# Operations that hand out memory as they find it: its bytes say nothing about the run.
+# Operations that return uninitialized memory: its bytes say nothing about the run.
 _UNINITIALIZED_OP = re.compile(r"(new_|_)?empty|resize_")
 
-# BatchNorm changes these, and its oldest schemas do not say so.
+# BatchNorm writes to these arguments, and its oldest schemas do not declare it.
 _SILENTLY_WRITTEN = frozenset({"running_mean", "running_var"})
 
-# Operations that take dtype and shape from an argument and never read its elements.
+# Operations that use the dtype and shape of an argument and never read its elements.
 _TEMPLATE_OP = re.compile(r"new_|\w+_like$")
 
-# A view by another name: autograd is told nothing of the memory it shares with its argument.
+# A view whose schema does not declare that it shares memory with its argument.
 _SILENT_VIEW = "aten::_unsafe_view"
 
 _PLAIN = (
@@ -51,12 +51,12 @@ class OpRecord:
 
     Attributes:
         phase: the label the caller had set: "forward", "backward", "optimizer", ...
-        module: dotted path of the innermost module at work, also in backward; "" at the top level.
+        module: dotted path of the innermost module, also in backward; "" outside every module.
         op: name and overload, as "aten.addmm.default".
-        inputs: a digest for every tensor argument, in order. Memory that waits for its first
-            writing is "uninitialized". Where elements are not read (views, `zeros_like`), only
-            sources are digested: the others were when they were made and will be when read.
-        sources: for each input "" if a recorded operation made it; otherwise its name.
+        inputs: a digest for every tensor argument, in order; "uninitialized" for memory that this
+            operation is the first to write. Where elements are not read (views, `zeros_like`), only
+            inputs that no operation made are digested: the others are digested when they are made.
+        sources: for each input its name, or "" if a recorded operation made it.
         settings: every argument that is no tensor, as "name=value".
         outputs: digests of the arguments it changed, then of the new tensors it returned; the repr
             of a Python scalar. Views and uninitialized memory have none.
@@ -75,19 +75,19 @@ class OpRecord:
     note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values that canonical JSON takes."""
+        """Return plain values for canonical JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> OpRecord:
-        """Return the record that `as_dict` wrote, also after a journey through JSON."""
+        """Return the record that `as_dict` described, also after conversion to and from JSON."""
         return cls(**{key: _freeze(value) for key, value in values.items()})
 
 
 def digest_tensor(tensor: Tensor, what: str = "the tensor") -> str:
     """Return 16 bytes of SHA-256, in hex, over dtype, shape and the elements in C order."""
     header = f"{tensor.dtype} {tuple(tensor.shape)}\n".encode()
-    hasher = hashlib.sha256(header)  # a few times as fast as blake2b where processors help with it
+    hasher = hashlib.sha256(header)  # faster than blake2b with SHA instructions
     hasher.update(take_bytes(tensor, what).numpy().data)
     return hasher.hexdigest()[:32]
 
@@ -100,7 +100,7 @@ def take_bytes(tensor: Tensor, what: str = "the tensor") -> Tensor:
 
 
 def refuse_without_bytes(tensor: Tensor, what: str) -> None:
-    """Refuse what has no bytes in C order: sparse, quantized, meta, fake and wrapped tensors."""
+    """Refuse tensors without bytes in C order: sparse, quantized, meta, fake and wrapped ones."""
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise NumericsError(
             f"{what} is a {tensor.layout} tensor of {tensor.dtype}, and only dense ones can be "
@@ -114,21 +114,21 @@ def refuse_without_bytes(tensor: Tensor, what: str) -> None:
 
 
 def digest_result(value: Any, what: str) -> str:
-    """Return a tensor's digest; a Python scalar shows its value instead."""
+    """Return a tensor's digest, or the repr of a Python scalar."""
     return digest_tensor(value, what) if isinstance(value, Tensor) else repr(value)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What an operation's schema says of its arguments and results.
+    """What an operation's schema declares of its arguments and results.
 
     Attributes:
         arguments: their names, in order.
         written: the arguments it changes.
-        aliased: for each result, whether it is an argument again: changed, or a view of it.
-        view: it only looks at its argument in another way, and computes nothing.
+        aliased: for each result, whether it is a changed argument or a view of one.
+        view: it returns views of its argument and computes nothing.
         reads: its result depends on the elements of its arguments, not only on their shapes.
-        uninitialized: what it returns was never written.
+        uninitialized: it returns uninitialized memory.
     """
 
     arguments: tuple[str, ...]
@@ -141,7 +141,7 @@ class Signature:
 
 @cache
 def read_signature(op: Any) -> Signature:
-    """Read an operation's schema once: asking torch each time costs more than small operations."""
+    """Return what an operation's schema declares; cached, since reading it from torch is slow."""
     schema = op._schema
     names = tuple(argument.name for argument in schema.arguments)
     declared = {
@@ -149,8 +149,8 @@ def read_signature(op: Any) -> Signature:
         for argument in schema.arguments
         if argument.alias_info is not None and argument.alias_info.is_write
     }
-    silent = _SILENTLY_WRITTEN.intersection(names) if "backward" not in schema.name else set()
-    written = frozenset(declared | silent)
+    undeclared = _SILENTLY_WRITTEN.intersection(names) if "backward" not in schema.name else set()
+    written = frozenset(declared | undeclared)
     aliased = tuple(
         result.alias_info is not None or schema.name == _SILENT_VIEW for result in schema.returns
     )
@@ -167,7 +167,7 @@ def read_signature(op: Any) -> Signature:
 
 
 def find_tensors(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors in an argument: itself, or those in a list."""
+    """Yield the tensors of an argument: itself, or those in a list."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, list | tuple):
@@ -176,18 +176,18 @@ def find_tensors(value: Any) -> Iterator[Tensor]:
 
 
 def pair_results(signature: Signature, result: Any) -> Iterator[tuple[Any, bool]]:
-    """Yield every result, lists taken apart, and whether the schema says it is an argument."""
+    """Yield every result, those of lists one by one, and whether it aliases an argument."""
     results = (result,) if len(signature.aliased) == 1 else result or ()
     for value, aliased in zip(results, signature.aliased, strict=True):
         for item in value if isinstance(value, list | tuple) else (value,):
             yield item, aliased
 
 
-def show_settings(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return "name=value" for every argument that is not made of tensors alone."""
+def show_settings(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return "name=value" for every argument that does not consist of tensors."""
     return tuple(
         f"{name}={_shorten(_show(value))}"
-        for name, value in given.items()
+        for name, value in arguments.items()
         if not _is_tensors(value)
     )
 
@@ -203,7 +203,7 @@ def _show(value: Any) -> str:
         return f"[{', '.join(map(_show, value))}]"
     if value is None or isinstance(value, _PLAIN):
         return repr(value)
-    return type(value).__name__  # its repr may hold an address, or all of its content
+    return type(value).__name__  # its repr may contain an address, or very much text
 
 
 def _shorten(text: str) -> str:

@@ -1,15 +1,15 @@
-"""Digests of every operation a run performs, so that two runs can be laid side by side.
+"""Record every operation that a run performs, so that two runs can be compared op by op.
 
-    with Fingerprints(model, names={"batch/samples": x}) as seen:
-        with seen.phase("forward"):
+    with OpRecorder(model, names={"batch/samples": x}) as recorder:
+        with recorder.phase("forward"):
             loss = model(x).sum()
-        with seen.phase("backward"):
+        with recorder.phase("backward"):
             loss.backward()
-    seen.records
+    recorder.records
 
-It watches below autograd, where each operation arrives once with plain tensors, and it digests what
-goes in before the operation runs, since some change their arguments. It needs the bytes on the CPU,
-so it cannot watch a CUDA graph being captured, nor look inside a compiled model.
+It is a torch dispatch mode below autograd, where each operation arrives once with plain tensors.
+Inputs are digested before the operation runs, since some operations change their arguments. It
+copies tensors to the CPU, so it cannot record the capture of a CUDA graph, nor a compiled model.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from seedless.audit.op_record import (
 
 
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
-    """Records every operation while it is entered; changes none, and leaves no hook behind.
+    """Records every operation inside its `with` block; changes none, and removes its hooks.
 
     Args:
-        model: whose module paths are recorded; its parameters and buffers are named "model/...".
-        names: further tensors that exist before the run, so that a finding can say which it is:
-            the batch, the optimizer's state, a learning rate. These names go before the model's.
+        model: its module paths are recorded; its parameters and buffers are named "model/...".
+        names: further tensors that exist before the run, by the name a finding calls them: the
+            batch, the optimizer's state, a learning rate. These names take precedence.
     """
 
     def __init__(self, model: nn.Module, names: Mapping[str, Tensor] | None = None) -> None:
@@ -57,7 +57,10 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             for path, module in model.named_modules()
             for parameter in module.parameters(recurse=False)
         }
-        self._keep = (model, dict(names or {}))  # ids and addresses stay theirs while they live
+        self._keep = (
+            model,
+            dict(names or {}),
+        )  # while they live, no other object gets their ids and addresses
         self._named = _index_names(model, self._keep[1])
         self._made: dict[int, StorageWeakRef] = {}
         self._raw: set[int] = set()
@@ -67,17 +70,17 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         self._starts: list[int] = []
         self._paths: list[str] = []
         self._hooks: list[Any] = []
-        # autograd runs a GPU's backward in a thread of its own
+        # autograd runs the backward pass of a GPU in another thread
         self._lock = threading.RLock()
 
     @property
     def records(self) -> tuple[OpRecord, ...]:
-        """What ran so far, in order."""
+        """The operations so far, in order."""
         return tuple(self._records)
 
     @contextmanager
     def phase(self, label: str) -> Iterator[None]:
-        """Label what runs inside."""
+        """Label the operations inside the block."""
         before, self._phase = self._phase, label
         try:
             yield
@@ -100,18 +103,20 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one operation between two looks at its tensors."""
+        """Run one operation and record it."""
         kwargs = kwargs or {}
         if func.namespace == "profiler":  # marks in a trace, no computation
             return func(*args, **kwargs)
         with self._lock:
             signature = read_signature(func)
-            given = {**dict(zip(signature.arguments, args, strict=False)), **kwargs}
-            tensors = [(name, tensor) for name in given for tensor in find_tensors(given[name])]
-            inputs, sources = self._look_before(func, signature, tensors)
-            module, note = self._locate()
+            # [Step 1] Digest the inputs before the operation can change them.
+            named = {**dict(zip(signature.arguments, args, strict=False)), **kwargs}
+            tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
+            inputs, sources = self._digest_inputs(func, signature, tensors)
+            module, note = self._find_module()
+            # [Step 2] Run it, and digest what it changed and what it made.
             result = func(*args, **kwargs)
-            outputs, shapes = self._look_after(func, signature, tensors, result)
+            outputs, shapes = self._digest_outputs(func, signature, tensors, result)
             kind = UNINITIALIZED if signature.uninitialized else "view" * signature.view
             self._records.append(
                 OpRecord(
@@ -120,7 +125,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
                     op=str(func),
                     inputs=inputs,
                     sources=sources,
-                    settings=show_settings(given),
+                    settings=show_settings(named),
                     outputs=outputs,
                     shapes=shapes,
                     note=", ".join(filter(None, (kind, note))),
@@ -128,22 +133,23 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             )
             return result
 
-    def _look_before(
+    def _digest_inputs(
         self, func: Any, signature: Signature, tensors: list[tuple[str, Tensor]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return digest and source of each tensor argument."""
-        looks = []
+        found = []
         for name, tensor in tensors:
             what = f"argument {name!r} of {func}"
             refuse_without_bytes(tensor, what)
             source = self._find_source(tensor, name)
             if not signature.reads and source in ("", UNINITIALIZED):
                 continue
-            waiting = name in signature.written and _storage_key(tensor) in self._raw
-            looks.append((UNINITIALIZED if waiting else digest_tensor(tensor, what), source))
-        return tuple(look for look, _ in looks), tuple(source for _, source in looks)
+            # Uninitialized memory that is about to be written has no content to compare.
+            unwritten = name in signature.written and _storage_key(tensor) in self._raw
+            found.append((UNINITIALIZED if unwritten else digest_tensor(tensor, what), source))
+        return tuple(digest for digest, _ in found), tuple(source for _, source in found)
 
-    def _look_after(
+    def _digest_outputs(
         self, func: Any, signature: Signature, tensors: list[tuple[str, Tensor]], result: Any
     ) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
         """Return digest and shape of each changed argument and each new result."""
@@ -154,7 +160,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         for tensor in (value for value in fresh if isinstance(value, Tensor)):
             refuse_without_bytes(tensor, f"a result of {func}")
             if (key := _storage_key(tensor)) not in entered:
-                # A weak reference keeps the address from being given to another storage.
+                # A weak reference keeps torch from giving the address to another storage.
                 storage = tensor.untyped_storage()
                 self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
                 self._raw.discard(key)
@@ -173,24 +179,25 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         key = _storage_key(tensor)
         if key in self._named:
             start, end = _span(tensor)
-            found = [name for name, first, last in self._named[key] if start < last and first < end]
-            return ", ".join(found) or f"unnamed argument {argument!r}"
+            names = [name for name, first, last in self._named[key] if start < last and first < end]
+            return ", ".join(names) or f"unnamed argument {argument!r}"
         if key in self._made:
             return UNINITIALIZED if key in self._raw else ""
         return f"unnamed argument {argument!r}"
 
-    def _locate(self) -> tuple[str, str]:
-        """Return the module at work, and the autograd node if one is."""
+    def _find_module(self) -> tuple[str, str]:
+        """Return the path of the module that runs the operation, and its autograd node if any."""
         node: Any = torch._C._current_autograd_node()
         note = node.name().rpartition("::")[2] if node is not None else ""
-        # A module entered inside this very backward (a recomputed forward) is nearer than the node.
+        # [Step 1] A module entered within this backward pass: a forward that is computed again.
         if self._open and self._open[-1][1] == torch._C._current_graph_task_id():
             return self._open[-1][0], note
         if node is None:
             return "", note
+        # [Step 2] The node that accumulates a gradient belongs to the parameter's module.
         if note == "AccumulateGrad":
             return self._owners.get(id(node.variable), ""), note
-        # Nodes are numbered as they are made, so a number tells which module was at work then.
+        # [Step 3] Nodes are numbered as forward creates them: find the module that ran then.
         position = bisect_right(self._starts, node._sequence_nr()) - 1
         return (self._paths[position] if position >= 0 else ""), note
 
@@ -205,9 +212,9 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         self._mark_nodes()
 
     def _mark_nodes(self) -> None:
-        """Note that nodes made from now on belong to the innermost open module."""
+        """Record that autograd nodes created from now on belong to the innermost module."""
         number = torch._C._autograd._get_sequence_nr()
-        if not self._starts or number >= self._starts[-1]:  # other threads number anew
+        if not self._starts or number >= self._starts[-1]:  # other threads count from 0
             self._starts.append(number)
             self._paths.append(self._open[-1][0] if self._open else "")
 
@@ -215,18 +222,18 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
 def _index_names(
     model: nn.Module, names: Mapping[str, Tensor]
 ) -> dict[int, list[tuple[str, int, int]]]:
-    """Return (name, first byte, last byte) of every known tensor, by the storage it lies in."""
-    given = {id(tensor) for tensor in names.values()}
+    """Return (name, first byte, end) of every named tensor, by the storage that holds it."""
+    renamed = {id(tensor) for tensor in names.values()}
     state = [
         *model.named_parameters(remove_duplicate=False),
         *model.named_buffers(remove_duplicate=False),
     ]
-    known = {f"model/{name}": tensor for name, tensor in state if id(tensor) not in given}
+    known = {f"model/{name}": tensor for name, tensor in state if id(tensor) not in renamed}
     places: dict[int, list[tuple[str, int, int]]] = {}
     for name, tensor in {**known, **names}.items():
         refuse_without_bytes(tensor, name)
         if tensor.numel() == 0:
-            continue  # nothing in it can differ
+            continue  # it has no bytes
         places.setdefault(_storage_key(tensor), []).append((name, *_span(tensor)))
     return places
 
@@ -240,7 +247,7 @@ def _within(value: Any, keys: set[int]) -> bool:
 
 
 def _span(tensor: Tensor) -> tuple[int, int]:
-    """Return the first byte of its storage that a tensor may touch, and one past the last."""
+    """Return the range of bytes of its storage that a tensor covers, as (first, end)."""
     first = int(tensor.storage_offset()) * tensor.itemsize
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     reach = sum((size - 1) * stride for size, stride in steps)

@@ -1,4 +1,4 @@
-"""Execute part of a run again and write down every step of an epoch, or every op of a step."""
+"""Execute part of a run again, and record the state after each step, or the ops of one step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seedless.proof.trail import first_difference, make_entry, read_trail
 from seedless.runs.folder import read_config
 from seedless.runs.prepare import Prepared
 from seedless.runs.user_model import choose_preparer
-from seedless.train.checkpoint import checkpoint_file_name, read_checkpoint
+from seedless.train.checkpoint import CHECKPOINT_FOLDER, checkpoint_file_name, read_checkpoint
 from seedless.train.loop import train
 from seedless.train.progress_state import Observer, Position, ProgressState, Start
 from seedless.train.state_tensors import collect_state, fetch_state, restore_state
@@ -29,26 +29,27 @@ STATE = "state.safetensors"
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a request of `diff`, in a process of its own.
+    """Execute part of a run for `diff`, in the process started for it.
 
-    It has "run"; "entry" and "data" as `verify` has them; "start", the epoch of a checkpoint to
-    begin from, or 0; "epoch", the one to trace; "step", the one whose ops are wanted, or None.
+    The request has "run"; "entry" and "data" as for `verify`; "start", the epoch of the checkpoint
+    to begin from, or 0; "epoch", the one to record; "step", the one to record the ops of, or None;
+    "out", a folder for the state before that step.
     """
     run = Path(request["run"])
     config = read_config(run)
     prepared = choose_preparer(config, request["entry"], request["data"])(config)
     start = _restore(run, config, prepared, request["start"])
     if request["step"] is not None:
-        return trace_ops(prepared.problem, start, request["epoch"], request["step"], request["out"])
-    watch = StepTrace(request["epoch"])
-    train(prepared.problem, (watch,), start=start, until=Position(request["epoch"]))
+        return trace_ops(prepared.problem, start, request["step"], Path(request["out"]))
+    trace = StepTrace(request["epoch"])
+    train(prepared.problem, (trace,), start=start, until=Position(request["epoch"]))
     recorded = read_trail(run, torn=True)[request["epoch"]]
-    reproduced = first_difference([recorded], [watch.entry]) is None
-    return {"steps": watch.steps, "reproduced": reproduced}
+    reproduced = first_difference([recorded], [trace.entry]) is None
+    return {"steps": trace.steps, "reproduced": reproduced}
 
 
 class StepTrace(Observer):
-    """Writes down the state after every step of one epoch, which is counted from 1."""
+    """Records the state after every step of one epoch, counted from 1."""
 
     def __init__(self, epoch: int) -> None:
         self.wanted = epoch
@@ -56,7 +57,7 @@ class StepTrace(Observer):
         self.entry: dict[str, Any] = {}
 
     def step(self, progress: ProgressState) -> None:
-        """Digest every tensor, if this is the epoch."""
+        """Record a digest of every tensor, if this is the epoch."""
         position = progress.position
         if position.epoch + 1 == self.wanted:
             self.steps.append(
@@ -69,13 +70,13 @@ class StepTrace(Observer):
             )
 
     def epoch(self, progress: ProgressState) -> None:
-        """Keep the entry this epoch would have in a trail."""
+        """Record the entry that the epoch has in a trail."""
         if progress.position.epoch == self.wanted:
             self.entry = make_entry(progress)
 
 
 class OpTrace(Step):
-    """Makes steps like any other, and records the ops of one of them, counted from 1."""
+    """The training step, which also records the ops of one step, counted from 1."""
 
     def __init__(self, problem: TrainingProblem, wanted: int, done: int) -> None:
         super().__init__(problem)
@@ -84,7 +85,7 @@ class OpTrace(Step):
         self.records: list[dict[str, Any]] = []
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
-        """Make a step; record it if it is the one."""
+        """Make a step; record its ops if it is the wanted one."""
         self.done += 1
         if self.done != self.wanted:
             return super().__call__(rows, epoch)
@@ -102,28 +103,29 @@ class OpTrace(Step):
             "data/keys": problem.keys,
             "optimizer/rate": problem.optimizer.param_groups[0]["lr"],
         }
-        with OpRecorder(problem.model, names=names) as seen:
-            self.phase = seen.phase
+        with OpRecorder(problem.model, names=names) as recorder:
+            self.phase = recorder.phase
             losses = super().__call__(rows, epoch)
         self.phase = lambda _: nullcontext()
-        self.records = [record.as_dict() for record in seen.records]
+        self.records = [record.as_dict() for record in recorder.records]
         return losses
 
 
 def trace_ops(
-    problem: TrainingProblem, start: Start | None, epoch: int, step: int, out: str
+    problem: TrainingProblem, start: Start | None, step: int, out: Path
 ) -> dict[str, Any]:
-    """Run up to a step and return its ops; the state before it is written to ``out``."""
-    tracer = OpTrace(problem, step, 0 if start is None else start.position.step)
-    train(problem, start=start, stop=lambda: tracer.done >= step, step=tracer)
-    save_file(tracer.before, Path(out) / STATE)
-    return {"records": tracer.records}
+    """Train up to a step and return its ops; the state before it is written to ``out``."""
+    trace = OpTrace(problem, step, 0 if start is None else start.position.step)
+    train(problem, start=start, stop=lambda: trace.done >= step, step=trace)
+    save_file(trace.before, out / STATE)
+    return {"records": trace.records}
 
 
 def _restore(run: Path, config: Config, prepared: Prepared, epoch: int) -> Start | None:
+    """Restore the checkpoint of an epoch and return where to start; None for the beginning."""
     if epoch == 0:
         return None
-    path = run / "checkpoints" / checkpoint_file_name(Position(epoch))
+    path = run / CHECKPOINT_FOLDER / checkpoint_file_name(Position(epoch))
     checkpoint = read_checkpoint(path, config.digest)
     problem = prepared.problem
     restore_state(checkpoint.state, problem.model, problem.optimizer, problem.order)

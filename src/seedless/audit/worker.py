@@ -1,4 +1,4 @@
-"""A process of its own for executing a run again, with the environment variables of the run.
+"""Execute a run again in a process of its own, with the environment variables of the run.
 
 python -P -m seedless.audit.worker      reads a request, writes an answer: core/processes.py
 """
@@ -13,13 +13,14 @@ from seedless.core.processes import answer_request, ask_worker
 from seedless.numerics.determinism import set_environment_variables
 from seedless.numerics.environment import VARIABLES
 
-# What a request may ask for, and the function that answers it.
+# What a request may ask for, and the function that answers it. Named and not imported, so that
+# `prepare_process` runs before torch is loaded.
 ACTIONS = {
     "verify": ("seedless.audit.verification", "answer"),
     "trace": ("seedless.audit.step_trace", "answer"),
 }
 
-_LOCAL = ("CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED")  # of this machine, not of the run
+_LOCAL = ("CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED")  # these describe the machine, not the run
 
 
 def run_worker(

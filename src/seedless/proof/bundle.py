@@ -1,8 +1,8 @@
-"""Bundles: a run, its receipt and the code behind it as one file that repeats to the byte.
+"""Bundles: a run, its receipt and its source code in one file; the same run gives the same bytes.
 
-A bundle is a zip file with the run folder's files at its top and ``source/`` and ``data/`` beside
-them. Files are stored and not compressed: the bytes then depend on no version of zlib, what a
-bundle unpacks to can never be larger than the bundle, and weights hardly compress anyway.
+A bundle is a zip file with the run folder's files at its top level, and ``source/`` and ``data/``.
+Files are stored without compression: so the bytes do not depend on the version of zlib, a bundle
+never unpacks to more than its own size, and weights hardly compress anyway.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from seedless.proof.receipt import PAGE as REPORT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
 from seedless.proof.receipt import explain_missing
 
-EXTRA = ("source/", "data/")  # what may come along without the receipt naming it
+EXTRA = ("source/", "data/")  # folders that the receipt need not cover
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
 RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
@@ -38,12 +38,16 @@ def write_bundle(
     """Write a run folder as one file; return the file's ``"sha256:..."``.
 
     Args:
-        run: a folder with a receipt. Every file the receipt covers goes in, checked against its
-            digest on the way; so do the signature and the report, where they are there.
-        out: the file to write, whole or not at all.
+        run: a folder with a receipt. The bundle holds every file that the receipt covers, checked
+            against its digest, and the signature and the report where they exist.
+        out: the file to write, completely or not at all.
         extra: more files by their names in the bundle, below ``source/`` or ``data/``.
-        force: replace ``out`` where it is there already.
+        force: replace ``out`` if it exists.
+
+    Example:
+        >>> write_bundle(Path("runs/demo"), Path("demo.bundle.zip"))
     """
+    # [Step 1] List the files and their names in the bundle.
     run, out = Path(run), Path(out)
     if os.path.lexists(out) and not force:
         raise RunError(f"{out} is there already; give another name, or --force to replace it")
@@ -54,14 +58,16 @@ def write_bundle(
         if not name.startswith(EXTRA):
             raise RunError(f"expected a name below {' or '.join(EXTRA)}, got {name!r}")
         if name in files:
-            raise RunError(f"{name!r} is a file of the run {run}; it cannot come along twice")
+            raise RunError(f"{name!r} is a file of the run {run}; it cannot be added twice")
         files[name] = Path(file)
+    # [Step 2] Refuse what could not be unpacked again, before anything is written.
     check_names(files, run, RULES)
     for name, file in files.items():
         if not file.is_file():
             raise RunError(f"{file} is not there, and the bundle needs it as {name!r}")
         if out.exists() and file.samefile(out):
             raise RunError(f"{out} is itself a file of the bundle; give another name")
+    # [Step 3] Write it, checking the bytes that go in, and rename it only if all are right.
     try:
         with replace_when_written(out) as temporary:
             _check_digests(_write_zip(temporary, files), digests, run)
@@ -74,8 +80,11 @@ def write_bundle(
 def open_bundle(path: Path, into: Path) -> Path:
     """Unpack a bundle as the folder ``into``, new or empty; return that folder.
 
-    Only plain files with the names a bundle may hold are written, and only if every file the
-    receipt covers is there with its digest. A refusal leaves nothing behind.
+    Only plain files with the names a bundle may hold are written, and only if every file that the
+    receipt covers has its digest. A refused bundle leaves nothing behind.
+
+    Example:
+        >>> open_bundle(Path("demo.bundle.zip"), Path("runs/demo"))
     """
     path, into = Path(path), Path(into)
     if os.path.lexists(into) and not (into.is_dir() and not any(into.iterdir())):
@@ -96,9 +105,9 @@ def open_bundle(path: Path, into: Path) -> Path:
 
 
 def is_bundle(path: Path) -> bool:
-    """Say whether a path is to be opened as a bundle: a file that begins as zip files do.
+    """Whether a path is a file that begins as zip files do.
 
-    One cut short is still a bundle, so that `open_bundle` can say what is wrong with it.
+    A truncated bundle is still one, so that `open_bundle` can say what is wrong with it.
     """
     try:
         with open(path, "rb") as stream:
@@ -107,10 +116,10 @@ def is_bundle(path: Path) -> bool:
         return False
 
 
-def list_source() -> dict[str, Path]:
+def list_source_files() -> dict[str, Path]:
     """Return every file of the installed package by its name in a bundle, sorted.
 
-    These are the files of the receipt's source digest, and the mark that the package is typed.
+    These are the files of the receipt's source digest, and ``py.typed``.
     """
     found = {**source.list_source(), "py.typed": source.PACKAGE / "py.typed"}
     return {f"source/{source.PACKAGE.name}/{name}": found[name] for name in sorted(found)}
@@ -128,7 +137,7 @@ def _read_run(run: Path) -> dict[str, str]:
 
 
 def _read_covered(receipt: bytes, where: str) -> dict[str, str]:
-    """Return name -> digest from a receipt's ``predicate.files``, with the receipt as one more."""
+    """Return name -> digest from a receipt's ``predicate.files``, with the receipt itself added."""
     try:
         files = json.loads(receipt)["predicate"]["files"]
         covered = {str(name): str(digest) for name, digest in files.items()}
@@ -158,7 +167,7 @@ def _write_zip(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
             info.external_attr = (stat.S_IFREG | 0o644) << 16
             hasher = hashlib.sha256()
             with open(files[name], "rb") as source:
-                # Known before the first byte, it tells zipfile whether the header needs 64 bits.
+                # zipfile needs the size before the first byte, to choose a 32- or 64-bit header.
                 info.file_size = os.fstat(source.fileno()).st_size
                 with archive.open(info, "w") as target:
                     while chunk := source.read(2**20):
@@ -169,7 +178,7 @@ def _write_zip(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _check_contents(names: Iterable[str], digests: Mapping[str, str], path: Path) -> None:
-    """Refuse a bundle that lacks a file its receipt covers, or holds a file of no use."""
+    """Refuse a bundle that lacks a file its receipt covers, or holds one that nothing covers."""
     if missing := set(digests) - set(names):
         raise RunError(f"{path} lacks {min(missing)!r}, which its receipt covers; bundle it again")
     for name in names:

@@ -1,7 +1,7 @@
-"""The receipt: what a run was and what came of it, as an in-toto Statement about its weights.
+"""The receipt: what a run began with and what it produced, as an in-toto Statement on its weights.
 
-docs/receipt.md specifies it to the byte. Unsigned it proves that a run is consistent with itself
-and, once re-executed, that it is true; who made it is for a signature to say.
+docs/receipt.md specifies it to the byte. Without a signature it shows that a run is consistent with
+itself and, once the run is executed again, that it is true; a signature says who made it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PREDICATE = "urn:seedless:receipt:1"
 SCHEMA = "1.0"
 WEIGHTS = "weights.safetensors"
 
-# The fields of a receipt of this schema, by where they stand. A later minor one may have more.
+# The fields of a receipt of this schema, by their path. A later minor version may have more.
 FIELDS = {
     (): ("_type", "predicate", "predicateType", "subject"),
     ("predicate",): (
@@ -36,7 +36,7 @@ FIELDS = {
     ("predicate", "weights"): ("digest", "epoch", "md5"),
 }
 
-# Not covered: the receipt itself, what is made from it, and what a living process leaves behind.
+# Files without a digest in the receipt: itself, what is made from it, and the lock.
 UNCOVERED = (FILE, SIGNATURE, PAGE, STRIPPED_NOTE, ".lock")
 
 
@@ -67,7 +67,11 @@ def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_receipt(run: Path) -> dict[str, Any]:
-    """Return the receipt of a run folder; its form is checked, its content is not."""
+    """Return the receipt of a run folder; its form is checked, its content is not.
+
+    Example:
+        >>> read_receipt(Path("runs/demo"))["predicate"]["weights"]["digest"]
+    """
     path = run / FILE
     try:
         content = path.read_bytes()
@@ -100,15 +104,15 @@ def read_receipt(run: Path) -> dict[str, Any]:
 
 
 def explain_missing(run: Path) -> str:
-    """Say why there is no receipt where one was expected."""
+    """Return a sentence on why there is no receipt where one was expected."""
     if not run.exists():
         return f"there is no {run}"
     if (run / "config.toml").exists():
         return f"{run} has no receipt: the run is not finished; `seedless resume {run}` finishes it"
     if (run / "trail.jsonl").exists():
         return (
-            f"{run} is a trail of a loop of your own, without a receipt: it can be compared by "
-            "`seedless diff`, not verified"
+            f"{run} holds the trail of a loop of your own, without a receipt: `seedless diff` can "
+            "compare it, but nothing can verify it"
         )
     return f"{run} is not a run folder: it has no {FILE}"
 
@@ -118,17 +122,17 @@ def list_unknown(statement: Mapping[str, Any]) -> list[str]:
     return [
         ".".join((*path, name))
         for path, known in FIELDS.items()
-        for name in sorted({*_look_up(statement, path)} - {*known})
+        for name in sorted({*_get_fields(statement, path)} - {*known})
     ]
 
 
 def check_fields(statement: Mapping[str, Any]) -> list[str]:
-    """Return what a receipt lacks, and what it has that its schema does not have."""
+    """Return the fields that a receipt lacks, and those that its schema does not have."""
     problems = [
         f"{FILE} lacks {'.'.join((*path, name))}"
         for path, known in FIELDS.items()
         for name in known
-        if name not in _look_up(statement, path)
+        if name not in _get_fields(statement, path)
     ]
     if statement["predicate"]["schema"] == SCHEMA:
         problems += [
@@ -138,8 +142,8 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _look_up(statement: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the fields that stand in one place of a receipt; none if they do not."""
+def _get_fields(statement: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return the fields at a path of a receipt; none where it has no fields there."""
     place: Any = statement
     for name in path:
         place = place.get(name) if isinstance(place, dict) else None
@@ -149,12 +153,14 @@ def _look_up(statement: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str
 def check_receipt(
     run: Path, statement: Mapping[str, Any], left_out: Collection[str] = ()
 ) -> list[str]:
-    """Return what is wrong between a receipt and the files it covers, each as one sentence.
+    """Return what is wrong between a receipt and the files it covers, a sentence each.
 
-    Files ``left_out`` may be missing, and must be.
+    ``left_out``: the files of a stripped run that must be missing.
     """
+    # [Step 1] The fields the receipt must have.
     predicate = dict(statement["predicate"])
     problems = check_fields(statement)
+    # [Step 2] The digest of every file, and no file more or less.
     covered, found = predicate.get("files"), cover_files(run)
     if not isinstance(covered, dict) or not all(isinstance(v, str) for v in covered.values()):
         return [*problems, f"the list of files in {FILE} does not give a digest for each"]
@@ -170,10 +176,12 @@ def check_receipt(
             problems.append(
                 f"{name} was changed: expected {covered[name][:23]}..., found {found[name][:23]}..."
             )
+    # [Step 3] The statement is about the weights of this folder.
     weights = (covered if WEIGHTS in left_out else found).get(WEIGHTS, "")
     subject = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
     if statement.get("subject") != subject:
         problems.append(f"the receipt's subject is not {WEIGHTS} as it lies here")
+    # [Step 4] The receipt's own digest, which covers all of its other fields.
     claimed = predicate.pop("digest", None)
     if digest_value({**statement, "predicate": predicate}) != claimed:
         problems.append(f"{FILE} does not match its own digest: a field of it was changed")

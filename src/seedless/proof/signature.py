@@ -1,8 +1,8 @@
-"""Signatures of receipts: who vouches for a run, as a DSSE envelope beside its receipt.
+"""Signatures of receipts: a DSSE envelope next to ``receipt.json`` says who made the run.
 
-The envelope repeats the exact bytes of ``receipt.json`` and signs them, with their type, by
-ed25519. It is written in canonical JSON and accepted in that form alone, so no byte of it can
-change unnoticed. Formats: github.com/secure-systems-lab/dsse (protocol.md), RFC 8032 (ed25519).
+The envelope contains the exact bytes of ``receipt.json`` and an ed25519 signature over them and
+their type. It is written in canonical JSON and only accepted in that form, so that no byte of it
+can change unnoticed. Formats: github.com/secure-systems-lab/dsse (protocol.md), RFC 8032 (ed25519).
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 
 class SignatureError(SeedlessError):
-    """A receipt that cannot be signed, or a signature that does not hold."""
+    """A receipt that cannot be signed, or a signature that is not valid."""
 
 
 def make_key(path: Path) -> Path:
-    """Write a new private key to ``path``, for its owner's eyes, and its public half to PATH.pub.
+    """Write a new private key to ``path``, for its owner only, and the public key to PATH.pub.
 
     Both are PEM (PKCS8, SubjectPublicKeyInfo) without a passphrase. Nothing is overwritten.
+
+    Example:
+        >>> make_key(Path("key.pem"))
     """
     _need_cryptography()
     from cryptography.hazmat.primitives import serialization as form
@@ -54,7 +57,7 @@ def make_key(path: Path) -> Path:
     shown = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
     for file, content, mode in ((public, shown, 0o644), (path, secret, 0o600)):
         try:
-            # The mode is there from the first byte on: no moment in which others could read it.
+            # Created with its final mode: at no time can other users read the private key.
             with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
                 stream.write(content)
         except OSError as error:
@@ -63,7 +66,7 @@ def make_key(path: Path) -> Path:
 
 
 def public_path(key: Path) -> Path:
-    """Return where the public half of a private key lies."""
+    """Return the path of the public key that belongs to a private key's path."""
     return key.with_name(f"{key.name}.pub")
 
 
@@ -78,8 +81,11 @@ def read_keyid(key: Path) -> str:
 def sign_receipt(run: Path, key: Path) -> Path:
     """Sign the receipt of a run folder; return the envelope's path.
 
-    Signing again by the same key writes the same bytes. A signature that says something else, by
-    another key or over another receipt, is somebody's word: it is not overwritten.
+    Signing again with the same key writes the same bytes. A signature by another key, or of another
+    receipt, is not overwritten.
+
+    Example:
+        >>> sign_receipt(Path("runs/demo"), Path("key.pem"))
     """
     _need_cryptography()
     private = _read_private(Path(key))
@@ -89,7 +95,7 @@ def sign_receipt(run: Path, key: Path) -> Path:
     out = Path(run) / ENVELOPE
     if os.path.lexists(out) and _read(out, "the envelope") != content:
         raise SignatureError(
-            f"{out} holds another signature, of another key or receipt; remove it to sign anew"
+            f"{out} holds another signature, of another key or receipt; remove it to sign again"
         )
     try:
         write_atomic(out, content)
@@ -99,31 +105,34 @@ def sign_receipt(run: Path, key: Path) -> Path:
 
 
 def check_signature(run: Path, public_key: Path) -> str:
-    """Return the id of the key that signed a run's receipt, or say precisely what fails.
+    """Return the id of the key that signed a run's receipt; raise an error if it did not.
 
-    What is checked is that this key signed these bytes of ``receipt.json``; that the files are
-    those the receipt names is for the receipt's own check.
+    This checks that the key signed the bytes of ``receipt.json``. `validate` checks that the files
+    are those the receipt names.
     """
     _need_cryptography()
     from cryptography.exceptions import InvalidSignature
 
+    # [Step 1] There must be an envelope, and it must contain this receipt and no other.
     public = _read_public(Path(public_key))
     receipt, file = _read_receipt(Path(run)), Path(run) / ENVELOPE
     if not file.is_file():
         raise SignatureError(
-            f"{run} has no {ENVELOPE}, so nobody signed it; `seedless sign {run} --key KEY` does"
+            f"{run} has no {ENVELOPE}, so it is not signed: run `seedless sign {run} --key KEY`"
         )
     payload, signer, signature = _read_envelope(file)
     if payload != receipt:
         raise SignatureError(
-            f"{file} signs another receipt (sha256 {_short(payload)}) than the {RECEIPT} beside it "
-            f"(sha256 {_short(receipt)}); one of the two was changed or comes from another run"
+            f"{file} signs another receipt (sha256 {_short(payload)}) than the {RECEIPT} next to "
+            f"it (sha256 {_short(receipt)}); one of the two was changed or comes from another run"
         )
+    # [Step 2] It must be signed with the expected key.
     if signer != _keyid(public):
         raise SignatureError(
             f"{file}: expected a signature by key {_keyid(public)} ({public_key}), got one by key "
-            f"{signer}; check with the public key of whoever signed"
+            f"{signer}; check with the public key of the signer"
         )
+    # [Step 3] The signature must be valid for these bytes.
     try:
         public.verify(signature, encode_pae(PAYLOAD_TYPE, payload))
     except InvalidSignature:
@@ -135,7 +144,7 @@ def check_signature(run: Path, public_key: Path) -> str:
 
 
 def encode_pae(payload_type: str, payload: bytes) -> bytes:
-    """Return DSSE's pre-authentication encoding: what is really signed.
+    """Return DSSE's pre-authentication encoding: the bytes that are signed.
 
     ``"DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload``, lengths in bytes, as decimals.
     """
@@ -206,7 +215,7 @@ def _read_private(file: Path) -> Ed25519PrivateKey:
             f"{file} is locked by a passphrase; unlock a copy with `openssl pkey -in {file}`"
         ) from None
     except (ValueError, UnsupportedAlgorithm):
-        hint = "; this is a public one, signing needs its other half" * (b"PUBLIC KEY" in content)
+        hint = "; this is a public one, signing needs the private key" * (b"PUBLIC KEY" in content)
         raise SignatureError(f"{file}: expected an ed25519 private key in PEM form{hint}") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise SignatureError(f"{file}: expected an ed25519 private key, got a key of another kind")
@@ -245,7 +254,7 @@ def _read(file: Path, what: str) -> bytes:
 
 
 def _need_cryptography() -> None:
-    """Say how to get the one package that signatures need and nothing else does."""
+    """Raise an error that says how to install the one package that only signatures need."""
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: F401
     except ImportError as error:

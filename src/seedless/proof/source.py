@@ -1,4 +1,4 @@
-"""Which code ran: one digest over the package's own files."""
+"""The source digest: one digest over the files of this package, to record which code ran."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ KINDS = (".py", ".toml", ".html")
 
 
 def list_source(package: Path = PACKAGE) -> dict[str, Path]:
-    """Return every file of the package that belongs to it, by its POSIX path inside it, sorted."""
-    found = {
+    """Return every source file of the package by its POSIX path inside it, sorted."""
+    files = {
         path.relative_to(package).as_posix(): path
         for path in package.rglob("*")
         if path.suffix in KINDS and "__pycache__" not in path.parts
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
-"""The trail: one line an epoch, with a digest of every tensor, each line chained to the one before.
+"""The trail of a run: a line for each epoch, with a digest of every tensor; the lines are chained.
 
 Line 0 ("start") says what the run began with: configuration, source, data, initialization and
-environment. A line's digest is that of its canonical JSON without "digest"; "previous" is the
-digest of the line before. Change, drop or swap a line and the chain breaks.
+environment. A line's "digest" is that of its canonical JSON without this field; "previous" is the
+digest of the line before. A line that is changed, removed or moved breaks the chain.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Entry = dict[str, Any]
 
 
 def chain(entry: Mapping[str, Any], previous: str) -> Entry:
-    """Return an entry with its place in the chain."""
+    """Return an entry with the two fields that chain it to the one before."""
     content = {**entry, "previous": previous}
     return {**content, "digest": digest_value(content)}
 
 
 def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
-    """Return line 0: what the run began with."""
+    """Return line 0, not chained yet: what the run began with, and the digest of each tensor."""
     return {
         "kind": "start",
         "schema": SCHEMA,
@@ -50,7 +50,7 @@ def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
 
 
 def make_entry(progress: ProgressState) -> Entry:
-    """Return the line of an epoch that is over."""
+    """Return the line of an epoch that ended, not chained yet."""
     return {
         "kind": "epoch",
         "epoch": progress.position.epoch,
@@ -71,9 +71,9 @@ def summarize_trail(entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
-    """Return the entries of a run, the chain checked.
+    """Return the entries of a run's trail after checking the chain.
 
-    ``torn`` allows the last line to be incomplete, as a killed process leaves it, and drops it.
+    ``torn``: the last line may be incomplete, as a killed process leaves it; it is dropped.
     """
     path = run / FILE
     try:
@@ -87,21 +87,23 @@ def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
     previous = GENESIS
     for number, line in enumerate(complete, start=1):
         try:
+            # [Step 1] The line must be an entry, written in canonical form, with its own digest.
             entry = json.loads(line)
             content = {key: value for key, value in entry.items() if key != "digest"}
-            sound = entry["digest"] == digest_value(content) and canonical_json(entry) == line
+            intact = entry["digest"] == digest_value(content) and canonical_json(entry) == line
+            # [Step 2] It must name the digest of the line before, line 0 that of no line.
             linked = entry["previous"] == previous
             schema = entry["schema"] if number == 1 else SCHEMA
             if not isinstance(entry["state"], dict):
                 raise TypeError("no state")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RunError(f"{path}: line {number} is not an entry of a trail") from None
-        if not sound:
+        if not intact:
             raise RunError(f"{path}: line {number} does not match its own digest; it was changed")
         if not linked:
             raise RunError(
-                f"{path}: line {number} does not follow on line {number - 1}: the chain is broken, "
-                "an entry was removed, swapped or inserted"
+                f"{path}: line {number} does not follow line {number - 1}: the chain is broken, an "
+                "entry was removed, moved or inserted"
             )
         if schema != SCHEMA:
             raise RunError(f"{path} has schema {schema}; this version reads {SCHEMA}")
@@ -111,9 +113,14 @@ def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
 
 
 class TrailWriter(Observer):
-    """Writes the trail of a run as it goes.
+    """Writes the trail of a run while it trains.
 
-    Where a resumed run comes by an epoch it had written before it was killed, the two must agree.
+    A resumed run repeats the epochs after its checkpoint; the lines written before must agree.
+
+    Attributes:
+        facts: what line 0 says the run began with.
+        known: the lines that were in the file at the start, then all lines.
+        entries: the lines up to the epoch that is trained now.
     """
 
     def __init__(self, run: Path, facts: Mapping[str, Any]) -> None:
@@ -124,11 +131,11 @@ class TrailWriter(Observer):
 
     @property
     def begun(self) -> Entry | None:
-        """The first line of a trail that is there already."""
+        """Line 0 of a trail that exists already; None for a new one."""
         return self.known[0] if self.known else None
 
     def begin(self, progress: ProgressState) -> None:
-        """Write line 0, or keep the lines up to where the run resumes."""
+        """Write line 0, or check that the run resumes from a state the trail has."""
         epoch = progress.position.epoch
         if not self.known:
             self.known = [chain(make_start(self.facts, progress.state), GENESIS)]
@@ -143,7 +150,7 @@ class TrailWriter(Observer):
         write_atomic(self.path, b"".join(canonical_json(entry) + b"\n" for entry in self.known))
 
     def epoch(self, progress: ProgressState) -> None:
-        """Add the epoch's line, or find that it is there already."""
+        """Append the epoch's line, or compare it with the one that is there already."""
         epoch, content = progress.position.epoch, make_entry(progress)
         if epoch < len(self.known):
             self._agree(self.known[epoch], content)
@@ -156,8 +163,8 @@ class TrailWriter(Observer):
         with self.path.open("ab") as file:
             file.write(canonical_json(entry) + b"\n")
             file.flush()
-            # On the disk before a checkpoint builds on it. Lines after the last checkpoint are made
-            # again by whoever resumes, so a disk that loses them loses nothing.
+            # The line must be on the disk before the checkpoint of this epoch is. Lines after the
+            # last checkpoint are written again on resuming, so losing them loses nothing.
             if epoch % train.checkpoint_every == 0 or epoch == train.epochs:
                 os.fsync(file.fileno())
 
@@ -166,21 +173,26 @@ class TrailWriter(Observer):
         if differing:
             raise RunError(
                 f"resuming {self.path.parent}: epoch {known['epoch']} now differs from what was "
-                f"recorded before ({', '.join(differing)}): this machine, or a checkpoint, is not "
-                "what it was"
+                f"recorded before ({', '.join(differing)}): this machine or a checkpoint has "
+                "changed"
             )
 
 
 class Trail:
-    """A trail for a loop of your own: two lines, and `seedless diff` can compare two runs.
+    """Records a training loop of your own, so that `seedless diff` can compare two runs of it.
 
         trail = seedless.Trail("runs/mine")
         for batch in batches:
             ...
             trail.step(model, optimizer)
 
-    Every call records a digest of every parameter, buffer and optimizer tensor: call it as often as
-    you want to know, once an epoch or once a step. ``config`` is kept beside it, as plain values.
+    Each call of `step` writes a line with the digest of every parameter, buffer and optimizer
+    tensor. Call it once an epoch, or once a step to find the step at which two runs differ.
+
+    Args:
+        run: the folder to write ``trail.jsonl`` into.
+        config: settings to record with it, as plain values.
+        force: replace a trail that is there.
     """
 
     def __init__(
@@ -188,7 +200,7 @@ class Trail:
     ) -> None:
         self.path = Path(run) / FILE
         if self.path.exists() and not force:
-            raise RunError(f"{self.path} exists; pass force=True to write it anew, or another name")
+            raise RunError(f"{self.path} exists; pass force=True to replace it, or another folder")
         self.steps = 0
         facts = {"settings": dict(config or {}), "environment": capture_environment()}
         start = chain(make_start(facts, {}), GENESIS)
@@ -205,12 +217,12 @@ class Trail:
         optimizer: torch.optim.Optimizer | None = None,
         loss: float | Tensor | None = None,
     ) -> str:
-        """Record where the model and the optimizer stand; return the digest of the trail so far."""
+        """Record the state of model and optimizer; return the digest of the line written."""
         self.steps += 1
         state = digest_each(fetch_state(collect_state(model, optimizer)))
         value = None if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
         if value is not None and not math.isfinite(value):
-            value = None  # JSON has no such number, and your loop goes on
+            value = None  # JSON has no such number, and the user's loop must not fail
         content = {
             "kind": "step",
             "step": self.steps,
@@ -228,16 +240,16 @@ class Trail:
 
 
 def digest_entry(entry: Entry) -> str:
-    """Return one digest of an entry's whole state, without its place in the chain."""
+    """Return one digest of an entry's whole state, which does not depend on the chain."""
     return digest_value(entry["state"])
 
 
 def first_difference(a: Sequence[Entry], b: Sequence[Entry]) -> tuple[int, list[str]] | None:
-    """Return the first place where two trails differ and what differs there, or None.
+    """Return the number of the first line at which two trails differ and what differs, or None.
 
-    The names are those of tensors, and "schedule", "loss", "score"; "length" where one trail ends
-    before the other. Lines 0 are compared by their state alone: what a run began with is a matter
-    of its configuration.
+    The names are those of tensors, and "schedule", "loss", "score", "step"; "length" where one
+    trail ends before the other. Of lines 0 only the states are compared, not what the runs began
+    with.
     """
     for place, (one, other) in enumerate(zip(a, b, strict=False)):
         keys = sorted({*one["state"], *other["state"]})

@@ -21,7 +21,7 @@ from seedless.proof.receipt import STRIPPED_NOTE, explain_missing
 
 CONFIG = "config.toml"
 
-# All that a run ever writes into its folder. Where anything else lies, nothing is replaced.
+# All files of a run. A folder that holds any other is never replaced.
 KNOWN = {
     CONFIG,
     RECEIPT,
@@ -70,9 +70,9 @@ class Run:
 
 
 def check_destination(run: Path, force: bool) -> None:
-    """Refuse a place where no run can be written; cost nothing but the message."""
+    """Refuse a folder that a run cannot be written to, before anything is computed."""
     if run.is_symlink() or not run.name or run.name == "..":
-        raise RunError(f"a run needs a folder of its own, not a link or {str(run)!r}: name one")
+        raise RunError(f"a run needs a folder of its own, not a link or {str(run)!r}: name another")
     if run.exists():
         if not run.is_dir():
             raise RunError(f"{run} is a file; choose another folder for the run")
@@ -101,17 +101,17 @@ def _refuse_existing(run: Path, force: bool) -> None:
             f"{run} holds a finished run; choose another folder, or --force to replace it"
         )
     raise RunError(
-        f"{run} holds an unfinished run; `seedless resume {run}` goes on with it, --force drops it"
+        f"{run} holds an unfinished run; `seedless resume {run}` continues it, --force replaces it"
     )
 
 
 def make_folder(run: Path, config: Config, force: bool) -> None:
-    """Make the folder with its configuration in it: it is never there without one."""
+    """Make the run folder with its configuration; at no time does it exist without one."""
     check_destination(run, force)
     if force and run.exists():
         old = run.with_name(f".{run.name}.{os.getpid()}.old")
-        with lock(run):  # not while another process writes it
-            run.rename(old)  # whole or not at all: a kill leaves no half of it behind
+        with lock(run):  # refused while another process writes it
+            run.rename(old)  # a process killed here leaves no half-deleted run
         shutil.rmtree(old)
     temporary = run.with_name(f".{run.name}.{os.getpid()}.part")
     try:
@@ -127,14 +127,14 @@ def make_folder(run: Path, config: Config, force: bool) -> None:
 
 
 def clear_leftovers(run: Path) -> None:
-    """Remove what a killed process left half written."""
+    """Remove temporary files that a killed process left."""
     for path in run.rglob(".*.part"):
         path.unlink()
 
 
 @contextmanager
 def lock(run: Path) -> Iterator[None]:
-    """Hold a run folder for this process alone; another one is refused, not kept waiting."""
+    """Lock a run folder for this process; another process gets an error and does not wait."""
     try:
         with FileLock(run / ".lock", timeout=0):
             yield

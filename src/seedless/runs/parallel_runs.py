@@ -1,7 +1,6 @@
-"""Several runs at once, each in a process of its own: on every device as many as it is given.
+"""Train several configurations at the same time, each in a process of its own.
 
-A run's bits depend on nothing it shares with its neighbours, so runs at once end in the bits they
-have alone.
+A run's bits do not depend on other processes, so concurrent runs give the bits they give alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from seedless.core.processes import (
 )
 from seedless.proof.receipt import read_receipt
 
-TAIL = 20  # lines of standard error that are kept
+TAIL = 20  # last lines of standard error in a result
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """How a job ended; ``digest`` of its trained weights, as its receipt says, where it has one."""
+    """How a job ended; ``digest`` is that of its weights in its receipt, None if it failed."""
 
     job: Job
     exit_code: int
@@ -57,10 +56,10 @@ class Result:
 def train_many(
     jobs: Sequence[Job], *, runs_per_device: int = 1, devices: Sequence[int] | None = None
 ) -> list[Result]:
-    """Run jobs side by side and return how each ended, in their order; one may fail alone.
+    """Train jobs concurrently and return how each ended, in their order; one may fail alone.
 
     Args:
-        jobs: each with a folder of its own.
+        jobs: each with its own folder.
         runs_per_device: how many may run on one device at a time; the CPU counts as one.
         devices: CUDA devices by their number in this process; by default all there are.
     """
@@ -96,7 +95,7 @@ def train_many(
 
 
 def find_device(job: Job) -> str:
-    """Return "cuda" or "cpu"; a job whose configuration is wrong says so when it runs."""
+    """Return "cuda" or "cpu"; a job with a wrong configuration fails when it is started."""
     try:
         asked = override(open_config(job.config), job.settings).execution.device
     except SeedlessError:
