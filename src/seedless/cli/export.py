@@ -38,10 +38,10 @@ def export(
             "tolerance": TOLERANCE,
             "records": done.records,
         }
-        print_json({**describe_run(done.finished), **said})
+        print_json({**describe_run(done.opened), **said})
         return
     typer.echo(
         f"{done.file}\n{size:,} bytes\n{done.digest}\n"
         f"logits differ from the run's by at most {done.difference:.2g} on {done.records} "
-        f"{done.finished.split} records ({TOLERANCE:g} allowed)"
+        f"{done.opened.split} records ({TOLERANCE:g} allowed)"
     )

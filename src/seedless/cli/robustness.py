@@ -47,10 +47,10 @@ def robustness(
     )
     if as_json:
         rows = [asdict(row) for row in found.rows]
-        print_json({**describe_run(found.finished), "noise": noise, "rows": rows})
+        print_json({**describe_run(found.opened), "noise": noise, "rows": rows})
     else:
-        said = describe_run(found.finished)
-        typer.echo(f"\n{noise} noise on {len(found.finished.ids)} {said['split']} records")
+        said = describe_run(found.opened)
+        typer.echo(f"\n{noise} noise on {len(found.opened.ids)} {said['split']} records")
 
 
 def _read_ratios(text: str) -> list[float]:
