@@ -232,7 +232,7 @@ def test_bad_numbers_are_refused(a, b, options, message):
 
 
 def test_numbers_and_runs_do_not_mix(arms):
-    with pytest.raises(StatsError, match="one arm has numbers"):
+    with pytest.raises(StatsError, match="one arm has numbers and the other runs"):
         seedless.compare([0.9, 0.8], arms / "dct/*")
     with pytest.raises(StatsError, match="runs are matched by their seeds"):
         seedless.compare(arms / "dct/*", arms / "dct/*", paired=True)

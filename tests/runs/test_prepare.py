@@ -181,7 +181,7 @@ def test_signal_models_refuse_images_and_image_models_take_them():
     assert -1 <= problem.train.samples.min() < -0.5
     assert 0.5 < problem.train.samples.max() <= 1
     for name in MODELS:
-        if MODELS[name].entrance == "leads":
+        if MODELS[name].input_name == "leads":
             with pytest.raises(ConfigError, match="takes leads, but simulated-images holds images"):
                 prepare(override(images(), [f"model.name={name}"]))
 

@@ -19,7 +19,7 @@ M = TypeVar("M", bound="nn.Module")
 _ATTRIBUTE = "_seedless_marks"
 
 HEADS = ("etf", "basis")
-CLAIMS = ("filters", "zeros", "ones")
+RULES = ("filters", "zeros", "ones")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Marks:
     residual_exit: bool = False
     zero_gain: bool = False
     head: str | None = None
-    claims: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
 
 
 def mark(
@@ -40,7 +40,7 @@ def mark(
     residual_exit: bool | None = None,
     zero_gain: bool | None = None,
     head: str | None = None,
-    claims: Mapping[str, str] | None = None,
+    rules: Mapping[str, str] | None = None,
 ) -> M:
     """Declare something about ``module`` and return it, so that a declaration fits on one line.
 
@@ -49,22 +49,22 @@ def mark(
         residual_exit: the last convolution of a residual branch; scaled by `residual_scale`.
         zero_gain: a norm whose gain starts at 0, so that its residual branch starts silent.
         head: the classifier; "etf" for an equiangular tight frame, "basis" for a dense layer.
-        claims: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
+        rules: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
             "filters" fills along the first axis as a dense layer's weight.
     """
     if stage is not None and (type(stage) is not int or stage not in range(4)):
         raise InitError(f"a stage is 0, 1, 2 or 3, got {stage!r}")
     if head is not None and head not in HEADS:
         raise InitError(f"a head is one of {', '.join(HEADS)}, got {head!r}")
-    for name, rule in (claims or {}).items():
-        if rule not in CLAIMS:
-            raise InitError(f"claim {name!r}: expected one of {', '.join(CLAIMS)}, got {rule!r}")
+    for name, rule in (rules or {}).items():
+        if rule not in RULES:
+            raise InitError(f"rule of {name!r}: expected one of {', '.join(RULES)}, got {rule!r}")
     asked: dict[str, Any] = {
         "stage": stage,
         "residual_exit": residual_exit,
         "zero_gain": zero_gain,
         "head": head,
-        "claims": claims and {**read_marks(module).claims, **claims},
+        "rules": rules and {**read_marks(module).rules, **rules},
     }
     given = {key: value for key, value in asked.items() if value is not None}
     setattr(module, _ATTRIBUTE, replace(read_marks(module), **given))

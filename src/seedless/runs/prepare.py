@@ -224,14 +224,14 @@ def check_names(config: Config) -> None:
 
 def resolve(config: Config, data: Dataset) -> Config:
     """Fill in the settings that the data decide; refuse a configuration that contradicts them."""
-    entrance = MODELS[config.model.name].entrance
-    if (entrance == "leads") != (data.X.ndim == 3):
+    input_name = MODELS[config.model.name].input_name
+    if (input_name == "leads") != (data.X.ndim == 3):
         kind = "recordings (leads, time)" if data.X.ndim == 3 else "images"
         raise ConfigError(
-            f"model.name is {config.model.name!r}, which takes {entrance}, but {data.name} holds "
+            f"model.name is {config.model.name!r}, which takes {input_name}, but {data.name} holds "
             f"{kind}"
         )
-    found = {entrance: data.X.shape[1], "classes": len(data.classes)}
+    found = {input_name: data.X.shape[1], "classes": len(data.classes)}
     for key, value in found.items():
         asked = getattr(config.model, key)
         if asked is not None and asked != value:
