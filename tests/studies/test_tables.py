@@ -130,5 +130,6 @@ def test_a_cluster_that_is_not_there_is_an_error_not_a_traceback(tmp_path, monke
         raise ConnectionError("no such host")
 
     monkeypatch.setattr(ray, "init", fail)
+    monkeypatch.setenv("RAY_ADDRESS", "far:1")
     with pytest.raises(StudyError, match=r"cluster at far:1: .*no such host"):
-        run_ray(Store(tmp_path), make_tiny_grid().points, address="far:1")
+        run_ray(Store(tmp_path), make_tiny_grid().points)

@@ -46,7 +46,7 @@ def attribute(
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
         said = {"method": method, "layers": layers, "records": rows, "file": file}
-        print_json({**describe_run(found.finished), **said})
+        print_json({**describe_run(found.opened), **said})
         return
     for row in rows:
         typer.echo(
@@ -73,7 +73,7 @@ def _list_rows(found: Explained) -> list[dict[str, Any]]:
                 "class": label,
                 "probability": float(found.probabilities[number]),
                 "labelled": bool(found.labelled[number]),
-                "strongest": _describe_place(place, found.finished.fs, bool(shown.any())),
+                "strongest": _describe_place(place, found.opened.fs, bool(shown.any())),
             }
         )
     return rows
