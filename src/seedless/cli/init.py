@@ -36,7 +36,8 @@ def show(
 ) -> None:
     """Print the initialization plan of MODEL with its digests; no machine shows in it."""
     from seedless.core.digests import digest, md5
-    from seedless.runs.build import build_model, initialize_model
+    from seedless.init import initialize
+    from seedless.models import build
 
     resolved = read_config(
         config,
@@ -49,8 +50,8 @@ def show(
         init__basis=basis,
     )
     chosen = resolved.model
-    network = build_model(chosen)
-    plan = initialize_model(network, resolved.init)
+    network = build(**chosen.model_dump())
+    plan = initialize(network, **resolved.init.model_dump())
     if as_json:
         identity = {"model": chosen.name, "weights": digest(network), "md5": md5(network)}
         print_json({**identity, **plan.as_dict()})
