@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.measure import take_turns, write_results
 from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.intervals import delong_interval
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.evaluate.scores import score_predictions
 from seedless.numerics.counter_random import draw_uniform
 
@@ -80,7 +80,7 @@ def measure_scoring() -> dict[str, float]:
     features = draw_uniform(0, "features", 300 * 128).reshape(300, 128).astype(np.float32)
     ids = np.array([str(row) for row in range(300)])
     names = tuple(f"class {k}" for k in range(12))
-    split = {"validation": Scored(ids, scores, labels, features)}
+    split = {"validation": SplitPredictions(ids, scores, labels, features)}
     predictions = Predictions(names, "sha256:" + 64 * "0", split)
     return take_turns({"seconds": lambda: score_predictions(predictions)}, rounds=15)
 

@@ -24,7 +24,7 @@ from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
 from seedless.core.config import parse_config
 from seedless.core.digests import digest
 from seedless.numerics.determinism import make_deterministic
-from seedless.portable.check.op_cases import Drawn
+from seedless.portable.check.op_cases import Input
 from seedless.portable.mode import portable
 from seedless.runs.prepare import prepare
 from seedless.train.step_modes import make_step
@@ -121,7 +121,7 @@ def measure_op(name: str, batch: int, rounds: int, device: torch.device) -> dict
     """Return seconds of an op, forward and backward, plain and portable; on a GPU as graphs."""
     run, spell_shapes = OPS[name]
     inputs = [
-        Drawn(shape).make(f"{name}.{i}", device).requires_grad_()
+        Input(shape).make(f"{name}.{i}", device).requires_grad_()
         for i, shape in enumerate(spell_shapes(batch))
     ]
     times = TIMES if device.type == "cuda" else 1

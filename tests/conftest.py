@@ -47,7 +47,7 @@ def nursery(tmp_path_factory):
 
 @pytest.fixture
 def run_seedless(nursery):
-    """Run a verb in a process forked for it; return exit code, standard output and error."""
+    """Run a command in a process forked for it; return exit code, standard output and error."""
 
     def run(*arguments, check=True):
         return nursery.run(*arguments, code=0 if check else None)

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the verbs import when they are called, where it takes long.
+# What the commands import when they are called, where it takes long.
 HEAVY = (
     "matplotlib.figure",
     "pandas",

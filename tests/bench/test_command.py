@@ -1,4 +1,4 @@
-"""The verb as a person runs it."""
+"""The command as a person runs it."""
 
 import json
 

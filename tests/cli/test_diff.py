@@ -47,7 +47,7 @@ def test_different_is_1_with_settings_epoch_and_step(call, runs):
     assert code == 1
     assert f"configuration: train.rate is 0.001 in {a}, 0.002 in {b}\n" in out
     assert f"environment: threads.intraop is 1 in {a}, 2 in {b}\n" in out
-    assert "THEY PART in epoch 1: model/0.bias, model/0.weight" in out
+    assert "THEY DIFFER in epoch 1: model/0.bias, model/0.weight" in out
     assert "  first at step 1: model/" in out
     assert "The runs begin to differ" not in out  # that is for --locate
 
@@ -55,7 +55,7 @@ def test_different_is_1_with_settings_epoch_and_step(call, runs):
 def test_without_replay_no_entry_is_needed(call, runs):
     code, out, _ = call("diff", runs / "a", runs / "b", "--no-replay")
     assert code == 1
-    assert "THEY PART in epoch 1" in out
+    assert "THEY DIFFER in epoch 1" in out
     assert "first at step" not in out
 
 
@@ -63,7 +63,7 @@ def test_a_run_of_fit_says_what_its_trail_says_and_what_more_needs(call, runs):
     code, out, err = call("diff", runs / "a", runs / "b")
     assert (code, err) == (1, "")
     assert f"configuration: train.rate is 0.001 in {runs / 'a'}, 0.002 in {runs / 'b'}\n" in out
-    assert "THEY PART in epoch 1: model/0.bias, model/0.weight" in out
+    assert "THEY DIFFER in epoch 1: model/0.bias, model/0.weight" in out
     assert "first at step" not in out
     assert "to find the step, execute it again: --entry package.module:function" in out
 
@@ -101,7 +101,7 @@ def test_own_trails_need_no_run(call, tmp_path):
     code, out, _ = call("diff", tmp_path / "a", tmp_path / "b")
     assert code == 1
     assert f"configuration: value is 0.5 in {tmp_path / 'a'}, 0.25 in {tmp_path / 'b'}\n" in out
-    assert "THEY PART in epoch 1: model/weight\n" in out
+    assert "THEY DIFFER in epoch 1: model/weight\n" in out
     assert "record it at every step" in out
 
 

@@ -113,7 +113,7 @@ def test_card_prints_or_writes_the_same_bytes(call, run, tmp_path):
     code, out, _ = call("card", run, "--license", "mit", "--name", "ours", "--out", file)
     assert file.read_text() == shown
     assert out == f"{file}  {hash_file(file)}\n"
-    assert shown.startswith('---\nlicense: "mit"\n')
+    assert shown.startswith('---\n"license": "mit"\n')
     assert str(run) not in shown
     found = json.loads(call("card", run, "--json")[1])
     assert found["card"].startswith("---\n")

@@ -19,9 +19,9 @@ def short(monkeypatch):
     ops = {name: compute.OPS[name] for name in ("exp", "mm", "conv2d")}
     monkeypatch.setattr(compute, "OPS", ops)
     monkeypatch.setattr(portable_check, "MODELS", {"baseline": None})
-    monkeypatch.setattr(portable_check, "NETS", {"gru": portable_check.NETS["gru"]})
-    train = portable_check.train
-    monkeypatch.setattr(portable_check, "train", lambda *given: train(*given[:4], 1))
+    monkeypatch.setattr(portable_check, "NETWORKS", {"gru": portable_check.NETWORKS["gru"]})
+    train = portable_check.train_and_hash
+    monkeypatch.setattr(portable_check, "train_and_hash", lambda *given: train(*given[:4], 1))
     kept = {name: SHIPPED["ops"][name] for name in ops}
     monkeypatch.setattr(portable_check, "read_committed", lambda: SHIPPED | {"ops": kept})
 

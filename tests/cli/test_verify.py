@@ -192,15 +192,15 @@ def test_ctrl_c_is_one_line_and_130_in_both_processes(run, tmp_path):
     assert (process.returncode, out, err) == (130, "", "stopped by Ctrl-C\n")
 
 
-@pytest.mark.parametrize("verb", ["verify", "diff"])
-def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, verb):
+@pytest.mark.parametrize("command", ["verify", "diff"])
+def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, command):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    home = {"verify": "verification", "diff": "difference"}[verb]
-    monkeypatch.setattr(f"seedless.audit.{home}.{verb}", interrupt)
-    runs = [run] if verb == "verify" else [run, run]
-    assert call(verb, *runs) == (130, "", "stopped by Ctrl-C\n")
+    home = {"verify": "verification", "diff": "difference"}[command]
+    monkeypatch.setattr(f"seedless.audit.{home}.{command}", interrupt)
+    runs = [run] if command == "verify" else [run, run]
+    assert call(command, *runs) == (130, "", "stopped by Ctrl-C\n")
 
 
 def test_a_fresh_process_finds_the_entry_beside_you(run, tmp_path):

@@ -76,7 +76,7 @@ def test_no_generator_moves():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(DataError, match="one int64 key an image"):
+    with pytest.raises(DataError, match="one int64 key for each"):
         crop_and_flip(images(), samples=KEYS[:3], epoch=0, padding=2)
-    with pytest.raises(DataError, match="one int64 key an image"):
+    with pytest.raises(DataError, match="one int64 key for each"):
         crop_and_flip(images()[0], samples=KEYS, epoch=0, padding=2)

@@ -72,8 +72,8 @@ def test_the_text_of_a_flipped_bit_names_step_weight_and_bit(plain, tmp_path, ca
     assert "Traceback" not in err
     lines = out.splitlines()
     assert f"configuration: control.flip_bit is None in {plain}, '4.weight:5:3' in {run}" in lines
-    parts = next(line for line in lines if line.startswith("THEY PART"))
-    assert parts.startswith("THEY PART in epoch 2: model/")
+    parts = next(line for line in lines if line.startswith("THEY DIFFER"))
+    assert parts.startswith("THEY DIFFER in epoch 2: model/")
     assert any(line.startswith("  first at step 7: model/") for line in lines)
     assert re.search(
         r"The difference comes from outside the operations: model/4\.weight differs already on "

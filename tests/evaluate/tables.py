@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.numerics.counter_random import draw_uniform
 
 WEIGHTS = "sha256:" + 64 * "a"
@@ -24,7 +24,7 @@ def make_scored(n=40, k=3, seed=0, **options):
     scores, labels = make_table(n, k, seed, **options)
     ids = np.array([f"record {row:04d}" for row in range(n)])
     features = draw_uniform(seed, "features", n * 5).reshape(n, 5).astype(np.float32)
-    return Scored(ids, scores, labels, features)
+    return SplitPredictions(ids, scores, labels, features)
 
 
 def make_predictions(seed=0, task="multi-label", **options):

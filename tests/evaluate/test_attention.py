@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from seedless.core.errors import ModelError
-from seedless.evaluate.attention import explain_attention, weigh_moments
+from seedless.evaluate.attention import average_attention, explain_attention
 from seedless.evaluate.attribution import upsample
 from seedless.train.bit_flip import flip_bit
 from tests.evaluate.models import make_model, make_samples
@@ -24,7 +24,7 @@ def test_weights_sum_to_one_and_give_the_blocks_output():
         )
     with torch.no_grad():
         model(torch.from_numpy(samples))
-        weights = weigh_moments(model, torch.from_numpy(samples))
+        weights = average_attention(model, torch.from_numpy(samples))
         assert list(weights) == list(blocks(model)) != []
         for name, block in blocks(model).items():
             x, out = kept[name]
@@ -49,7 +49,7 @@ def test_weights_sum_to_one_and_give_the_blocks_output():
 def test_maps_are_upsampled_and_largest_at_one():
     model, samples = make_model("conformer"), make_samples("conformer", 3)
     found = explain_attention(model, samples, ids=("a", "b", "c"), batch=2)
-    weights = weigh_moments(model, torch.from_numpy(samples[:2]))
+    weights = average_attention(model, torch.from_numpy(samples[:2]))
     assert [one.layer for one in found] == list(blocks(model))
     for one in found:
         raw = upsample(weights[one.layer], 1, samples.shape[2])

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedless.core.errors import DataError
-from seedless.evaluate.churn import compare_calls
-from seedless.evaluate.decisions import call, choose_thresholds
+from seedless.evaluate.churn import compare_decisions
+from seedless.evaluate.decisions import apply_thresholds, choose_thresholds
 from seedless.evaluate.intervals import wilson_interval
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from tests.evaluate.tables import WEIGHTS, make_predictions, make_scored
 
 
@@ -33,11 +33,11 @@ SECOND, THIRD = disturb(FIRST, 50), disturb(FIRST, 60)
 def own_calls(predictions):
     held = predictions.splits["validation"]
     limits = choose_thresholds(held.probabilities, held.labels)
-    return call(predictions.splits["test"].probabilities, limits)
+    return apply_thresholds(predictions.splits["test"].probabilities, limits)
 
 
 def test_identical_runs_do_not_flip():
-    found = compare_calls({"a": FIRST, "b": make_predictions()})
+    found = compare_decisions({"a": FIRST, "b": make_predictions()})
     assert (found.exact.count, found.records) == (0, ())
     assert found.exact.rate == 0
     assert all(one.flips.count == 0 and one.records == () for one in found.classes.values())
@@ -45,7 +45,7 @@ def test_identical_runs_do_not_flip():
 
 
 def test_flips_are_those_of_each_runs_own_thresholds():
-    found = compare_calls({"a": FIRST, "b": SECOND})
+    found = compare_decisions({"a": FIRST, "b": SECOND})
     calls = own_calls(FIRST), own_calls(SECOND)
     differ = calls[0] != calls[1]
     assert differ.any()
@@ -63,7 +63,7 @@ def test_flips_are_those_of_each_runs_own_thresholds():
 
 
 def test_half_calls_all_runs_at_one_half():
-    found = compare_calls({"a": FIRST, "b": SECOND}, thresholds="half")
+    found = compare_decisions({"a": FIRST, "b": SECOND}, thresholds="half")
     said = [one.splits["test"].probabilities >= 0.5 for one in (FIRST, SECOND)]
     assert found.exact.count == (said[0] != said[1]).any(axis=1).sum()
     assert found.classes["a"].thresholds == (0.5, 0.5)
@@ -72,8 +72,8 @@ def test_half_calls_all_runs_at_one_half():
 @given(st.integers(0, 30), st.permutations(range(3)))
 def test_the_order_of_the_runs_and_of_the_records_does_not_show(seed, order):
     runs = {"0": FIRST, "1": disturb(FIRST, seed), "2": THIRD}
-    found = compare_calls(runs)
-    turned = compare_calls({str(place): shuffle(runs[str(place)], seed) for place in order})
+    found = compare_decisions(runs)
+    turned = compare_decisions({str(place): shuffle(runs[str(place)], seed) for place in order})
     assert (turned.exact, turned.records) == (found.exact, found.records)
     for name in "abc":
         one, other = found.classes[name], turned.classes[name]
@@ -87,24 +87,24 @@ def test_the_order_of_the_runs_and_of_the_records_does_not_show(seed, order):
 def shuffle(predictions, seed):
     def turn(scored):
         rows = np.argsort(np.sin(np.arange(len(scored)) * (seed + 1.5)))
-        return Scored(scored.ids[rows], scored.probabilities[rows], scored.labels[rows])
+        return SplitPredictions(scored.ids[rows], scored.probabilities[rows], scored.labels[rows])
 
     return replace(predictions, splits={k: turn(v) for k, v in predictions.splits.items()})
 
 
 def test_of_three_runs_any_two_may_disagree():
     pairs = [
-        set(compare_calls({"x": a, "y": b}).records)
+        set(compare_decisions({"x": a, "y": b}).records)
         for a, b in ((FIRST, SECOND), (SECOND, THIRD), (FIRST, THIRD))
     ]
-    together = compare_calls({"x": FIRST, "y": SECOND, "z": THIRD})
+    together = compare_decisions({"x": FIRST, "y": SECOND, "z": THIRD})
     assert set(together.records) == set.union(*pairs)
 
 
 def test_of_several_classes_the_most_probable_is_called():
     one = replace(FIRST, task="multi-class")
     other = replace(SECOND, task="multi-class")
-    found = compare_calls({"a": one, "b": other})
+    found = compare_decisions({"a": one, "b": other})
     said = [p.splits["test"].probabilities.argmax(axis=1) for p in (one, other)]
     assert found.exact.count == (said[0] != said[1]).sum()
     assert sum(c.flips.count for c in found.classes.values()) == 2 * found.exact.count
@@ -112,7 +112,7 @@ def test_of_several_classes_the_most_probable_is_called():
 
 def cut(predictions, rows):
     def take(scored):
-        return Scored(scored.ids[rows], scored.probabilities[rows], scored.labels[rows])
+        return SplitPredictions(scored.ids[rows], scored.probabilities[rows], scored.labels[rows])
 
     return replace(predictions, splits={k: take(v) for k, v in predictions.splits.items()})
 
@@ -121,7 +121,7 @@ def relabel(predictions):
     test = predictions.splits["test"]
     labels = test.labels.copy()
     labels[7] ^= 1
-    changed = Scored(test.ids, test.probabilities, labels)
+    changed = SplitPredictions(test.ids, test.probabilities, labels)
     return replace(predictions, splits={**predictions.splits, "test": changed})
 
 
@@ -158,4 +158,4 @@ REFUSED = {
 def test_what_cannot_be_compared_is_refused(what):
     runs, options, complaint = REFUSED[what]
     with pytest.raises(DataError, match=complaint):
-        compare_calls(runs, **options)
+        compare_decisions(runs, **options)

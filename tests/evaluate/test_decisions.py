@@ -8,13 +8,13 @@ from sklearn import metrics
 
 from seedless.evaluate.decisions import (
     Counts,
-    call,
-    call_one,
+    apply_thresholds,
     choose_threshold,
     choose_thresholds,
-    count,
+    count_outcomes,
     exact_match,
     hamming_loss,
+    pick_most_probable,
 )
 from tests.evaluate.tables import make_table
 
@@ -37,9 +37,9 @@ def test_no_threshold_has_a_higher_f1_and_no_lower_one_an_equal_one(rows):
 @pytest.mark.parametrize("seed", range(3))
 def test_rates_are_those_of_scikit_learn(seed):
     scores, labels = make_table(90, 4, seed, levels=20)
-    calls = call(scores, choose_thresholds(scores, labels))
+    calls = apply_thresholds(scores, choose_thresholds(scores, labels))
     for k in range(4):
-        found = count(calls[:, k], labels[:, k])
+        found = count_outcomes(calls[:, k], labels[:, k])
         tn, fp, fn, tp = metrics.confusion_matrix(labels[:, k], calls[:, k]).ravel()
         assert (found.tp, found.fp, found.fn, found.tn) == (tp, fp, fn, tn)
         assert found.f1 == pytest.approx(metrics.f1_score(labels[:, k], calls[:, k]))
@@ -53,7 +53,7 @@ def test_rates_are_those_of_scikit_learn(seed):
 
 def test_one_call_a_record_is_the_most_probable_and_the_first_of_equals():
     probabilities = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]])
-    calls = call_one(probabilities)
+    calls = pick_most_probable(probabilities)
     assert calls.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
     labels = np.array([[0, 1, 0], [0, 1, 0], [0, 0, 1]], dtype=np.uint8)
     assert exact_match(calls, labels) == pytest.approx(2 / 3)
@@ -82,4 +82,4 @@ def test_what_has_no_denominator_is_undefined(counts, undefined):
 
 def test_a_threshold_itself_is_called_and_none_stands_for_a_half():
     probabilities = np.array([[0.3, 0.5], [0.29, 0.49]])
-    assert call(probabilities, (0.3, None)).tolist() == [[1, 1], [0, 0]]
+    assert apply_thresholds(probabilities, (0.3, None)).tolist() == [[1, 1], [0, 0]]

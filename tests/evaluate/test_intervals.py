@@ -16,8 +16,8 @@ from seedless.evaluate.intervals import (
     Interval,
     compare_areas,
     count_wins,
+    delong_covariance,
     delong_interval,
-    delong_variance,
     difference_interval,
     pair_interval,
     quantile,
@@ -54,8 +54,8 @@ def slow_covariance(first, second, truth):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_variance_is_that_of_the_structural_components(levels, seed):
     scores, labels = make_table(60, 1, seed, levels)
-    found = delong_variance(scores[:, 0], labels[:, 0])
-    assert found == pytest.approx(
+    parts = delong_covariance(scores[:, 0], scores[:, 0], labels[:, 0])
+    assert sum(parts) == pytest.approx(
         slow_covariance(scores[:, 0], scores[:, 0], labels[:, 0]), rel=1e-12
     )
 
@@ -132,7 +132,7 @@ def test_no_interval_claims_certainty(what):
 def test_one_kind_alone_has_no_interval(kind):
     truth = np.full(5, kind, dtype=np.uint8)
     assert delong_interval(np.arange(5.0), truth) is None
-    assert delong_variance(np.arange(5.0), truth) is None
+    assert delong_covariance(np.arange(5.0), np.arange(5.0), truth) is None
 
 
 @pytest.mark.parametrize(("won", "pairs"), [(0, 4), (4, 4), (2, 7), (1, 1), (30, 31)])

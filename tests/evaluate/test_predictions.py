@@ -10,7 +10,7 @@ import pytest
 from seedless.core.errors import DataError, RunError
 from seedless.evaluate.predictions import (
     Predictions,
-    Scored,
+    SplitPredictions,
     parse_predictions,
     read_predictions,
     serialize,
@@ -42,7 +42,7 @@ def test_they_come_back_as_they_were_and_bytes_repeat(tmp_path):
 
 def test_features_may_be_missing():
     scored = make_scored()
-    bare = Scored(scored.ids, scored.probabilities, scored.labels)
+    bare = SplitPredictions(scored.ids, scored.probabilities, scored.labels)
     made = Predictions(("a", "b", "c"), WEIGHTS, {"test": bare})
     assert parse_predictions(serialize(made)).splits["test"].features is None
 
@@ -154,4 +154,4 @@ def test_made_in_memory_they_are_checked_too():
     with pytest.raises(DataError, match="3 columns of labels for 2 classes"):
         Predictions(("a", "b"), WEIGHTS, {"test": scored})
     with pytest.raises(DataError, match="found NaN"):
-        Scored(scored.ids, scored.probabilities * np.nan, scored.labels)
+        SplitPredictions(scored.ids, scored.probabilities * np.nan, scored.labels)

@@ -171,11 +171,11 @@ def test_what_cannot_be_perturbed():
         perturb(samples, "hum", 6)
     with pytest.raises(DataError, match="ratio in dB"):
         perturb(samples, "bw", float("inf"))
-    with pytest.raises(DataError, match="one int64 key a sample, 4"):
+    with pytest.raises(DataError, match="one int64 key for each of 4 samples"):
         perturb(samples, "bw", 6, np.zeros(3, dtype=np.int64))
     with pytest.raises(DataError, match="100 Hz and the records 250 Hz"):
         perturb(samples, "bw", 6, noise=made_noise(), fs=250.0)
-    with pytest.raises(DataError, match="2 leads: say which"):
+    with pytest.raises(DataError, match="2 leads: name them"):
         perturb(samples[:, :2], "bw", 6)
     flat = Noise({"bw": np.ones((2, 400), dtype=np.float32)}, 100.0, {})
     with pytest.raises(DataError, match="noise bw is flat"):

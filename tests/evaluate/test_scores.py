@@ -9,7 +9,7 @@ from sklearn import metrics
 
 from seedless.evaluate.decisions import choose_thresholds
 from seedless.evaluate.intervals import delong_interval
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.evaluate.ranking import score_classes
 from seedless.evaluate.scores import find_thresholds, score_predictions
 from tests.evaluate.tables import WEIGHTS, make_predictions, make_scored
@@ -95,7 +95,7 @@ def test_a_class_of_one_kind_is_undefined_throughout():
     for kind in (0, 1):
         labels = test.labels.copy()
         labels[:, 1] = kind
-        splits = {**made.splits, "test": Scored(test.ids, test.probabilities, labels)}
+        splits = {**made.splits, "test": SplitPredictions(test.ids, test.probabilities, labels)}
         found = score_predictions(replace(made, splits=splits))["test"]
         row = found["classes"]["b"]
         for key in ("auc", "auc_interval", "ece", "sensitivity", "specificity", "precision", "f1"):

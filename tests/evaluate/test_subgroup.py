@@ -7,7 +7,7 @@ import pytest
 
 from seedless.core.errors import DataError
 from seedless.evaluate.bootstrap import bootstrap_areas
-from seedless.evaluate.decisions import call, count
+from seedless.evaluate.decisions import apply_thresholds, count_outcomes
 from seedless.evaluate.intervals import delong_interval, difference_interval, wilson_interval
 from seedless.evaluate.ranking import area_under_curve, macro_auc
 from seedless.evaluate.subgroup import band_ages, score_subgroups
@@ -28,7 +28,7 @@ def test_a_group_is_scored_as_if_it_were_all_there_is():
         assert group.n == rows.sum()
         assert group.macro_auc.value == macro_auc(scores, labels)
         assert group.macro_auc.interval == bootstrap_areas(scores, labels, 400).macro
-        calls = call(scores, LIMITS)
+        calls = apply_thresholds(scores, LIMITS)
         for k, label in enumerate(CLASSES):
             one = group.classes[label]
             assert one.positives == labels[:, k].sum()
@@ -37,7 +37,7 @@ def test_a_group_is_scored_as_if_it_were_all_there_is():
             if LIMITS[k] is None:
                 assert (one.sensitivity.value, one.sensitivity.interval) == (None, None)
                 continue
-            counts = count(calls[:, k], labels[:, k])
+            counts = count_outcomes(calls[:, k], labels[:, k])
             assert one.sensitivity.value == counts.sensitivity
             assert one.sensitivity.interval == wilson_interval(counts.tp, counts.tp + counts.fn)
             assert one.specificity.interval == wilson_interval(counts.tn, counts.tn + counts.fp)

@@ -11,7 +11,7 @@ import pytest
 from seedless.audit.portable_check import FULL, check, find_differences, unpack
 from seedless.models import MODELS
 from seedless.portable.check.compute import STEPS, read_committed
-from seedless.portable.check.networks import NETS
+from seedless.portable.check.networks import NETWORKS
 
 SHIPPED = read_committed()
 # Every step once; for the rest of the settings the ops and the first steps of each model.
@@ -52,7 +52,7 @@ def test_threads_and_simd_level_do_not_show(run_python, name):
     ops, models = run(
         run_python, "-m", "tests.golden.write_portable", "--print", str(steps), **setting
     )
-    assert len(models) == len(MODELS) + len(NETS)
+    assert len(models) == len(MODELS) + len(NETWORKS)
     assert {len(fit.digests) for fit in models.values()} == {steps}
     assert find_differences(ops, models, {}) == ()
 
@@ -71,7 +71,7 @@ def test_negative_control_plain_arithmetic_differs_from_it_and_from_itself(run_p
 
 def test_enough_is_shipped():
     assert len(SHIPPED["ops"]) >= 60
-    assert set(SHIPPED["models"]) == {*MODELS, *NETS}
+    assert set(SHIPPED["models"]) == {*MODELS, *NETWORKS}
     assert set(SHIPPED["full"]) == set(FULL) == {"conformer", "resnet18"}
     for fit in (*unpack(SHIPPED["models"]).values(), *unpack(SHIPPED["full"]).values()):
         assert len(fit.digests) == len(fit.traces) == SHIPPED["steps"] == STEPS == 20

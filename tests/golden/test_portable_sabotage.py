@@ -4,8 +4,13 @@ import pytest
 import torch
 
 from seedless.audit.portable_check import unpack
-from seedless.portable.check.compute import compare_fit, hash_op, read_committed, train
-from seedless.portable.check.networks import NETS, SHAPE
+from seedless.portable.check.compute import (
+    compare_training,
+    hash_op,
+    read_committed,
+    train_and_hash,
+)
+from seedless.portable.check.networks import INPUT_SHAPE, NETWORKS
 from seedless.portable.check.op_cases import OPS
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary
@@ -78,16 +83,16 @@ WEAK = {
 @pytest.mark.parametrize("name", sorted(WEAK))
 def test_a_model_feels_one_weak_spot(name, monkeypatch):
     shipped = unpack(SHIPPED["models"])["transformer"]
-    sound = train("transformer", NETS["transformer"](), SHAPE, steps=1)
-    assert compare_fit("transformer", sound, shipped) == []
+    sound = train_and_hash("transformer", NETWORKS["transformer"](), INPUT_SHAPE, steps=1)
+    assert compare_training("transformer", sound, shipped) == []
     home, key, weak = WEAK[name]
     if home is REGISTRY:
         monkeypatch.setitem(home, key, weak)
     else:
         monkeypatch.setattr(home, key, weak)
     with CONTEXT.without_kernels():  # fused kernels have functions of their own
-        found = train("transformer", NETS["transformer"](), SHAPE, steps=2)
-    assert len(compare_fit("transformer", found, shipped)) == 1
+        found = train_and_hash("transformer", NETWORKS["transformer"](), INPUT_SHAPE, steps=2)
+    assert len(compare_training("transformer", found, shipped)) == 1
     assert found.traces[1] != shipped.traces[1]
 
 
@@ -102,7 +107,7 @@ def test_the_trace_sees_what_the_weights_hide(monkeypatch):
         return out
 
     monkeypatch.setitem(REGISTRY, "aten::linalg_vector_norm", slip)
-    found = train("transformer", NETS["transformer"](), SHAPE, steps=1)
+    found = train_and_hash("transformer", NETWORKS["transformer"](), INPUT_SHAPE, steps=1)
     assert found.digests[0] == shipped.digests[0]
-    (line,) = compare_fit("transformer", found, shipped)
+    (line,) = compare_training("transformer", found, shipped)
     assert "the same bits, but the trace" in line

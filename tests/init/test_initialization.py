@@ -1,4 +1,4 @@
-"""`initialize` on anyone's model: every layer type, marks, claims, controls, and refusals."""
+"""`initialize` on anyone's model: every layer type, marks, rules, controls, and refusals."""
 
 import copy
 import random
@@ -103,9 +103,9 @@ def test_transposed_convolutions_have_orthonormal_outputs():
     seedless.initialize(layer, "dct")
     weight = layer.weight.detach().double().numpy()  # (in, out / groups, kernel)
     filters = np.stack([weight[3 * g : 3 * g + 3, o].ravel() for g in range(2) for o in range(2)])
-    twin = nn.Conv1d(6, 4, 5, groups=2)
-    seedless.initialize(twin, "dct")
-    np.testing.assert_array_equal(filters, twin.weight.detach().double().numpy().reshape(4, -1))
+    other = nn.Conv1d(6, 4, 5, groups=2)
+    seedless.initialize(other, "dct")
+    np.testing.assert_array_equal(filters, other.weight.detach().double().numpy().reshape(4, -1))
 
 
 def test_dense_rows_are_orthogonal_up_to_centring():
@@ -124,19 +124,19 @@ class Own(nn.Module):
         self.inner.gamma = nn.Parameter(torch.zeros(8))
 
 
-def test_an_unclaimed_parameter_is_an_error_that_says_how_to_claim_it():
+def test_a_parameter_without_a_rule_is_an_error_that_says_how_to_declare_one():
     with pytest.raises(seedless.SeedlessError) as caught:
         seedless.initialize(Own(), "dct")
     message = str(caught.value)
     assert "'token' of shape (1, 1, 8) in Own" in message
-    assert 'seedless.mark(model, claims={"token": "zeros"})' in message
-    assert 'seedless.mark(model.get_submodule("inner"), claims={"gamma": "zeros"})' in message
+    assert 'seedless.mark(model, rules={"token": "zeros"})' in message
+    assert 'seedless.mark(model.get_submodule("inner"), rules={"gamma": "zeros"})' in message
 
 
-def test_claims_fill_parameters_of_your_own():
+def test_declared_rules_fill_parameters_of_your_own():
     model = Own()
-    seedless.mark(model, claims={"token": "filters"})
-    seedless.mark(model.inner, claims={"gamma": "ones"})
+    seedless.mark(model, rules={"token": "filters"})
+    seedless.mark(model.inner, rules={"gamma": "ones"})
     seedless.initialize(model, "hartley")
     assert (model.inner.gamma == 1).all()
     assert model.token.abs().min() > 0
@@ -150,14 +150,14 @@ def test_a_refusal_changes_nothing():
     assert seedless.digest(model) == before
 
 
-def test_a_claim_on_nothing_is_refused():
-    model = seedless.mark(nn.Linear(2, 2), claims={"wieght": "zeros"})
+def test_a_rule_for_a_missing_parameter_is_refused():
+    model = seedless.mark(nn.Linear(2, 2), rules={"wieght": "zeros"})
     with pytest.raises(seedless.SeedlessError, match="'wieght'"):
         seedless.initialize(model, "dct")
 
 
 def test_filters_need_two_axes():
-    model = seedless.mark(nn.Linear(2, 2), claims={"bias": "filters"})
+    model = seedless.mark(nn.Linear(2, 2), rules={"bias": "filters"})
     with pytest.raises(seedless.SeedlessError, match="two axes"):
         seedless.initialize(model, "dct")
 
@@ -174,9 +174,9 @@ def test_mixed_gives_each_stage_its_basis():
     found = [row.basis for row in plan.rows if row.rule == "filters"]
     assert found == ["dct", "hadamard", "hartley", "dct"]
     for layer, basis in zip(model, found, strict=True):
-        twin = nn.Linear(12, 12)
-        seedless.initialize(twin, basis)
-        assert torch.equal(layer[0].weight, twin.weight)
+        other = nn.Linear(12, 12)
+        seedless.initialize(other, basis)
+        assert torch.equal(layer[0].weight, other.weight)
 
 
 def test_mixed_is_refused_without_stages():
@@ -274,7 +274,7 @@ def test_controls_scale_no_exit_and_frame_no_head():
         ({"basis": "dct", "residual_scale": float("nan")}, "from 0 to 1e6"),
         ({"basis": "dct", "residual_scale": True}, "from 0 to 1e6"),
         ({"basis": "dct", "residual_scale": 1e300}, "from 0 to 1e6"),
-        ({"basis": "dct", "heads": "eft"}, "heads is one of"),
+        ({"basis": "dct", "heads": "eft"}, "expected heads to be one of etf, basis, got .eft"),
         ({"basis": "dct", "heads": "etf"}, "needs a declared head"),
     ],
 )
@@ -302,7 +302,7 @@ def test_models_that_cannot_be_filled_are_refused():
         {"stage": 1.0},
         {"stage": True},
         {"head": "x"},
-        {"claims": {"a": "random"}},
+        {"rules": {"a": "random"}},
     ],
 )
 def test_bad_marks(marks):
@@ -326,10 +326,10 @@ def test_shared_parameters_are_filled_once():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
 def test_other_dtypes_hold_the_same_values(dtype):
     model = nn.Linear(8, 8).to(dtype)
-    twin = nn.Linear(8, 8)
+    other = nn.Linear(8, 8)
     seedless.initialize(model, "dct")
-    seedless.initialize(twin, "dct")
-    assert torch.equal(model.weight, twin.weight.to(dtype))
+    seedless.initialize(other, "dct")
+    assert torch.equal(model.weight, other.weight.to(dtype))
 
 
 def test_no_generator_moves():
@@ -375,7 +375,7 @@ def test_a_plan_reports_what_was_filled():
     [
         (lambda: seedless.mark(nn.Sequential(nn.Linear(4, 4)), residual_exit=True), "Sequential"),
         (lambda: seedless.mark(nn.Sequential(nn.Linear(4, 4)), head="etf"), "marked head"),
-        (lambda: seedless.mark(nn.Linear(4, 4), zero_gain=True), "no norm"),
+        (lambda: seedless.mark(nn.Linear(4, 4), zero_gain=True), "not a norm layer"),
         (lambda: seedless.mark(nn.MultiheadAttention(4, 2), residual_exit=True), "out_proj"),
     ],
 )
@@ -392,7 +392,7 @@ def test_a_wrapped_model_is_refused(wrap):
         seedless.initialize(wrap(nn.Linear(4, 4)), "dct")
 
 
-def test_recurrent_layers_claim_their_own_parameters_and_no_others():
+def test_recurrent_layers_have_rules_for_their_own_parameters_and_no_others():
     layer = nn.LSTM(4, 3)
     layer.weight_gain = nn.Parameter(torch.zeros(3))
     with pytest.raises(seedless.SeedlessError, match="'weight_gain'"):
@@ -410,7 +410,7 @@ def test_buffers_that_nobody_resets_are_named():
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
     model[0].register_buffer("table", torch.arange(3.0))
     plan = seedless.initialize(model, "dct")
-    assert plan.kept == ("0.table",)
+    assert plan.kept_buffers == ("0.table",)
     assert "buffers left as they are: 0.table" in str(plan)
 
 

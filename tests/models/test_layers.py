@@ -1,4 +1,4 @@
-"""Layers in (batch, time, channel) layout against their torch twins."""
+"""Layers in (batch, time, channel) layout against torch's layers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_convolutions_are_torch_convolutions() -> None:
     assert Conv1d(2, 3, bias=False).bias is None
 
 
-def test_batch_norm_equals_its_twin_and_keeps_the_same_statistics() -> None:
-    ours, twin = BatchNorm(8), nn.BatchNorm1d(8)
-    torch.testing.assert_close(ours(X), twin(X.mT).mT)
-    torch.testing.assert_close(ours.state_dict(), twin.state_dict())
-    torch.testing.assert_close(ours.eval()(X), twin.eval()(X.mT).mT)
-    torch.testing.assert_close(ours(X[:, 0]), twin(X[:, 0]))
+def test_batch_norm_equals_torchs_and_keeps_the_same_statistics() -> None:
+    ours, theirs = BatchNorm(8), nn.BatchNorm1d(8)
+    torch.testing.assert_close(ours(X), theirs(X.mT).mT)
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+    torch.testing.assert_close(ours.eval()(X), theirs.eval()(X.mT).mT)
+    torch.testing.assert_close(ours(X[:, 0]), theirs(X[:, 0]))
 
 
 def test_pools_equal_torchs() -> None:
@@ -45,13 +45,13 @@ def test_pools_equal_torchs() -> None:
 
 
 def test_attention_equals_torchs_multi_head_attention() -> None:
-    ours, twin = SelfAttention(8, 2), nn.MultiheadAttention(8, 2, batch_first=True)
+    ours, theirs = SelfAttention(8, 2), nn.MultiheadAttention(8, 2, batch_first=True)
     with torch.no_grad():
-        twin.in_proj_weight.copy_(ours.qkv.weight)
-        twin.in_proj_bias.copy_(ours.qkv.bias)
-        twin.out_proj.load_state_dict(ours.out.state_dict())
+        theirs.in_proj_weight.copy_(ours.qkv.weight)
+        theirs.in_proj_bias.copy_(ours.qkv.bias)
+        theirs.out_proj.load_state_dict(ours.out.state_dict())
     output, weights = ours.attend(X)
-    expected, expected_weights = twin(X, X, X, average_attn_weights=False)
+    expected, expected_weights = theirs(X, X, X, average_attn_weights=False)
     torch.testing.assert_close(output, expected)
     torch.testing.assert_close(weights, expected_weights)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 9))

@@ -179,7 +179,7 @@ def test_a_training_pass_is_finite_and_repeats_to_the_bit(name: str) -> None:
 def test_the_wrong_input_is_refused(name: str) -> None:
     model = fill(build(name, small=True)).eval()
     entry = MODELS[name]
-    with pytest.raises(ModelError, match=f"built for {entry.inputs} {entry.entrance}"):
+    with pytest.raises(ModelError, match=f"built for {entry.inputs} {entry.input_name}"):
         model(batch(name, inputs=5))
     with pytest.raises(ModelError, match=rf"expected .* shape \(batch, {entry.inputs}"):
         model(batch(name)[0])

@@ -123,6 +123,6 @@ def test_bad_keys(samples):
 def test_two_dropouts_of_one_layer_are_refused():
     shared = seedless.Dropout(0.5, layer=0)
     check_layers(nn.Sequential(shared, nn.Linear(2, 2), shared, seedless.Dropout(0.5, layer=1)))
-    twins = nn.Sequential(shared, nn.Linear(2, 2), seedless.Dropout(0.1, layer=0))
+    clashing = nn.Sequential(shared, nn.Linear(2, 2), seedless.Dropout(0.1, layer=0))
     with pytest.raises(NumericsError, match=r"0 and 2 are both Dropout\(layer=0\)"):
-        check_layers(twins)
+        check_layers(clashing)

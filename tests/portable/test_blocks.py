@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from seedless.portable.check.op_cases import Drawn
+from seedless.portable.check.op_cases import Input
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import product
-from seedless.portable.kernels import scratch_memory
+from seedless.portable.kernels import products
 from seedless.portable.mode import portable
 from seedless.portable.ops import elementwise, optimizer
 
@@ -22,7 +22,7 @@ def _both_ways(request):
         yield
 
 
-X = Drawn((37, 19), 4.0).make("x", CPU)
+X = Input((37, 19), 4.0).make("x", CPU)
 OPS = {
     "gelu": F.gelu,
     "tanh": torch.tanh,
@@ -48,30 +48,30 @@ def test_blocks_do_not_show(name, monkeypatch):
     whole = bits(OPS[name])
     for size in (1, 50, 100):
         monkeypatch.setattr(elementwise, "BLOCK", size)
-        monkeypatch.setattr(product, "SHORT", min(size, 128))
-        monkeypatch.setattr(product, "CHUNKED", 1)
+        monkeypatch.setattr(product, "MAX_PRODUCT_ADDENDS", min(size, 128))
+        monkeypatch.setattr(product, "MIN_CHUNKED_ELEMENTS", 1)
         assert all(map(torch.equal, whole, bits(OPS[name])))
 
 
 @pytest.mark.parametrize("most", [0, 1 << 23])
-def test_lent_memory_does_not_show(monkeypatch, most):
+def test_scratch_memory_does_not_show(monkeypatch, most):
     """A large product leaves its numbers behind; a small one must not meet them."""
-    left, right = Drawn((1, 40, 300)).make("l", CPU), Drawn((1, 300, 30)).make("r", CPU)
+    left, right = Input((1, 40, 300)).make("l", CPU), Input((1, 300, 30)).make("r", CPU)
     plain = product.multiply(left, right)
-    monkeypatch.setattr(product, "CHUNKED", 1)
-    monkeypatch.setattr(scratch_memory, "LENT_MOST", most)
+    monkeypatch.setattr(product, "MIN_CHUNKED_ELEMENTS", 1)
+    monkeypatch.setattr(products, "MAX_SCRATCH_ELEMENTS", most)
     product.multiply(left.repeat(1, 3, 2) * 1e9, right.repeat(1, 2, 5) * 1e9)
     assert torch.equal(product.multiply(left, right), plain)
 
 
 def step(options, strided):
-    tensors = [Drawn((n, 7)).make(f"p{n}", CPU) for n in (1, 4, 30)]
+    tensors = [Input((n, 7)).make(f"p{n}", CPU) for n in (1, 4, 30)]
     parameters = [t.t() if strided and len(t) == 4 else t for t in tensors]
     parameters = [p.requires_grad_() for p in parameters]
     optimizer = torch.optim.AdamW(parameters, lr=0.1, **options)
     for number in range(3):
         for p in parameters[: 3 - number % 2]:  # the last one misses a step
-            p.grad = Drawn(tuple(p.shape)).make(f"g{number}", CPU)
+            p.grad = Input(tuple(p.shape)).make(f"g{number}", CPU)
         with portable():
             optimizer.step()
         optimizer.zero_grad()

@@ -11,9 +11,9 @@ import torch
 
 from seedless.portable import self_test
 from seedless.portable.context import CONTEXT
-from seedless.portable.kernels import launch, products
-from seedless.portable.kernels.cpu import Work
-from seedless.portable.kernels.launch import DEEP
+from seedless.portable.kernels import cpu, products
+from seedless.portable.kernels.cpu import LaunchShape
+from seedless.portable.kernels.launch import COLUMN_THREADS
 from tests.portable.emulation.library import Emulated
 from tests.portable.reference_cases import some
 
@@ -31,9 +31,9 @@ def emulated(tmp_path_factory):
 @pytest.fixture
 def as_cuda(emulated, monkeypatch):
     """Send what CUDA would compute to the emulated kernels; products there are not in products."""
-    monkeypatch.setattr(launch, "load_library", lambda: emulated)
+    monkeypatch.setattr(cpu, "load_kernels", lambda: emulated)
     monkeypatch.setattr(products, "is_ready", lambda *_: False)
-    monkeypatch.setattr("seedless.portable.exact.product.CHUNKED", 1 << 40)
+    monkeypatch.setattr("seedless.portable.exact.product.MIN_CHUNKED_ELEMENTS", 1 << 40)
     emulated.launched.clear()
     return emulated
 
@@ -42,10 +42,15 @@ def test_every_kernel_agrees_with_ops_one_by_one(as_cuda):
     assert self_test.find_differing(CPU) == []
     cpu_only = {"add_chunk", "chunk_rows", "chunk_columns", "join_chunks"}
     unused = set(as_cuda.names) - set(as_cuda.launched) - cpu_only
-    assert unused <= {"row_tops_f64", "column_tops_f64", "column_sums_f64", "finish_f32"} | {
+    assert unused <= {
+        "row_exponents_f64",
+        "column_maxima_f64",
+        "column_sums_f64",
+        "scale_sums_f32",
+    } | {
         "exponents_f64",
-        "place_rows_f64",
-        "place_columns_f64",
+        "round_rows_f64",
+        "round_columns_f64",
     }
 
 
@@ -55,8 +60,12 @@ def test_any_share_of_the_work_gives_the_same_bits(as_cuda, monkeypatch, across,
     real = as_cuda.launch
 
     def shared(name, work, args):
-        high = 2 if work.high > 1 else 1
-        real(name, Work(across, down if work.high == DEEP else 1, 32, high), args)
+        high = 2 if work.threads_y > 1 else 1
+        real(
+            name,
+            LaunchShape(across, down if work.threads_y == COLUMN_THREADS else 1, 32, high),
+            args,
+        )
 
     monkeypatch.setattr(as_cuda, "launch", shared)
     assert self_test.find_differing(CPU) == []
@@ -71,10 +80,10 @@ def test_a_barrier_that_some_threads_never_reach_is_found(tmp_path):
         "old = 't - threadIdx.x < (n);'\n"
         "assert old in real()\n"
         "library.write_source = lambda: real().replace(old, 't < (n);')\n"
-        "from seedless.portable.kernels.cpu import Work\n"
+        "from seedless.portable.kernels.cpu import LaunchShape\n"
         f"kernels = library.Emulated(Path({str(tmp_path)!r}))\n"
         "given = (torch.ones(4, 40), torch.zeros(40, dtype=torch.int64), 1, 4, 40, 0, 40)\n"
-        "kernels.launch('column_tops_f32', Work(2, 1, 32, 2), given)\n"
+        "kernels.launch('column_maxima_f32', LaunchShape(2, 1, 32, 2), given)\n"
     )
     if shutil.which("g++") is None:
         pytest.skip("needs a C++ compiler")

@@ -11,7 +11,7 @@ import torch
 from seedless.portable import self_test
 from seedless.portable.check.compute import OPS, hash_op, read_committed
 from seedless.portable.context import CONTEXT
-from seedless.portable.kernels import cpu, cuda, kernel_cache, launch
+from seedless.portable.kernels import cpu, cuda, kernel_cache, products
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.kernels.source import write_source
 from seedless.portable.mode import portable
@@ -162,8 +162,6 @@ def test_convolutions(groups, stride, padding, dilation):
 
 @needs_kernels
 def test_blocks_do_not_show(monkeypatch):
-    from seedless.portable.kernels import products
-
     x, weight = some(9, 4, 11, 7), some(6, 4, 3, 3, name="w")
     given = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
     whole = REGISTRY["aten::convolution"](x, weight, None, *given)
@@ -171,7 +169,7 @@ def test_blocks_do_not_show(monkeypatch):
         whole, x, weight, None, *given, [True, True, False]
     )
     product = REGISTRY["aten::mm"](some(50, 300), some(300, 40))
-    monkeypatch.setattr(products, "ROOM", 2000)
+    monkeypatch.setattr(products, "MAX_BLOCK_ELEMENTS", 2000)
     assert same_bits(REGISTRY["aten::convolution"](x, weight, None, *given), whole)
     again = REGISTRY["aten::convolution_backward"](
         whole, x, weight, None, *given, [True, True, False]
@@ -198,7 +196,7 @@ def compile_with(tmp_path, *changes, flags=()):
         cpu.compile_library(shutil.which("cc"), text, path)
     finally:
         cpu.FLAGS = before
-    return cpu.Library(path)
+    return cpu.CpuKernels(path)
 
 
 WEAK = {
@@ -218,10 +216,10 @@ WEAK = {
 @pytest.mark.parametrize("name", sorted(WEAK))
 def test_negative_control_a_weak_kernel_is_found_and_not_used(name, tmp_path, monkeypatch):
     library = compile_with(tmp_path, *WEAK[name])
-    monkeypatch.setattr(launch, "load_library", lambda: library)
+    monkeypatch.setattr(cpu, "load_kernels", lambda: library)
     monkeypatch.setattr(CONTEXT, "tested_devices", set())
     monkeypatch.setattr(CONTEXT, "rejected_devices", set())
-    with pytest.warns(RuntimeWarning, match="differ from the ops they stand for"):
+    with pytest.warns(RuntimeWarning, match="other bits than the ops they replace"):
         self_test.check_kernels_once(CPU)
     assert find_kernels(CPU) is None
 
@@ -231,7 +229,7 @@ def test_negative_control_contraction_is_found(tmp_path, monkeypatch):
     if "fma" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no fused multiply-add")
     library = compile_with(tmp_path, flags=("-ffp-contract=fast",))
-    monkeypatch.setattr(launch, "load_library", lambda: library)
+    monkeypatch.setattr(cpu, "load_kernels", lambda: library)
     assert self_test.find_differing(CPU)
 
 
@@ -243,7 +241,7 @@ def test_without_kernels_the_digests_are_the_shipped_ones(name):
 
 def test_without_a_compiler_ops_are_computed_one_by_one(monkeypatch):
     monkeypatch.setattr(cpu.shutil, "which", lambda _: None)
-    cpu.load_library.cache_clear()
+    cpu.load_kernels.cache_clear()
     try:
         assert find_kernels(CPU) is None
         with warnings.catch_warnings():
@@ -252,19 +250,19 @@ def test_without_a_compiler_ops_are_computed_one_by_one(monkeypatch):
                 out = torch.nn.functional.gelu(some(9))
     finally:
         monkeypatch.undo()
-        cpu.load_library.cache_clear()
+        cpu.load_kernels.cache_clear()
     with portable():
         assert same_bits(torch.nn.functional.gelu(some(9)), out)
 
 
 def test_a_compiler_that_fails_is_no_error(monkeypatch, tmp_path):
     monkeypatch.setattr(cpu.shutil, "which", lambda _: "/bin/false")
-    cpu.load_library.cache_clear()
+    cpu.load_kernels.cache_clear()
     try:
-        assert cpu.load_library() is None
+        assert cpu.load_kernels() is None
     finally:
         monkeypatch.undo()
-        cpu.load_library.cache_clear()
+        cpu.load_kernels.cache_clear()
 
 
 def test_the_text_for_cuda_contracts_nothing():
@@ -286,11 +284,13 @@ def test_kernels_are_kept_where_there_is_room(monkeypatch, tmp_path):
 
     for place in (tmp_path / "cache", Path("/proc/nowhere")):  # the second cannot be written
         monkeypatch.setenv("SEEDLESS_CACHE", str(place))
-        kernel_cache.find_home.cache_clear()
-        files = [kernel_cache.keep(known, ".so", make) for known in (b"one", b"one", b"two")]
+        kernel_cache.find_folder.cache_clear()
+        files = [
+            kernel_cache.find_or_build(known, ".so", make) for known in (b"one", b"one", b"two")
+        ]
         assert files[0] == files[1] != files[2]
         assert all(file.read_bytes() == b"kernels" for file in files)
         assert sorted(files[0].parent.iterdir()) == sorted(files[1:])
         assert (place in files[0].parents) == place.exists()
     assert len(made) == 4
-    kernel_cache.find_home.cache_clear()
+    kernel_cache.find_folder.cache_clear()

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -147,10 +148,10 @@ def test_nobodys_home_is_no_error(monkeypatch):
     def unknown(_):
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(kernel_cache.Path, "expanduser", unknown)
-    kernel_cache.find_home.cache_clear()
-    assert os.access(kernel_cache.find_home(), os.W_OK)
-    kernel_cache.find_home.cache_clear()
+    monkeypatch.setattr(Path, "expanduser", unknown)
+    kernel_cache.find_folder.cache_clear()
+    assert os.access(kernel_cache.find_folder(), os.W_OK)
+    kernel_cache.find_folder.cache_clear()
 
 
 @pytest.mark.parametrize("default", ["meta", "cpu"])
@@ -180,9 +181,9 @@ def test_a_transposed_convolution_with_more_padding_at_its_end_than_stride():
 def test_a_repeated_matrix_may_have_other_grids_than_its_own(tops):
     x = torch.tensor([[1.0, 0.5, 0.25]]).expand(2, 1, 3)
     exponents = torch.tensor(tops).view(2, 1, 1)
-    fused = grid.place(x, exponents, 23)
+    fused = grid.round_to_grid(x, exponents, 23)
     with CONTEXT.without_kernels():
-        assert torch.equal(fused, grid.place(x, exponents, 23))
+        assert torch.equal(fused, grid.round_to_grid(x, exponents, 23))
 
 
 class _Experts(nn.Module):

@@ -12,14 +12,14 @@ import seedless
 from seedless.core.errors import NumericsError
 from seedless.data.augment import crop_and_flip
 from seedless.portable.mode import portable
-from seedless.portable.test_inputs import Drawn
+from seedless.portable.test_inputs import Input
 
 CPU = torch.device("cpu")
-SIGNAL = Drawn((4, 6, 20)).make("signal", CPU)
-IMAGE = Drawn((3, 4, 9, 10)).make("image", CPU)
-VOLUME = Drawn((2, 2, 5, 6, 4)).make("volume", CPU)
-ROWS = Drawn((5, 7), 2.0).make("rows", CPU)
-OTHER = Drawn((5, 7), 0.4, 0.5).make("other", CPU)
+SIGNAL = Input((4, 6, 20)).make("signal", CPU)
+IMAGE = Input((3, 4, 9, 10)).make("image", CPU)
+VOLUME = Input((2, 2, 5, 6, 4)).make("volume", CPU)
+ROWS = Input((5, 7), 2.0).make("rows", CPU)
+OTHER = Input((5, 7), 0.4, 0.5).make("other", CPU)
 LABELS = torch.arange(5) * 3 % 7
 BY_SHAPE = {1: SIGNAL, 2: IMAGE, 3: VOLUME}
 LENGTHS = torch.tensor([6, 4, 4, 1])
@@ -28,7 +28,7 @@ LENGTHS = torch.tensor([6, 4, 4, 1])
 def fill(module):
     """Counted weights instead of torch's random ones."""
     for name, parameter in module.named_parameters():
-        values = Drawn(tuple(parameter.shape), 0.5, 0.1).make(name, CPU)
+        values = Input(tuple(parameter.shape), 0.5, 0.1).make(name, CPU)
         parameter.data.copy_(values)
     return module
 
@@ -70,7 +70,7 @@ LAYERS = {
     },
     "Conv1d, same": (nn.Conv1d(6, 4, 4, padding="same"), SIGNAL),
     "Unfold": (nn.Unfold(3, 1, 1, 2), IMAGE),
-    "Fold": (nn.Fold((5, 6), 3, 1, 1, 2), Drawn((2, 18, 9)).make("fold", CPU)),
+    "Fold": (nn.Fold((5, 6), 3, 1, 1, 2), Input((2, 18, 9)).make("fold", CPU)),
     "LayerNorm": (nn.LayerNorm(20), SIGNAL),
     "GroupNorm": (nn.GroupNorm(2, 6), SIGNAL),
     "InstanceNorm1d": (nn.InstanceNorm1d(6, affine=True, track_running_stats=True), SIGNAL),
@@ -148,7 +148,7 @@ def compare(run, module, inputs):
 
         def step(net=net, given=given):
             y = run(net, *given)
-            torch.autograd.backward(y, Drawn(tuple(y.shape)).make("y", CPU))
+            torch.autograd.backward(y, Input(tuple(y.shape)).make("y", CPU))
             return y.detach()
 
         if context is None:

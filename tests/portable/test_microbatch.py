@@ -12,7 +12,7 @@ import seedless
 from seedless.core.errors import NumericsError
 from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.batch.microbatch import Split
-from seedless.portable.exact import product, reduce
+from seedless.portable.exact import product, sums
 from seedless.portable.mode import portable
 
 
@@ -191,8 +191,8 @@ def test_negative_control_a_part_on_its_own_grid_shows(monkeypatch):
 def test_long_sums_are_cut_as_those_of_the_whole_batch(monkeypatch):
     """The whole batch needs two parts of integers where a part needs one: 640 and 80 addends."""
     whole = train(lambda: fill(Encoder()), 128, 1)
-    monkeypatch.setattr(product, "LONG", 100)
-    monkeypatch.setattr(reduce, "DIRECT", 100)
+    monkeypatch.setattr(product, "MAX_HALVED_ADDENDS", 100)
+    monkeypatch.setattr(sums, "MAX_EXACT_ADDENDS", 100)
     assert train(lambda: fill(Encoder()), 16, 1) == whole
 
 

@@ -10,9 +10,9 @@ from torch import nn
 from seedless.core.errors import NumericsError
 from seedless.portable.mode import portable
 from seedless.portable.ops.registry import REGISTRY
-from seedless.portable.test_inputs import Drawn
+from seedless.portable.test_inputs import Input
 
-X = Drawn((10, 6)).make("x", torch.device("cpu"))
+X = Input((10, 6)).make("x", torch.device("cpu"))
 
 
 def test_an_unknown_op_is_refused_with_its_name_and_the_line_it_came_from():

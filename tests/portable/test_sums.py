@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedless.numerics.counter_random import draw_uniform
-from seedless.portable.exact import grid, product, reduce
+from seedless.portable.exact import grid, product, sums
 from seedless.portable.exact.product import multiply
-from seedless.portable.exact.reduce import total
+from seedless.portable.exact.sums import total
 from tests.portable.reference import laws
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -62,7 +62,7 @@ def test_split_loses_nothing(integers):
 def test_a_sum_and_a_mean_equal_their_references(row):
     assert total(tensor(row), [0]).item() == (laws.total(row) if len(row) > 1 else row[0])
     if len(row) > 1:
-        assert reduce.mean(tensor(row), [0]).item() == laws.mean(row)
+        assert sums.mean(tensor(row), [0]).item() == laws.mean(row)
 
 
 @few
@@ -76,10 +76,10 @@ def test_order_and_zeros_do_not_change_a_sum(row, random, zeros):
 
 def test_how_many_are_added_at_once_does_not_change_a_sum(monkeypatch):
     x = drawn("sum", 5, 3000, spread=12)
-    direct, running = total(x, [1]), reduce.running_total(x, 1)
-    monkeypatch.setattr(reduce, "DIRECT", 1)
+    direct, running = total(x, [1]), sums.cumulative_total(x, 1)
+    monkeypatch.setattr(sums, "MAX_EXACT_ADDENDS", 1)
     assert same(direct, total(x, [1]))
-    assert same(running, reduce.running_total(x, 1))
+    assert same(running, sums.cumulative_total(x, 1))
     assert same(direct, total(x.t().contiguous().t(), [1]))
     assert same(running[:, -1].contiguous(), direct)
 
@@ -139,8 +139,8 @@ def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypat
     assert same(whole, turned.transpose(1, 2).contiguous())
     assert same(whole[1:, 2:3], multiply(left[1:, 2:3], right[1:]))
     for short, long in ((1, 1 << 19), (1, 100), (1, 64)):
-        monkeypatch.setattr(product, "SHORT", short)
-        monkeypatch.setattr(product, "LONG", long)
+        monkeypatch.setattr(product, "MAX_PRODUCT_ADDENDS", short)
+        monkeypatch.setattr(product, "MAX_HALVED_ADDENDS", long)
         assert same(whole, multiply(left, right))
 
 
@@ -201,7 +201,7 @@ def test_what_is_not_finite_stays_where_it_belongs(bad, length):
 
 
 def test_a_long_sum_keeps_infinity(monkeypatch):
-    monkeypatch.setattr(reduce, "DIRECT", 1)
+    monkeypatch.setattr(sums, "MAX_EXACT_ADDENDS", 1)
     row = torch.tensor([1.0, math.inf, 2.0, 3.0])
     assert total(row) == math.inf
     assert math.isnan(total(torch.cat([row, -row])))
@@ -229,7 +229,7 @@ def test_negative_control_float32_sums_depend_on_order():
 
 def test_negative_control_a_grid_too_fine_rounds(monkeypatch):
     """With 30 bits an operand the products no longer fit, and the order shows."""
-    monkeypatch.setattr(product, "BITS", 30)
+    monkeypatch.setattr(product, "PRODUCT_BITS", 30)
     left, right = drawn("f1", 1, 20, 128), drawn("f2", 1, 128, 20)
     order = torch.from_numpy(np.argsort(draw_uniform(3, "order", 128)))
     assert not same(multiply(left, right), multiply(left[:, :, order], right[:, order]))

@@ -11,10 +11,10 @@ from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
 from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
+from seedless.data.sorted_data import sort_records
 from seedless.models import MODELS, build
 from seedless.numerics.determinism import count_usable_cores
 from seedless.runs.prepare import check_names, configure_execution, prepare, resolve
-from seedless.runs.records import sort_records
 from tests.train.problems import images
 
 TINY = parse_config(
@@ -181,7 +181,7 @@ def test_signal_models_refuse_images_and_image_models_take_them():
     assert -1 <= problem.train.samples.min() < -0.5
     assert 0.5 < problem.train.samples.max() <= 1
     for name in MODELS:
-        if MODELS[name].entrance == "leads":
+        if MODELS[name].input_name == "leads":
             with pytest.raises(ConfigError, match="takes leads, but simulated-images holds images"):
                 prepare(override(images(), [f"model.name={name}"]))
 

@@ -7,7 +7,13 @@ from typer.testing import CliRunner
 
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
-from seedless.evaluate.predictions import FILE, Predictions, Scored, read_predictions, serialize
+from seedless.evaluate.predictions import (
+    FILE,
+    Predictions,
+    SplitPredictions,
+    read_predictions,
+    serialize,
+)
 from seedless.studies.engine.fold_pooling import (
     explain_pooling,
     hold_out,
@@ -38,7 +44,9 @@ def write_run(folder, fold, n=40, classes=CLASSES):
     labels[0, 2] = fold == 1
     said = np.clip(draw.random((n, 3)) * 0.7 + 0.2 * labels + 0.01 * fold, 0, 1)
     ids = np.array([f"{fold}-{row}" for row in range(n)])
-    found = Predictions(classes, "sha256:" + "0" * 64, {"test": Scored(ids, said, labels)})
+    found = Predictions(
+        classes, "sha256:" + "0" * 64, {"test": SplitPredictions(ids, said, labels)}
+    )
     folder.mkdir()
     (folder / FILE).write_bytes(serialize(found))
     return folder

@@ -50,7 +50,7 @@ def test_churn_counts_the_images_that_seeds_disagree_about(read):
 
 
 def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
-    from seedless.audit.verdict import Verdict
+    from seedless.audit import Verdict
     from seedless.studies.engine import findings
 
     asked = []
@@ -130,5 +130,6 @@ def test_a_cluster_that_is_not_there_is_an_error_not_a_traceback(tmp_path, monke
         raise ConnectionError("no such host")
 
     monkeypatch.setattr(ray, "init", fail)
+    monkeypatch.setenv("RAY_ADDRESS", "far:1")
     with pytest.raises(StudyError, match=r"cluster at far:1: .*no such host"):
-        run_ray(Store(tmp_path), make_tiny_grid().points, address="far:1")
+        run_ray(Store(tmp_path), make_tiny_grid().points)

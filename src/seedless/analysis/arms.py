@@ -23,7 +23,7 @@ _IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredRun:
     """One run's score, and what a fair comparison must know of it.
 
     Attributes:
@@ -52,7 +52,7 @@ class ArmRuns:
     """All runs of an arm, sorted by path, and what matched but is no run."""
 
     name: str
-    runs: tuple[Scored, ...]
+    runs: tuple[ScoredRun, ...]
     passed_over: tuple[Path, ...] = ()
 
     @property
@@ -84,7 +84,7 @@ def number_runs(name: str, values: Iterable[float], paired: bool) -> ArmRuns:
     return ArmRuns(
         name,
         tuple(
-            Scored(None, float(score), f"{name} {place}", {"place": place} if paired else {})
+            ScoredRun(None, float(score), f"{name} {place}", {"place": place} if paired else {})
             for place, score in enumerate(numbers)
         ),
     )
@@ -102,7 +102,7 @@ def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
     return sorted(found)
 
 
-def _read_run(run: Path, metric: str, split: str) -> Scored:
+def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
     claims = read_receipt(run)["predicate"]
     try:
         metrics = json.loads((run / METRICS).read_bytes())
@@ -125,7 +125,7 @@ def _read_run(run: Path, metric: str, split: str) -> Scored:
         known = [name for name in ("test", "validation", "train") if name in metrics]
         raise StatsError(f"{run} has no scores of {split!r}; --split takes {', '.join(known)}")
     value, classes = _find_metric(run, part, metric)
-    return Scored(
+    return ScoredRun(
         path=run,
         score=_read_number(value, f"{run}: {split} {metric}"),
         identity=weights,
@@ -151,7 +151,7 @@ def _find_metric(run: Path, part: Mapping[str, Any], metric: str) -> tuple[Any, 
     return look_up(classes[label], name, f"{run}: metric of {label}"), [label]
 
 
-def _read_file(path: Path, key: str) -> Scored:
+def _read_file(path: Path, key: str) -> ScoredRun:
     try:
         content = json.loads(path.read_bytes())
     except IsADirectoryError:
@@ -167,7 +167,7 @@ def _read_file(path: Path, key: str) -> Scored:
     if digits := _IN_NAME.findall(path.stem):
         seeds["the seed in the file name"] = int(digits[-1])
     score = _read_number(look_up(content, key, f"{path}: field"), f"{path}: {key}")
-    return Scored(path, score, hash_file(path), seeds)
+    return ScoredRun(path, score, hash_file(path), seeds)
 
 
 def look_up(content: Any, key: str, where: str) -> Any:

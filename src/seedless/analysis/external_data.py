@@ -18,11 +18,11 @@ from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.data.leads import spell_lead
 from seedless.data.loading import load as load_data
 from seedless.data.normalize import Scale
+from seedless.data.sorted_data import Arrays, sort_records
 from seedless.evaluate.decisions import Threshold
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.runs.opening import load
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
-from seedless.runs.records import Arrays, sort_records
 from seedless.runs.seal import predict_split
 from seedless.train.loss import make_loss
 
@@ -42,7 +42,7 @@ class ScoredSet:
     """
 
     name: str
-    scored: Scored
+    scored: SplitPredictions
     classes: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
     left_out: Mapping[str, tuple[str, ...]]
@@ -95,7 +95,7 @@ def predict_external(
     scale = Scale(tuple(facts["scale"]["mean"]), tuple(facts["scale"]["deviation"]))
     predicted = _infer(config, finished.model, scale.apply(samples), part, len(predictions.classes))
     features = None if predicted.features is None else predicted.features[rows]
-    scored = Scored(
+    scored = SplitPredictions(
         predicted.ids[rows], predicted.probabilities[rows][:, columns], labels[rows], features
     )
     left_out = {
@@ -114,7 +114,7 @@ def _infer(
     samples: NDArray[np.float32],
     part: Dataset,
     width: int,
-) -> Scored:
+) -> SplitPredictions:
     """Return the predictions for samples, on the device of the run where this machine has it."""
     device = config.execution.device if torch.cuda.is_available() else "cpu"
     plain = {"mode": "eager", "device": device, "storage": "host"}

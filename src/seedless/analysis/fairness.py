@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from seedless.analysis.arms import ArmRuns, Scored
+from seedless.analysis.arms import ArmRuns, ScoredRun
 from seedless.core.config import REPLICATE_KEYS
 from seedless.core.digests import canonical_json
 from seedless.core.errors import StatsError, UnknownNameError
@@ -100,7 +100,7 @@ def judge_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
         if arm.passed_over:
             shown = ", ".join(str(path) for path in arm.passed_over[:3])
             warnings.append(f"arm {arm.name}: passed over what is no folder: {shown}")
-    there: dict[str, Scored] = {run.identity: run for run in b.runs}
+    there: dict[str, ScoredRun] = {run.identity: run for run in b.runs}
     shared = [(run, there[run.identity]) for run in a.runs if run.identity in there]
     if shared:
         one, two = shared[0]

@@ -1,8 +1,8 @@
-"""Is portable arithmetic here what it is elsewhere? Digests of this machine beside the shipped.
+"""Does portable arithmetic on this machine give the bits that it gives elsewhere?
 
-The op list and seven small models always; with ``full`` also the conformer and resnet18 in their
-published sizes. Equal digests mean that a run in portable arithmetic will have the same bits here
-as on the machines where the shipped ones were computed.
+Digests of ops and of seven small models are computed and compared with those that come with the
+package; with ``full`` also those of the conformer and resnet18 in their published sizes. If they
+are equal, a run in portable arithmetic has the same bits here as on other machines.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from seedless.init import initialize
 from seedless.models import MODELS, build
 from seedless.portable.check.compute import (
     STEPS,
-    Fit,
-    compare,
-    compare_fit,
+    TrainingDigests,
+    compare_digests,
+    compare_training,
     compute_ops,
     read_committed,
-    train,
+    train_and_hash,
 )
-from seedless.portable.check.networks import NETS, SHAPE
+from seedless.portable.check.networks import INPUT_SHAPE, NETWORKS
 from seedless.portable.kernels.launch import find_kernels
 
 RECORDINGS, IMAGES = (4, 12, 120), (4, 3, 16, 16)
 FULL = {"conformer": (2, 12, 1000), "resnet18": (4, 3, 32, 32)}
-Say = Callable[[str, Fit], None]
+Report = Callable[[str, TrainingDigests], None]
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was computed here, and every line on which it parts from what is shipped."""
+    """What was computed here, and a line for each difference from the shipped digests."""
 
     device: str
     ops: Mapping[str, str]
-    models: Mapping[str, Fit]
-    full: Mapping[str, Fit]
+    models: Mapping[str, TrainingDigests]
+    full: Mapping[str, TrainingDigests]
     differences: tuple[str, ...]
-    fused: bool = False  # whether ops were computed by fused kernels, which changes their time
+    fused: bool = False  # whether compiled kernels were used, which changes the time alone
 
     @property
     def same(self) -> bool:
@@ -74,80 +74,87 @@ def make_model(name: str, small: bool) -> nn.Module:
 
 
 def compute_models(
-    device: str = "cpu", steps: int = STEPS, say: Say | None = None
-) -> dict[str, Fit]:
-    """Train every small model and return what each left; tell of each as it is done."""
-    found = {}
-    for name in (*MODELS, *NETS):
-        model = make_model(name, True) if name in MODELS else NETS[name]()
-        shape = SHAPE if name in NETS else IMAGES if name == "resnet18" else RECORDINGS
-        found[name] = train(name, model, shape, device, steps)
-        if say is not None:
-            say(name, found[name])
-    return found
+    device: str = "cpu", steps: int = STEPS, report: Report | None = None
+) -> dict[str, TrainingDigests]:
+    """Train every small model and return its digests; call ``report`` after each."""
+    results = {}
+    for name in (*MODELS, *NETWORKS):
+        model = make_model(name, True) if name in MODELS else NETWORKS[name]()
+        shape = INPUT_SHAPE if name in NETWORKS else IMAGES if name == "resnet18" else RECORDINGS
+        results[name] = train_and_hash(name, model, shape, device, steps)
+        if report is not None:
+            report(name, results[name])
+    return results
 
 
-def compute_full(device: str = "cpu", steps: int = STEPS, say: Say | None = None) -> dict[str, Fit]:
+def compute_full(
+    device: str = "cpu", steps: int = STEPS, report: Report | None = None
+) -> dict[str, TrainingDigests]:
     """Train the models of `FULL` in their published sizes."""
-    found = {}
+    results = {}
     for name, shape in FULL.items():
-        found[name] = train(name, make_model(name, False), shape, device, steps)
-        if say is not None:
-            say(name, found[name])
-    return found
+        results[name] = train_and_hash(name, make_model(name, False), shape, device, steps)
+        if report is not None:
+            report(name, results[name])
+    return results
 
 
-def pack(fits: Mapping[str, Fit]) -> dict[str, dict[str, list[str]]]:
-    """Return fits as plain values, as they are shipped."""
-    return {name: {k: list(v) for k, v in asdict(fit).items()} for name, fit in fits.items()}
+def pack(trained: Mapping[str, TrainingDigests]) -> dict[str, dict[str, list[str]]]:
+    """Return digests of training as plain values, as in the shipped file."""
+    return {name: {k: list(v) for k, v in asdict(fit).items()} for name, fit in trained.items()}
 
 
-def unpack(packed: Mapping[str, Any]) -> dict[str, Fit]:
-    """Return what `pack` packed."""
-    return {name: Fit(tuple(fit["digests"]), tuple(fit["traces"])) for name, fit in packed.items()}
+def unpack(packed: Mapping[str, Any]) -> dict[str, TrainingDigests]:
+    """Return digests of training from plain values: the inverse of `pack`."""
+    return {
+        name: TrainingDigests(tuple(fit["digests"]), tuple(fit["traces"]))
+        for name, fit in packed.items()
+    }
 
 
 def find_differences(
-    ops: Mapping[str, str], models: Mapping[str, Fit], full: Mapping[str, Fit]
+    ops: Mapping[str, str],
+    models: Mapping[str, TrainingDigests],
+    full: Mapping[str, TrainingDigests],
 ) -> tuple[str, ...]:
-    """Return one line for each op and model that parts from what is shipped."""
+    """Return one line for each op and model whose digests differ from the shipped ones."""
     shipped = read_committed()
-    lines = compare(ops, shipped["ops"])
-    for found, kind in ((models, "models"), (full, "full")):
+    lines = compare_digests(ops, shipped["ops"])
+    for trained, kind in ((models, "models"), (full, "full")):
         expected = unpack(shipped[kind])
-        for name, fit in found.items():
-            lines += compare_fit(name, fit, expected.get(name))
+        for name, fit in trained.items():
+            lines += compare_training(name, fit, expected.get(name))
     return tuple(lines)
 
 
 def check(
-    device: str = "cpu", full: bool = False, say: Callable[[str], None] | None = None
+    device: str = "cpu", full: bool = False, write: Callable[[str], None] | None = None
 ) -> Check:
     """Compute every digest on a device and compare it with the shipped one, a line for each."""
     choose("device", device, dict.fromkeys(("cpu", "cuda")))
     if device == "cuda" and not torch.cuda.is_available():
         raise NumericsError("expected a CUDA device, found none here; check with --device cpu")
-    tell = say or (lambda line: None)
+    write = write or (lambda line: None)
     shipped = read_committed()
-    tell(f"{'':<32} {'here':<16}  {'shipped':<16}")
+    write(f"{'':<32} {'here':<16}  {'shipped':<16}")
 
-    def tell_of(kind: str) -> Say:
+    def report(kind: str) -> Report:
         there = unpack(shipped[kind])
-        return lambda name, fit: tell(_row(f"{kind} {name}", fit, there.get(name)))
+        return lambda name, fit: write(_row(f"{kind} {name}", fit, there.get(name)))
 
     ops = compute_ops(device)
     for name, here in ops.items():
         there = shipped["ops"].get(name, "")
-        tell(f"{'op ' + name:<32} {here}  {there:<16}  {'same' if here == there else 'DIFFERS'}")
-    models = compute_models(device, say=tell_of("models"))
-    large = compute_full(device, say=tell_of("full")) if full else {}
+        write(f"{'op ' + name:<32} {here}  {there:<16}  {'same' if here == there else 'DIFFERS'}")
+    models = compute_models(device, report=report("models"))
+    large = compute_full(device, report=report("full")) if full else {}
     fused = find_kernels(torch.empty(0, device=device).device) is not None
-    tell(f"fused kernels: {'used' if fused else 'none here, ops were computed one by one'}")
+    write(f"compiled kernels: {'used' if fused else 'none here, slower ops were used instead'}")
     return Check(device, ops, models, large, find_differences(ops, models, large), fused)
 
 
-def _row(name: str, here: Fit, there: Fit | None) -> str:
-    """Return a model's last digest beside the shipped one, and the verdict over every step."""
+def _row(name: str, here: TrainingDigests, there: TrainingDigests | None) -> str:
+    """Return a model's last digest, the shipped one, and the verdict over every step."""
     shipped = there.digests[-1] if there else ""
-    verdict = "DIFFERS" if compare_fit(name, here, there) else "same"
+    verdict = "DIFFERS" if compare_training(name, here, there) else "same"
     return f"{name:<32} {here.digests[-1]}  {shipped:<16}  {verdict}"

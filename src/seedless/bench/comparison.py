@@ -78,7 +78,7 @@ def make_config(
 ) -> Config:
     """Return a configuration on simulated samples, with enough of them for two whole batches."""
     choose("model", model, MODELS)
-    images = MODELS[model].entrance == "channels"
+    images = MODELS[model].input_name == "channels"
     data = (
         {"name": "simulated-images", "size": 32, "channels": 3, "records": max(4 * batch, 100)}
         if images

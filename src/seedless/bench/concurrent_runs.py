@@ -71,7 +71,7 @@ class ConcurrentRuns:
 
 def make_job_config(model: str, settings: Sequence[str] = ()) -> Config:
     """Return the configuration of a small job: two epochs on few samples."""
-    if choose("model", model, MODELS).entrance == "channels":
+    if choose("model", model, MODELS).input_name == "channels":
         config = open_config("images-small").change(
             data={"records": 640}, train={"epochs": 2, "evaluate_every": 1}
         )

@@ -1,4 +1,4 @@
-"""`seedless attribute`: what a run's predictions rest on."""
+"""`seedless attribute`: what the predictions of a run are based on."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_json
 
 if TYPE_CHECKING:
     from seedless.analysis.attribute import Explained
 
 
 def attribute(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    run: RunFolder,
     label: Annotated[
         str | None,
-        typer.Option("--class", help="Explain records of this class; else the likeliest class."),
+        typer.Option("--class", help="The class to explain; default: the most probable."),
     ] = None,
-    records: Annotated[int, typer.Option("--records", min=1, help="How many, at most.")] = 16,
-    method: Annotated[str, typer.Option("--method", help="gradcam or attention.")] = "gradcam",
-    layer: Annotated[
-        str | None, typer.Option("--layer", help="Where Grad-CAM looks, if not where declared.")
-    ] = None,
+    records: Annotated[int, typer.Option(min=1, help="The largest number of records.")] = 16,
+    method: Annotated[str, typer.Option(help="gradcam or attention.")] = "gradcam",
+    layer: Annotated[str | None, typer.Option(help="A layer other than the declared one.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.npz", help="Write the maps here.")
+        Path | None, typer.Option(metavar="FILE.npz", help="Write the maps here.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file if it is there.")
-    ] = False,
+    force: Force = False,
     entry: Entry = None,
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where in RUN's test records the evidence for a class lies; the digest repeats."""
+    """Show where in a record the evidence for a class is."""
     from seedless.analysis.attribute import attribute_run, write_maps
     from seedless.runs.opening import check_output_file, describe_run
 
@@ -83,7 +79,7 @@ def _list_rows(found: Explained) -> list[dict[str, Any]]:
 
 def _describe_place(place: list[int], fs: float | None, any_evidence: bool) -> str:
     if not any_evidence:
-        return "nothing speaks for it"
+        return "no evidence"
     if len(place) == 2:
         return f"strongest at row {place[0]}, column {place[1]}"
     return f"strongest at {place[0] / fs:.2f} s" if fs else f"strongest at sample {place[0]}"

@@ -1,4 +1,4 @@
-"""`seedless bench`: one training step of ours against plain PyTorch, or runs at once."""
+"""`seedless bench`: our training step against ordinary PyTorch, or several runs at once."""
 
 from __future__ import annotations
 
@@ -22,43 +22,34 @@ ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
 
 
 def _explain(what: str, place: int) -> str:
-    return f"{what}; by default {ON_GPU[place]} on a GPU and {ON_CPU[place]} on a CPU."
+    return f"{what}; default: {ON_GPU[place]} on a GPU, {ON_CPU[place]} on a CPU."
 
 
 def bench(
-    model: Annotated[str, typer.Option("--model", help="A model's name.")] = "conformer",
-    batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help=_explain("Samples a step", 0))
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help=_explain("Steps a turn", 1))
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option("--rounds", min=1, help=_explain("Turns of each rival", 2)),
-    ] = None,
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")] = "auto",
+    model: Annotated[str, typer.Option(help="The name of a model.")] = "conformer",
+    batch: Annotated[int | None, typer.Option(min=1, help=_explain("Samples per step", 0))] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help=_explain("Steps per round", 1))] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help=_explain("Rounds", 2))] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Rivals whose names contain this."),
+        list[str] | None, typer.Option(metavar="NAME", help="Only steps whose name contains this.")
     ] = None,
     concurrent: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrent", metavar="N", min=1, help="Train N small jobs at once instead."
-        ),
+        int | None, typer.Option(metavar="N", min=1, help="Instead, train N small jobs at once.")
     ] = None,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.json", help="Write the results here.")
+        Path | None, typer.Option(metavar="FILE.json", help="Write the results here.")
     ] = None,
     settings: Settings = None,
 ) -> None:
-    """Time a training step of ours and of plain PyTorch, in turns, and see which repeat.
+    """Time our training step against ordinary PyTorch.
 
-    Exit code 0: everything ran, and with --concurrent came to the same bits. 1: not so.
+    Steps are measured in turns, and run twice to see whether bits repeat.
+    Exit code 0: everything ran. With --concurrent: all bits are the same.
+    1: something failed, or bits differ.
     """
-    say = _keep_quiet if as_json else _say
+    say = _print_nothing if as_json else _print_progress
     _check_place(out)
     if concurrent is not None:
         _refuse({"--batch": batch, "--steps": steps, "--rounds": rounds, "--only": only})
@@ -66,7 +57,7 @@ def bench(
 
         config = make_job_config(model, [f"execution.device={device}", *(settings or [])])
         together = run_concurrently(config, concurrent, say=say)
-        _deliver(together.as_values(), None, as_json, out)
+        _write(together.as_values(), None, as_json, out)
         if not as_json:
             _print_concurrent(together)
         raise typer.Exit(0 if together.same else 1)
@@ -83,22 +74,22 @@ def bench(
         only=only or [],
         say=say,
     )
-    _deliver(found.as_values(), found.environment, as_json, out)
+    _write(found.as_values(), found.environment, as_json, out)
     if not as_json:
         _print(found)
     raise typer.Exit(1 if any(row.error for row in found.rows) else 0)
 
 
-def _refuse(given: dict[str, Any]) -> None:
+def _refuse(options: dict[str, Any]) -> None:
     from seedless.core.errors import ConfigError
 
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise ConfigError(f"{name} belongs to the comparison of steps, not to --concurrent")
 
 
 def _check_place(out: Path | None) -> None:
-    """Refuse a file that cannot be written before the time is spent, not after."""
+    """Raise an error if the file cannot be written, before the measurement instead of after."""
     from seedless.core.errors import RunError
 
     if out is None:
@@ -111,23 +102,23 @@ def _check_place(out: Path | None) -> None:
         raise RunError(f"cannot write {out}: give --out a file in a folder this user may write to")
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _keep_quiet(text: str) -> None:
+def _print_nothing(text: str) -> None:
     pass
 
 
-def _deliver(
+def _write(
     results: dict[str, Any], environment: dict[str, Any] | None, as_json: bool, out: Path | None
 ) -> None:
-    """Print or write results with the command that made them and the environment they are of."""
+    """Print or write results with the command that made them and their environment."""
     from seedless.core.files import write_atomic
     from seedless.numerics.environment import capture_environment
 
     content = {
-        # Where it was written concerns no one else.
+        # Without the folder of --out, which may name a user.
         "command": shlex.join(
             ["seedless", *(Path(a).name if a == str(out) else a for a in sys.argv[1:])]
         ),
@@ -159,9 +150,9 @@ def _print(found: Comparison) -> None:
     for row in found.rows:
         typer.echo(f"{row.name:<{width}}  {_format(row)}")
     typer.echo(
-        "\nx plain, x det.: times as fast as the faster plain rival, and as plain deterministic. "
-        "first: the first step,\nwith what is compiled, captured or tuned in it. digest: of the "
-        "weights after 3 steps; repeats: twice the same."
+        "\nx plain, x det.: speed relative to the faster plain step, and to plain deterministic. "
+        "first: the first step,\nwith compiling, capturing and tuning. digest: of the "
+        "weights after 3 steps; repeats: the same digest twice."
     )
     typer.echo(f"\n{found.verdict}")
 
@@ -203,7 +194,7 @@ def _print_concurrent(found: ConcurrentRuns) -> None:
     values = found.as_values()
     typer.echo(
         f"\none after the other  {found.alone_seconds:.1f} s, "
-        f"{values['alone_samples_per_second']:.0f} samples/s, start of the processes included"
+        f"{values['alone_samples_per_second']:.0f} samples/s, with the start of the processes"
     )
     typer.echo(
         f"all {found.runs} at once        {found.together_seconds:.1f} s, "

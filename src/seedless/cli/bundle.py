@@ -9,27 +9,23 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, Force, RunFolder, print_result
 
 
 def bundle(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    run: RunFolder,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The file to write; RUN.bundle.zip beside RUN if none."),
+        Path | None, typer.Option(metavar="FILE", help="The file; default: RUN.bundle.zip.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file if it is there.")
-    ] = False,
-    with_data: Annotated[
-        bool,
-        typer.Option("--with-data", help="Pack the data too, so that nothing else is needed."),
-    ] = False,
+    force: Force = False,
+    with_data: Annotated[bool, typer.Option("--with-data", help="Add the data, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a run, its receipt and the source code as one file; the same run, the same bytes.
+    """Write a run as one file that anyone can verify offline.
 
-    To continue a study on another machine, use `seedless study archive`.
+    It holds the run, its receipt and the source code that made it.
+    The same run gives the same bytes.
+    (To move the runs of a study to another store: seedless study archive.)
     """
     from seedless.core.errors import RunError
     from seedless.proof.bundle import list_source_files, write_bundle
@@ -37,21 +33,20 @@ def bundle(
     from seedless.proof.source import describe_source
     from seedless.runs.run_data import pack_data
 
-    place = Path(os.path.abspath(run))  # `.` has no name to call a bundle by
+    place = Path(os.path.abspath(run))  # `.` has no name for the file
     file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")
     with TemporaryDirectory() as folder:
         claimed = read_receipt(run)["predicate"]["source"]["digest"]
         if describe_source()["digest"] != claimed:
             raise RunError(
-                f"{run} was made by another release than is installed here ({claimed[:23]}...): "
-                "bundle it with that one, so that the source that made it goes along"
+                f"{run} was made by another release than the one installed here "
+                f"({claimed[:23]}...): bundle it with that release, because a bundle holds the "
+                "source code that made the run"
             )
         extra = list_source_files()
         if with_data:
             extra |= pack_data(run, Path(folder) / "data")
         digest = write_bundle(run, file, extra, force=force)
     size = file.stat().st_size
-    if as_json:
-        print_json({"file": str(file), "bytes": size, "digest": digest})
-    else:
-        typer.echo(f"{file}\n{size:,} bytes\n{digest}")
+    values = {"file": str(file), "bytes": size, "digest": digest}
+    print_result(values, f"{file}\n{size:,} bytes\n{digest}", as_json)

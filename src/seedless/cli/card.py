@@ -1,4 +1,4 @@
-"""`seedless card`: a model card for a run, in the Hugging Face form."""
+"""`seedless card`: a model card for a run, in the format of Hugging Face."""
 
 from __future__ import annotations
 
@@ -7,27 +7,22 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, Force, RunFolder, print_json
 
 
 def card(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    run: RunFolder,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="README.md", help="The file to write; else it is printed."),
+        Path | None, typer.Option(metavar="README.md", help="The file; default: print the card.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="The model's name; else that of the folder.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="The model's name; default: RUN's name.")] = None,
     license_: Annotated[
-        str, typer.Option("--license", help="Its licence, such as mit: yours to choose.")
+        str, typer.Option("--license", help="The licence that you choose, such as mit.")
     ] = "other",
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file if it is there.")
-    ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write RUN's model card: what it is, how it was made, how well it does, what it is not for."""
+    """Write a model card: results, limits, and how to verify them."""
     from seedless.audit.validation import validate
     from seedless.core.errors import RunError
     from seedless.core.files import hash_file, write_atomic
@@ -38,7 +33,7 @@ def card(
     if out is not None:
         check_output_file(run, out, force)
     if problems := validate(run).problems:
-        raise RunError(f"{run} is not a valid run, and gets no card: {problems[0]}")
+        raise RunError(f"{run} is not a valid run, so no card is written: {problems[0]}")
     view = read_run(run, name or run.absolute().name)
     text = make_card(view, license_)
     if out is not None:

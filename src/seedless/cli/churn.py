@@ -1,4 +1,4 @@
-"""`seedless churn RUN RUN...`: which records runs that should agree call differently."""
+"""`seedless churn RUN RUN...`: which records get different labels from different runs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 
 def churn(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of two finished runs or more.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="The folders of two or more runs.")
+    ],
     split: Annotated[str, typer.Option(help="test, validation or train.")] = "test",
     half: Annotated[
-        bool, typer.Option("--half", help="Call at 0.5, not at each run's own thresholds.")
+        bool, typer.Option("--half", help="Use 0.5, not the thresholds of each run.")
     ] = False,
     ids: Annotated[
-        str | None, typer.Option("--ids", metavar="CLASS", help="List the records of this class.")
+        str | None, typer.Option(metavar="CLASS", help="List the records of this class.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which records change their label from run to run: by class, and as a whole."""
+    """List the records that get different labels from different runs."""
     from seedless.core.registry import choose
     from seedless.evaluate.churn import churn as compare_runs
 

@@ -1,4 +1,4 @@
-"""`seedless compare 'A/*' 'B/*'`: two arms of runs in one row, and whether that is fair."""
+"""`seedless compare 'A/*' 'B/*'`: compare the scores of two arms of runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, print_result
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="A quoted glob of run folders, or of JSON files.")],
-    b: Annotated[str, typer.Argument(help="The other arm.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="Runs or JSON files: a pattern, in quotes.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other arm, in the same way.")],
     metric: Annotated[
-        str, typer.Option(help="Of run folders: macro_auc, or auc:AFIB for one class.")
+        str, typer.Option(help="For run folders: macro_auc, or auc:CLASS.")
     ] = "macro_auc",
-    split: Annotated[str, typer.Option(help="Of run folders: test or validation.")] = "test",
-    field: Annotated[
-        str | None, typer.Option(help="Read JSON files: the number at this dotted path.")
-    ] = None,
+    split: Annotated[str, typer.Option(help="For run folders: test or validation.")] = "test",
+    field: Annotated[str | None, typer.Option(help="For JSON files: the number's path.")] = None,
     margin: Annotated[
         float | None, typer.Option(help="Test equivalence within this difference (TOST).")
     ] = None,
@@ -26,22 +26,23 @@ def compare(
         bool, typer.Option("--published-df", help="TOST with n1 + n2 - 2 degrees of freedom.")
     ] = False,
     converged_above: Annotated[
-        float | None, typer.Option(help="Set runs aside that score this or less; count them.")
+        float | None, typer.Option(help="Leave out and count runs that score this or less.")
     ] = None,
     factor: Annotated[
-        list[str] | None, typer.Option(help="The setting the arms are meant to differ in.")
+        list[str] | None, typer.Option(help="The setting in which the arms should differ.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two arms: means, SDs, Welch, Cohen's d, pairs, equivalence, power; and warn.
+    """Compare the scores of two arms of runs, with warnings.
 
-    Exit code 0: compared. 2: cannot be compared.
+    Welch's test, Cohen's d, pairs by seed, equivalence and power.
+    Exit code 0: compared. 2: the arms cannot be compared.
     """
     from seedless.analysis.comparison import compare as compare_arms
     from seedless.core.errors import StatsError
 
     if field is not None and (metric, split) != ("macro_auc", "test"):
-        raise StatsError("--metric and --split are of run folders; JSON files have --field alone")
+        raise StatsError("--metric and --split are for run folders; JSON files take only --field")
     if not a.strip() or not b.strip():
         raise StatsError("an arm is empty: give a glob of run folders or files, such as 'runs/a-*'")
     found = compare_arms(
@@ -55,7 +56,4 @@ def compare(
         converged_above=converged_above,
         factor=factor or (),
     )
-    if as_json:
-        print_json(found.as_values())
-    else:
-        typer.echo(str(found))
+    print_result(found.as_values(), found, as_json)

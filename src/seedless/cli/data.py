@@ -7,25 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
+from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, print_result, read_config
 
 if TYPE_CHECKING:
     from seedless.core.dataset import Dataset
 
-app = typer.Typer(help="Datasets: list, fetch, check, show.", no_args_is_help=True)
+app = typer.Typer(help="List, download, check and show datasets.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A name of `seedless data list`, or an .npz file.")]
 Place = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PATH", help="Its folder or file; none if it is computed, or was fetched."
-    ),
+    str | None, typer.Argument(metavar="PATH", help="Its folder or file, if it was not fetched.")
 ]
 
 
 @app.command("list")
 def list_datasets(as_json: AsJson = False) -> None:
-    """List every dataset: what it holds, its licence, and how much there is to download."""
+    """List every dataset with its size and licence."""
     from seedless.data.catalog import CATALOG, as_dict
 
     if as_json:
@@ -47,15 +44,16 @@ def list_datasets(as_json: AsJson = False) -> None:
 @app.command("fetch")
 def fetch_dataset(
     name: Annotated[str, typer.Argument(help="A name of `seedless data list`.")],
-    to: Annotated[
-        Path | None, typer.Option(help="Folder to put it into; the cache's own if none.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="The folder; default: in the cache.")] = None,
     extra: Annotated[
-        list[str] | None, typer.Option(help="More of it, such as 500 for PTB-XL at 500 Hz.")
+        list[str] | None, typer.Option(help="Further files, such as 500 for PTB-XL at 500 Hz.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Download a dataset, or go on where it stopped; every file is checked by its hash."""
+    """Download a dataset and check the hash of every file.
+
+    If it was interrupted, the same command continues.
+    """
     from seedless.core.cache_location import find_cache_folder
     from seedless.data.catalog import find_entry
     from seedless.data.download.fetch import fetch
@@ -63,10 +61,8 @@ def fetch_dataset(
     entry = find_entry(name)
     folder = to if to is not None else find_cache_folder() / "downloads" / entry.name
     place = fetch(entry.name, folder, extras=tuple(extra or ()), progress=not as_json)
-    if as_json:
-        print_json({"name": entry.name, "path": str(place)})
-    else:
-        typer.echo(f"{entry.name} is in {place}")
+    values = {"name": entry.name, "path": str(place)}
+    print_result(values, f"{entry.name} is in {place}", as_json)
 
 
 @app.command("check")
@@ -74,13 +70,13 @@ def check(
     name: Name,
     path: Place = None,
     labels_only: Annotated[
-        bool, typer.Option("--labels-only", help="Count the labels; PATH is PTB-XL's table.")
+        bool, typer.Option("--labels-only", help="Count labels only; PATH is PTB-XL's table.")
     ] = False,
     as_json: AsJson = False,
     config: ConfigFile = None,
     settings: Settings = None,
 ) -> None:
-    """Read a dataset and say what is there: class counts by split, signal checks, warnings."""
+    """Read a dataset, count its classes and check its signals."""
     from seedless.data.quality_checks import check_label_quality, check_quality
 
     if name == "nstdb":
@@ -94,30 +90,25 @@ def check(
     else:
         data = _load(name, path, config, [*(settings or []), "data.cache=false"])
         found, digest = check_quality(data), data.digest
-    if as_json:
-        print_json({**found.as_dict(), "digest": digest})
-        return
-    typer.echo(str(found))
-    if digest is not None:
-        typer.echo(f"digest {digest}")
+    text = str(found) if digest is None else f"{found}\ndigest {digest}"
+    print_result({**found.as_dict(), "digest": digest}, text, as_json)
 
 
 @app.command("show")
 def show(
     name: Name,
     path: Place = None,
-    label: Annotated[
-        str | None, typer.Option("--class", help="Show a record of this class.")
-    ] = None,
-    record: Annotated[str | None, typer.Option(help="Show the record of this id.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="PNG to write; NAME-ID.png here if none.")
-    ] = None,
+    label: Annotated[str | None, typer.Option("--class", help="A record of this class.")] = None,
+    record: Annotated[str | None, typer.Option(help="The record with this id.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file; default: NAME-ID.png.")] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
     settings: Settings = None,
 ) -> None:
-    """Write a record as a PNG: an ECG on ECG paper, 25 mm/s and 10 mm/mV, or an image."""
+    """Write a record as a PNG, an ECG on ECG paper.
+
+    ECG paper has 25 mm/s and 10 mm/mV. Images are written as they are.
+    """
     from seedless.report.paper import draw_ecg, draw_image, save_png
 
     data = _load(name, path, config, settings)
@@ -132,10 +123,8 @@ def show(
         figure = draw_image(data.X[row], title)
     safe = str(data.ids[row]).replace("/", "-")
     file = save_png(figure, out if out is not None else Path(f"{Path(data.name).stem}-{safe}.png"))
-    if as_json:
-        print_json({"file": str(file), "id": str(data.ids[row]), "labels": labels})
-    else:
-        typer.echo(f"{title}\nwritten to {file}")
+    values = {"file": str(file), "id": str(data.ids[row]), "labels": labels}
+    print_result(values, f"{title}\nwritten to {file}", as_json)
 
 
 def _load(name: str, path: str | None, config: Path | None, settings: list[str] | None) -> Dataset:
@@ -145,7 +134,7 @@ def _load(name: str, path: str | None, config: Path | None, settings: list[str] 
 
 
 def _check_noise(path: str | None, as_json: bool) -> None:
-    """Say what noise there is: it has no records, classes or splits."""
+    """Print the channels and seconds of each kind of noise; it has no records or classes."""
     from seedless.data.loading import find_download
     from seedless.data.readers.nstdb import read_noise
 
@@ -154,15 +143,14 @@ def _check_noise(path: str | None, as_json: bool) -> None:
         kind: {"channels": len(signal), "seconds": signal.shape[1] / noise.fs}
         for kind, signal in noise.kinds.items()
     }
-    if as_json:
-        print_json({"name": "nstdb", "noise": found})
-        return
-    for kind, facts in found.items():
-        typer.echo(f"{kind}: {facts['channels']} channels of {facts['seconds']:.1f} s")
+    lines = [
+        f"{k}: {one['channels']} channels of {one['seconds']:.1f} s" for k, one in found.items()
+    ]
+    print_result({"name": "nstdb", "noise": found}, "\n".join(lines), as_json)
 
 
 def _read_labels(name: str, path: str | None, task: str | None) -> Any:
-    """Read PTB-XL's label table alone: a CSV file, or the folder that holds ptbxl_database.csv."""
+    """Read PTB-XL's label table: a CSV file, or the folder that holds ptbxl_database.csv."""
     from seedless.core.errors import DataError
     from seedless.data.readers.ptbxl_labels import read_labels
 
@@ -182,7 +170,7 @@ def _read_labels(name: str, path: str | None, task: str | None) -> Any:
 
 
 def _pick(data: Dataset, label: str | None, record: str | None) -> int:
-    """Return the row asked for: by id, else the first of a class, else the first."""
+    """Return the row with an id, else the first row of a class, else the first row."""
     import numpy as np
 
     from seedless.core.errors import DataError

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 def demo(
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("runs/demo"),
     arithmetic: Annotated[
-        str, typer.Option(help="native, or portable: slower, the same bits on every processor.")
+        str, typer.Option(help="native, or portable (the same bits on every processor).")
     ] = "native",
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
-    """Train a small model twice, show that every bit agrees, and that a flipped bit does not."""
+    """Train a small model twice and show that every bit agrees.
+
+    A third run, in which one bit is flipped, must differ.
+    Exit code 0: all of this holds. 1: it does not.
+    """
     from seedless.analysis.demo import run_demo
 
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""`seedless diff RUN_A RUN_B`: the first epoch, step and tensor that differ, and why they might."""
+"""`seedless diff RUN_A RUN_B`: where two runs begin to differ, and in which settings."""
 
 from __future__ import annotations
 
@@ -18,35 +18,31 @@ if TYPE_CHECKING:
 
 
 def diff(
-    run_a: Annotated[Path, typer.Argument(help="A run folder, or the folder of a trail.")],
-    run_b: Annotated[Path, typer.Argument(help="The other.")],
+    run_a: Annotated[Path, typer.Argument(help="The folder of a run or of a trail.")],
+    run_b: Annotated[Path, typer.Argument(help="The other run.")],
     locate: Annotated[
-        bool, typer.Option("--locate", help="Find the first op that differs, by running both.")
+        bool, typer.Option("--locate", help="Execute both to find the first op that differs.")
     ] = False,
     no_replay: Annotated[
-        bool, typer.Option("--no-replay", help="Compare the trails alone; no step is found.")
+        bool, typer.Option("--no-replay", help="Compare the trails only; find no step.")
     ] = False,
     entry: Entry = None,
     entry_b: Annotated[
-        str | None, typer.Option("--entry-b", help="--entry of the second run, if it is another.")
+        str | None, typer.Option("--entry-b", help="--entry for the second run, if different.")
     ] = None,
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where two runs begin to differ: first epoch, step and tensor; with --locate the op.
+    """Find the first epoch, step and tensor in which two runs differ.
 
-    Exit code 0: they do not. 1: they do. 2: they cannot be compared.
+    With --locate also the first operation.
+    Exit code 0: identical. 1: they differ. 2: they cannot be compared.
     """
     from seedless.audit.difference import diff as compare
 
+    replay = not no_replay
     found = compare(
-        run_a,
-        run_b,
-        replay=not no_replay,
-        locate=locate,
-        entry=entry,
-        entry_b=entry_b,
-        data=data,
+        run_a, run_b, replay=replay, locate=locate, entry=entry, entry_b=entry_b, data=data
     )
     if as_json:
         print_json(spell_numbers(asdict(found)))
@@ -63,7 +59,7 @@ def _print(found: Difference, a: Path, b: Path) -> None:
         typer.echo("IDENTICAL: every entry of the two trails agrees")
         return
     where = "before the first step" if found.epoch == 0 else f"in epoch {found.epoch}"
-    typer.echo(f"THEY PART {where}: {_list(found.names)}")
+    typer.echo(f"THEY DIFFER {where}: {_list(found.names)}")
     if found.step is not None:
         typer.echo(f"  first at step {found.step}: {_list(found.step_names)}")
     if found.finding is not None:
@@ -75,7 +71,7 @@ def _print(found: Difference, a: Path, b: Path) -> None:
             f"{bits}: at {list(row.first)} {row.left!r} against {row.right!r}"
         )
     if len(found.tensors) > 5:
-        typer.echo(f"  and {len(found.tensors) - 5} tensors more")
+        typer.echo(f"  and {len(found.tensors) - 5} more tensors")
     for note in found.notes:
         typer.echo(f"  {note}")
 

@@ -1,4 +1,4 @@
-"""`seedless env`: what this machine would run with, and what of it changes bits."""
+"""`seedless env`: what on this machine changes bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_
 
 
 def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings = None) -> None:
-    """Show versions, processor, devices, threads, flags and variables that change bits."""
+    """Show versions, processor, threads and flags that change bits."""
     import typer
 
     from seedless.core.digests import digest_value

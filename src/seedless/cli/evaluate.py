@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, Settings, print_json
+from seedless.cli.options import AsJson, RunFolder, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.analysis.evaluation import Evaluation
@@ -15,27 +14,22 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    run: RunFolder,
     data: Annotated[
-        str | None,
-        typer.Option("--data", help="Predict on this dataset; the run's own predictions if none."),
+        str | None, typer.Option(help="Another dataset; default: the run's own predictions.")
     ] = None,
     split: Annotated[
-        str, typer.Option(help="test, validation or train; of other data also all.")
+        str, typer.Option(help="test, validation or train; for other data also all.")
     ] = "test",
-    by: Annotated[
-        str | None, typer.Option("--by", help="Score groups by themselves: sex or age.")
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option(help="Resamples of the macro AUC's bootstrap interval.")
-    ] = 400,
+    by: Annotated[str | None, typer.Option(help="Score groups separately: sex or age.")] = None,
+    resamples: Annotated[int, typer.Option(help="Resamples for the macro AUC's interval.")] = 400,
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
-    """Print the scores of RUN: by class with positives and intervals, calibration, macro AUC.
+    """Print the scores of a run by class, with intervals.
 
-    With --data, or --set data.path=..., its weights predict on those records, with the scale and
-    the thresholds the run has.
+    With --data the weights of the run predict on other records, with the
+    normalization and the thresholds of the run.
     """
     from seedless.analysis.evaluation import evaluate as evaluate_run
 

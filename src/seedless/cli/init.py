@@ -1,4 +1,4 @@
-"""`seedless init show MODEL`: how every parameter of a model would begin."""
+"""`seedless init show MODEL`: the initial values of every parameter of a model."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
+from seedless.cli.options import AsJson, ConfigFile, Settings, print_result, read_config
 
-app = typer.Typer(help="Seed-free initialization.", no_args_is_help=True)
+app = typer.Typer(help="Show how a model is initialized.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    pass
+    """Without this, typer would drop the word `show`, because it is the only command."""
 
 
 @app.command("show")
 def show(
     model: Annotated[str, typer.Argument(help="conformer, baseline, xresnet1d101 or resnet18.")],
     basis: Annotated[
-        str | None,
-        typer.Option(
-            help="mixed (the default), dct, hadamard, hartley, sinusoidal, walsh, kaiming or "
-            "kaiming_normal."
-        ),
+        str | None, typer.Option(help="mixed, dct, ...; a wrong name lists all.")
     ] = None,
     leads: Annotated[int | None, typer.Option(help="Leads of an ECG model.")] = None,
     channels: Annotated[int | None, typer.Option(help="Channels of an image model.")] = None,
@@ -34,7 +30,10 @@ def show(
     config: ConfigFile = None,
     settings: Settings = None,
 ) -> None:
-    """Print the initialization plan of MODEL with its digests; no machine shows in it."""
+    """Print the initialization plan of a model, with digests.
+
+    The plan is the same on every machine.
+    """
     from seedless.core.digests import digest, md5
     from seedless.init import initialize
     from seedless.models import build
@@ -52,10 +51,6 @@ def show(
     chosen = resolved.model
     network = build(**chosen.model_dump())
     plan = initialize(network, **resolved.init.model_dump())
-    if as_json:
-        identity = {"model": chosen.name, "weights": digest(network), "md5": md5(network)}
-        print_json({**identity, **plan.as_dict()})
-        return
-    typer.echo(str(plan))
-    typer.echo(f"weights {digest(network)}")
-    typer.echo(f"md5 {md5(network)}")
+    identity = {"model": chosen.name, "weights": digest(network), "md5": md5(network)}
+    text = f"{plan}\nweights {identity['weights']}\nmd5 {identity['md5']}"
+    print_result({**identity, **plan.as_dict()}, text, as_json)

@@ -1,7 +1,7 @@
-"""The command line: one file a verb, heavy imports only inside the verbs.
+"""The command line: one file for each command, heavy imports only inside the commands.
 
-Bad input ends in one message on standard error and exit code 2, never in a traceback; Ctrl-C in one
-line and exit code 130.
+Bad input ends with one message on standard error and exit code 2, never with a traceback; Ctrl-C
+ends with one line and exit code 130.
 """
 
 from __future__ import annotations
@@ -40,9 +40,46 @@ from seedless.cli.options import STOPPED
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import set_environment_variables
 
+# Panels of `seedless --help`, and the commands in each, in the order in which they are shown.
+COMMANDS: dict[str, dict[str, Any]] = {
+    "Make and prove": {
+        "demo": demo.demo,
+        "train": train.train,
+        "resume": train.resume,
+        "verify": verify.verify,
+        "diff": diff.diff,
+        "sign": sign.sign,
+    },
+    "Analyse": {
+        "evaluate": evaluate.evaluate,
+        "compare": compare.compare,
+        "churn": churn.churn,
+        "robustness": robustness.robustness,
+        "attribute": attribute.attribute,
+    },
+    "Share": {
+        "report": report.report,
+        "bundle": bundle.bundle,
+        "card": card.card,
+        "export": export.export,
+    },
+    "Inspect": {
+        "data": data.app,
+        "init": init.app,
+        "order": order.app,
+        "env": env.show,
+        "portable": portable.app,
+        "bench": bench.bench,
+    },
+    "Studies": {"study": study.app},
+}
 
-class _Verbs(TyperGroup):
-    """The verbs, ended by Ctrl-C in one line where they have no more to say of it themselves."""
+
+class _Commands(TyperGroup):
+    """The commands in the order of `COMMANDS`. Ctrl-C ends each of them with one line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for panel in COMMANDS.values() for name in panel]
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -53,35 +90,19 @@ class _Verbs(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Verbs,
+    cls=_Commands,
     help="Train a network twice and get the same bits, without a seed, and hand anyone the proof.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(data.app, name="data")
-app.add_typer(init.app, name="init")
-app.add_typer(order.app, name="order")
-app.add_typer(portable.app, name="portable")
-app.add_typer(study.app, name="study")
-app.command("env")(env.show)
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("resume")(train.resume)
-app.command("verify")(verify.verify)
-app.command("diff")(diff.diff)
-app.command("compare")(compare.compare)
-app.command("evaluate")(evaluate.evaluate)
-app.command("churn")(churn.churn)
-app.command("sign")(sign.sign)
-app.command("bundle")(bundle.bundle)
-app.command("report")(report.report)
-app.command("robustness")(robustness.robustness)
-app.command("attribute")(attribute.attribute)
-app.command("export")(export.export)
-app.command("card")(card.card)
-app.command("bench")(bench.bench)
+for _panel, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel)(_command)
 
 
 @app.callback(invoke_without_command=True)

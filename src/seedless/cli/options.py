@@ -1,4 +1,4 @@
-"""Options and output that several verbs share."""
+"""Options and output that several commands share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.core.errors import RunError
+
 if TYPE_CHECKING:
     from seedless.core.config import Config
 
 STOPPED = 130  # what a shell gives a program that Ctrl-C ended
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="A TOML file to take settings from.")
+
+def check_run(run: Path | None) -> Path | None:
+    """Raise an error if there is no such run, before anything heavy is imported."""
+    if run is not None and not run.exists():
+        raise RunError(f"there is no {run}")
+    return run
+
+
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a finished run.", callback=check_run)
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="A TOML file with settings.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change one setting: section.key=value."),
@@ -28,19 +40,19 @@ Entry = Annotated[
     typer.Option(
         "--entry",
         metavar="package.module:function",
-        help="For a run of fit(): a function that returns its model and arrays.",
+        help="For a run of fit(): the function that returns its model and arrays.",
     ),
 ]
 DataPlace = Annotated[
     str | None,
-    typer.Option("--data", help="Where the data lie now, if not where they lay then."),
+    typer.Option("--data", help="Where the data are now, if they were moved."),
 ]
 
 
 def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> Config:
-    """Return defaults, then the file, then the verb's own flags, then --set: the last one wins.
+    """Return the configuration: defaults, then the file, then the flags, then --set; the last wins.
 
-    Flags are named section__key; one that is None was not given.
+    Flags are named section__key; a flag that is None was not set.
     """
     from seedless.core.config import Config, override, parse_config
     from seedless.core.config_files import load_config
@@ -55,7 +67,7 @@ def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> 
 
 
 def spell_numbers(value: Any) -> Any:
-    """Return a value with NaN and infinities as text, which JSON has no numbers for."""
+    """Return a value with NaN and infinities as text, because JSON has no such numbers."""
     if isinstance(value, dict):
         return {key: spell_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -66,3 +78,11 @@ def spell_numbers(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """Print a value as JSON with sorted keys."""
     typer.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+
+
+def print_result(value: Any, text: object, as_json: bool) -> None:
+    """Print a command's result: a value as JSON, or a text for people."""
+    if as_json:
+        print_json(value)
+    else:
+        typer.echo(str(text))

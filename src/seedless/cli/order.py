@@ -1,4 +1,4 @@
-"""`seedless order show NAME`: the permutations an order makes, and what they cost."""
+"""`seedless order show NAME`: the epochs of a batch order, and their key collisions."""
 
 from __future__ import annotations
 
@@ -12,34 +12,32 @@ from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_
 if TYPE_CHECKING:
     from seedless.ordering import Order
 
-app = typer.Typer(help="Seed-free batch order.", no_args_is_help=True)
+app = typer.Typer(help="Show the epochs of a batch order.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    pass
+    """Without this, typer would drop the word `show`, because it is the only command."""
 
 
 @app.command("show")
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(help="content, golden, seeded, herding, ...; a wrong name lists all."),
-    ],
+    name: Annotated[str, typer.Argument(help="content, golden, ...; a wrong name lists all.")],
     data: Annotated[
-        str | None, typer.Option(help="A dataset's name or an .npz file; simulated ECGs if none.")
+        str | None, typer.Option(help="A dataset or an .npz file; default: simulated ECGs.")
     ] = None,
-    path: Annotated[str | None, typer.Option(help="The folder or file of a named dataset.")] = None,
+    path: Annotated[str | None, typer.Option(help="The folder or file of the dataset.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="How many epochs to show.")] = 4,
-    batch_size: Annotated[int | None, typer.Option(help="Samples a batch.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the seeded control.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Samples in a batch.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed, for the order `seeded`.")] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
     settings: Settings = None,
 ) -> None:
-    """Print an order's first epochs on a dataset: digests, first rows, drift between epochs.
+    """Print the first epochs of a batch order on a dataset.
 
-    The samples are taken as stored; a run orders them as normalized, which `golden` can see.
+    For each epoch: digest, first rows, rank correlation with the epoch before.
+    Samples are used as stored; a run orders normalized samples.
     """
     from seedless.core.registry import choose
     from seedless.data.loading import load
@@ -76,7 +74,7 @@ def show(
 
 
 def _describe_epochs(order: Order, count: int) -> list[dict[str, Any]]:
-    """Each epoch's digest, first rows, and rank correlation with the epoch before."""
+    """Return the digest, first rows, and rank correlation with the epoch before, of each epoch."""
     import numpy as np
 
     described = []

@@ -7,34 +7,27 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, Force, print_result
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of runs.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="The page to write; by default report.html in the one run."),
+        Path | None, typer.Option(help="The page; default: report.html in the folder of one run.")
     ] = None,
-    examples: Annotated[
-        int, typer.Option("--examples", min=0, help="Test records to draw with the prediction.")
-    ] = 2,
+    examples: Annotated[int, typer.Option(min=0, help="How many test records to draw.")] = 2,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Execute the run again, and show the verdict.")
+        bool, typer.Option("--verify", help="Execute the run again and show the verdict.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file if it is there.")
-    ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page, without scripts or requests, about these runs.
+    """Write one HTML page about runs, with scores and proof.
 
-    The page of a published experiment is `seedless study report`.
+    The page loads nothing and runs no script.
+    (A page about a study: seedless study report.)
     """
     from seedless.analysis.run_report import report as write_report
 
     page = write_report(*runs, out=out, examples=examples, verify=verify, force=force)
-    if as_json:
-        print_json({"page": str(page), "bytes": page.stat().st_size})
-    else:
-        typer.echo(page)
+    print_result({"page": str(page), "bytes": page.stat().st_size}, page, as_json)

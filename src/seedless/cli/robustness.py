@@ -1,4 +1,4 @@
-"""`seedless robustness`: what noise does to a run's scores."""
+"""`seedless robustness`: how much noise lowers the scores of a run."""
 
 from __future__ import annotations
 
@@ -8,34 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, RunFolder, print_result
 
 if TYPE_CHECKING:
     from seedless.evaluate.robustness import Row
 
 
 def robustness(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
-    noise: Annotated[
-        str, typer.Option("--noise", help="simulated, or nstdb: the recorded noise.")
-    ] = "simulated",
+    run: RunFolder,
+    noise: Annotated[str, typer.Option(help="simulated, or nstdb (recorded).")] = "simulated",
     noise_path: Annotated[
-        Path | None,
-        typer.Option("--noise-path", metavar="FOLDER", help="Where nstdb lies, if not fetched."),
+        Path | None, typer.Option(metavar="FOLDER", help="Where nstdb is, if not fetched.")
     ] = None,
     snr: Annotated[
-        str,
-        typer.Option("--snr", metavar="DB,DB,...", help="Signal-to-noise ratios in dB."),
+        str, typer.Option(metavar="DB,DB,...", help="Signal-to-noise ratios in dB.")
     ] = "24,12,6,0",
     entry: Entry = None,
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add noise to RUN's test records, before normalization, and print what each kind costs."""
+    """Add noise to test records and print how the score drops."""
+    ratios = _read_ratios(snr)
     from seedless.analysis.robustness import measure_run_robustness
     from seedless.runs.opening import describe_run
 
-    ratios = _read_ratios(snr)
     found = measure_run_robustness(
         run,
         source=noise,
@@ -45,12 +41,9 @@ def robustness(
         data=data,
         watch=(lambda _: None) if as_json else _print,
     )
-    if as_json:
-        rows = [asdict(row) for row in found.rows]
-        print_json({**describe_run(found.finished), "noise": noise, "rows": rows})
-    else:
-        said = describe_run(found.finished)
-        typer.echo(f"\n{noise} noise on {len(found.finished.ids)} {said['split']} records")
+    about, rows = describe_run(found.finished), [asdict(row) for row in found.rows]
+    text = f"\n{noise} noise on {len(found.finished.ids)} {about['split']} records"
+    print_result({**about, "noise": noise, "rows": rows}, text, as_json)
 
 
 def _read_ratios(text: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""`seedless sign`: vouch for a run's receipt with a key, or make such a key."""
+"""`seedless sign`: sign the receipt of a run with a key, or make such a key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, print_result
 
 
 def sign(
@@ -15,18 +15,17 @@ def sign(
         Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.")
     ] = None,
     key: Annotated[
-        Path | None,
-        typer.Option("--key", metavar="KEY.pem", help="The private ed25519 key to sign with."),
+        Path | None, typer.Option(metavar="KEY.pem", help="The private ed25519 key.")
     ] = None,
     new_key: Annotated[
-        Path | None,
-        typer.Option(
-            "--new-key", metavar="KEY.pem", help="Make a key here, its public half as KEY.pem.pub."
-        ),
+        Path | None, typer.Option(metavar="KEY.pem", help="Make a key, and KEY.pem.pub.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign a run's receipt, or make a key to sign with. Keep the key; hand out its public half."""
+    """Sign the receipt of a run, or make a key for that.
+
+    Keep the private key secret; give KEY.pem.pub, its public half, to others.
+    """
     from seedless.core.errors import SeedlessError
     from seedless.proof.signature import make_key, public_path, read_keyid, sign_receipt
 
@@ -43,7 +42,4 @@ def sign(
             "expected `seedless sign RUN --key KEY.pem`, or `seedless sign --new-key KEY.pem` alone"
         )
     keyid = read_keyid(private)
-    if as_json:
-        print_json({**done, "keyid": keyid})
-    else:
-        typer.echo(f"{text}\nkeyid {keyid}")
+    print_result({**done, "keyid": keyid}, f"{text}\nkeyid {keyid}", as_json)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seedless.studies.engine.runner import WrittenStudy
     from seedless.studies.engine.store import State
 
-app = typer.Typer(help="Run a published experiment, on one machine or many.", no_args_is_help=True)
+app = typer.Typer(help="Plan, run and tabulate the published experiments.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The name of a study: `seedless study list`.")]
 StoreFolder = Annotated[Path, typer.Option("--store", help="The folder that holds all runs.")]
@@ -162,8 +162,9 @@ def run(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Execute every run of a study that the store lacks, then write its tables and its figure.
+    """Execute the missing runs of a study, then write its tables.
 
+    The figure is written, too.
     Exit code 1: every run failed. 3: not finished, because of --limit.
     """
     from seedless.studies.catalog import open_study
@@ -204,7 +205,10 @@ def run(
 def table(
     name: Name, options: StudyOptions, store: StoreFolder = STORE, as_json: AsJson = False
 ) -> None:
-    """Print the tables of a study whose runs are finished, and write them with the figure."""
+    """Print the tables of a study whose runs are finished.
+
+    They are also written to the store, with the figure.
+    """
     from seedless.studies.catalog import open_study
     from seedless.studies.engine.runner import write_study
     from seedless.studies.engine.store import Store
@@ -224,9 +228,9 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the page of a finished study: tables, figure, the digest of every run.
+    """Write one HTML page about a study, with all its digests.
 
-    The page of a single run is `seedless report`.
+    (A page about single runs: seedless report.)
     """
     from seedless.studies.catalog import open_study
     from seedless.studies.engine.page import report_study
@@ -257,10 +261,11 @@ def archive(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the finished runs of studies as one file, to continue on another machine.
+    """Write finished runs as one file, to continue elsewhere.
 
-    It holds receipts, configurations, scores and predictions, without trails and checkpoints. The
-    same runs give the same bytes. To hand one run with its proof to others, use `seedless bundle`.
+    It holds receipts, configurations, scores and predictions,
+    without trails and checkpoints. The same runs give the same bytes.
+    (To give one run with its proof to others: seedless bundle.)
     """
     from seedless.studies.catalog import open_study
     from seedless.studies.engine.run_archive import write_run_archives
@@ -288,7 +293,10 @@ def unpack(
     store: StoreFolder = STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Put the runs of an archive into a store, each checked against its receipt."""
+    """Put the runs of an archive into a store.
+
+    Each is checked against its receipt.
+    """
     from seedless.studies.engine.run_archive import unpack_run_archive
     from seedless.studies.engine.store import Store
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import STOPPED, AsJson, DataPlace, Entry, Settings, print_json
+from seedless.cli.options import STOPPED, AsJson, DataPlace, Entry, RunFolder, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.runs.folder import Run
@@ -20,54 +20,51 @@ if TYPE_CHECKING:
 def train(
     config: Annotated[str, typer.Argument(help="A preset's name, such as demo, or a TOML file.")],
     out: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace a run that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
-    """Train what CONFIG says and write a run folder with weights, trail and receipt."""
+    """Train a model and write weights, trail and receipt."""
     from seedless.core.config import override
     from seedless.core.config_files import open_config
+
+    resolved = override(open_config(config), settings or [])
     from seedless.runs.progress import TrainingProgress
     from seedless.runs.train import train_run
 
-    resolved = override(open_config(config), settings or [])
     progress = TrainingProgress(out.name, shown=not as_json)
-    with stop_on_interrupt() as asked:
-        try:
-            finished = train_run(resolved, out, force=force, observers=(progress,), stop=asked)
-        finally:
-            progress.close()
+    with stop_on_interrupt() as stop, closing(progress):
+        finished = train_run(resolved, out, force=force, observers=(progress,), stop=stop)
     show_run(finished, as_json)
 
 
 def resume(
-    run: Annotated[Path, typer.Argument(help="The run folder of a run that was stopped.")],
+    run: RunFolder,
     entry: Entry = None,
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a run that was killed or stopped, to the bits it would have had."""
+    """Continue a run that was stopped, to the same bits."""
     from seedless.runs.folder import read_config
     from seedless.runs.progress import TrainingProgress
     from seedless.runs.resume import resume_run
     from seedless.runs.user_model import choose_preparer
 
     preparer = choose_preparer(read_config(run), entry, data)
-
     progress = TrainingProgress(run.name, shown=not as_json)
-    with stop_on_interrupt() as asked:
-        try:
-            finished = resume_run(
-                run, observers=(progress,), stop=asked, preparer=preparer, warn=progress.say
-            )
-        finally:
-            progress.close()
+    with stop_on_interrupt() as stop, closing(progress):
+        finished = resume_run(
+            run, observers=(progress,), stop=stop, preparer=preparer, warn=progress.say
+        )
     show_run(finished, as_json)
 
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a wish to stop after the step; a second one ends at once."""
+    """Let the first Ctrl-C stop the run after the current step, and a second one at once.
+
+    Yields a function that says whether Ctrl-C was pressed.
+    """
     from seedless.runs.train import InterruptedRunError
 
     asked = False
@@ -85,14 +82,16 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         typer.echo(str(stopped), err=True)
         sys.exit(STOPPED)
     except KeyboardInterrupt:
-        typer.echo("stopped at once; the last checkpoint stands", err=True)
+        typer.echo(
+            "stopped at once; `seedless resume` continues from the last checkpoint", err=True
+        )
         sys.exit(STOPPED)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 def show_run(finished: Run, as_json: bool) -> None:
-    """Print what a run came to."""
+    """Print the scores and digests of a finished run."""
     claims = finished.claims
     if as_json:
         print_json({"run": str(finished.path), **claims})

@@ -1,4 +1,4 @@
-"""`seedless verify RUN`: exit 0 identical, 1 differs, 2 not valid, 3 cannot be judged here."""
+"""`seedless verify RUN`: exit 0 identical, 1 differs, 2 not valid, 3 undecidable here."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, print_result
 
 
 def verify(
-    run: Annotated[Path, typer.Argument(help="A run folder, or a bundle.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or a bundle.")],
     validate_only: Annotated[
-        bool,
-        typer.Option("--validate-only", help="Check the files against the receipt; run nothing."),
+        bool, typer.Option("--validate-only", help="Check the files; execute nothing.")
     ] = False,
     segment: Annotated[
-        int | None,
-        typer.Option(help="Execute only the K-th stretch between two checkpoints, from 1."),
+        int | None, typer.Option(help="Only the epochs between the K-th pair of checkpoints.")
     ] = None,
     device: Annotated[
-        str | None,
-        typer.Option(help="cpu or cuda: where to execute a run of portable arithmetic."),
+        str | None, typer.Option(help="cpu or cuda, for a run in portable arithmetic.")
     ] = None,
     entry: Entry = None,
     data: DataPlace = None,
@@ -31,9 +28,11 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Validate RUN, execute it again in a fresh process, and compare every epoch.
+    """Validate a run, train it again, and compare every epoch.
 
-    Exit code 0: identical. 1: it differs. 2: not a valid run. 3: cannot be judged on this machine.
+    It is trained in a new process.
+    Exit code 0: identical. 1: it differs. 2: it is not a valid run.
+    3: it differs, but so does this machine in something that changes bits.
     """
     from seedless.audit.verification import verify as verify_run
 
@@ -47,10 +46,7 @@ def verify(
         public_key=public_key,
         progress=not as_json,
     )
-    if as_json:
-        print_json(verdict.as_dict())
-    else:
-        typer.echo(f"{verdict.outcome.upper()}: {verdict.sentence}")
-        for detail in verdict.details:
-            typer.echo(f"  {detail}")
+    lines = [f"{verdict.outcome.upper()}: {verdict.sentence}"]
+    lines += [f"  {detail}" for detail in verdict.details]
+    print_result(verdict.as_dict(), "\n".join(lines), as_json)
     raise typer.Exit(verdict.code)

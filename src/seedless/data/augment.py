@@ -1,6 +1,6 @@
 """Random crop and flip as pure functions of (sample, epoch): no generator, no state.
 
-A sample meets the same crop wherever it stands in a batch and after any restart.
+A sample gets the same crop at any place in a batch and after any restart.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from torch import Tensor
 from seedless.core.errors import DataError
 from seedless.numerics.counter_random import WORD_MASK, philox
 
-_TAG = 0x61756731  # keeps these draws apart from dropout's, which has a layer number here
+_COUNTER_WORD = 0x61756731  # unlike any layer number, which dropout has in its place
 
 
 def crop_and_flip(
     x: Tensor, *, samples: Tensor, epoch: Tensor | int, padding: int, flip: bool = True
 ) -> Tensor:
-    """Shift each image of (B, C, H, W) by up to ``padding`` pixels and mirror half of them.
+    """Return images (B, C, H, W) shifted by up to ``padding`` pixels, half of them mirrored.
 
-    Edges are filled with zeros before the crop, as is usual. ``samples`` holds one int64 key an
-    image; it and the epoch decide everything.
+    Edges are filled with zeros before the crop. ``samples`` holds one int64 key for each image,
+    such as `seedless.sample_keys` of it; key and epoch decide everything.
     """
     if x.ndim != 4 or samples.shape != x.shape[:1] or samples.dtype != torch.int64:
         raise DataError(
-            f"crop_and_flip expects images (B, C, H, W) and one int64 key an image, got shapes "
+            f"crop_and_flip expects images (B, C, H, W) and one int64 key for each, got shapes "
             f"{tuple(x.shape)} and {tuple(samples.shape)}, {samples.dtype}"
         )
     down, right, mirrored = draw_shifts(samples.to(x.device), epoch, padding)
@@ -51,7 +51,8 @@ def draw_shifts(
     """
     zero = torch.zeros_like(samples)
     words = philox(
-        (zero, zero + _TAG, zero + epoch, zero), (samples & WORD_MASK, (samples >> 32) & WORD_MASK)
+        (zero, zero + _COUNTER_WORD, zero + epoch, zero),
+        (samples & WORD_MASK, (samples >> 32) & WORD_MASK),
     )
     span = 2 * padding + 1
     return words[0] * span >> 32, words[1] * span >> 32, words[2] < 1 << 31

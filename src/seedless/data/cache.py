@@ -1,7 +1,7 @@
-"""Decoded datasets kept on disk: opened when they fit, built when they do not.
+"""The cache of decoded datasets: an entry is opened if it is usable, and built again if not.
 
-Noticed on opening: other sources or options (stale), and a missing, short or changed file
-(damaged). Two processes that need the same entry take turns.
+An entry is stale if its source files or the reader's options have changed, and damaged if a file is
+missing, cut short or changed. Of two processes that need the same entry, one waits for the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 def find_entry_folder(name: str, key: Mapping[str, Any], sources: Sequence[Path]) -> Path:
-    """Return the folder of an entry: one for each name, set of options and place of the sources."""
+    """Return the folder of an entry, which depends on name, options and paths of the sources."""
     places = [str(Path(source).resolve()) for source in sources]
     return find_cache_folder() / f"{name}-{digest_value([dict(key), places])[7:19]}"
 
@@ -46,24 +46,26 @@ def open_cached(
     *,
     verify: bool = False,
 ) -> Dataset:
-    """Return the dataset of the entry ``folder``, building it first where there is none that fits.
+    """Return the dataset of the entry ``folder``; build the entry first if it is not usable.
 
     Args:
         folder: the entry's own folder, as from `find_entry_folder`.
         key: the reader's options, plain values.
-        sources: what ``build`` reads. A file is compared by its content (by size and time of change
-            alone while those are the same), a folder by the path, size and time of change of every
-            file in it.
-        build: reads the sources.
-        verify: hash every sample, and everything else, before trusting it.
+        sources: the files and folders that ``build`` reads. A file counts as unchanged if its size
+            and time of change are the same, or else its content; a folder if the path, size and
+            time of change of every file in it are.
+        build: reads the sources and returns the dataset.
+        verify: compare every sample with its digest, not 16 of them.
     """
     from filelock import FileLock
 
     folder, options = Path(folder), json.loads(canonical_json(dict(key)))
+    # [Step 1] Open a usable entry without a lock: that is what nearly every call does.
     try:
         return _open(folder, options, sources, verify)
     except UnusableEntryError:
-        pass  # looked at again under the lock: another process may be replacing it now
+        pass  # checked again under the lock, since another process may be replacing it now
+    # [Step 2] Lock the entry, never a folder that holds anything else.
     check_entry_folder(folder)
     lock = FileLock(folder.parent / f".{folder.name}.lock")
     try:
@@ -71,6 +73,7 @@ def open_cached(
         lock.acquire()
     except OSError as error:
         raise make_write_error(folder, error) from error
+    # [Step 3] Build it, unless another process has built it in the meantime.
     try:
         clear_leftovers(folder)
         return _open_or_build(folder, options, sources, build, verify)
@@ -85,14 +88,14 @@ def _open_or_build(
     build: Callable[[], Dataset],
     verify: bool,
 ) -> Dataset:
-    """Do so under the lock. A dataset built anew says why in its provenance."""
+    """Open or build an entry under the lock. The provenance says why an entry was built again."""
     try:
         return _open(folder, options, sources, verify)
     except UnusableEntryError as unfit:
         reason = str(unfit) if folder.exists() else None
     if reason is not None:
         _log.warning("%s is built again: %s", folder, reason)
-    described = [_describe(Path(source)) for source in sources]  # as they are before they are read
+    described = [_describe(Path(source)) for source in sources]  # before they are read
     write_folder(folder, {"key": options, "sources": described}, build())
     data = read_folder(folder, read_manifest(folder), verify=False)
     if reason is None:
@@ -101,7 +104,7 @@ def _open_or_build(
 
 
 def _open(folder: Path, options: dict[str, Any], sources: Sequence[Path], verify: bool) -> Dataset:
-    """Return the entry's dataset if options and sources are those it was built from."""
+    """Return the entry's dataset if it was built from these options and sources."""
     manifest = read_manifest(folder)
     known: dict[str, Any] = manifest["key"]
     changed = sorted(
@@ -118,7 +121,7 @@ def _open(folder: Path, options: dict[str, Any], sources: Sequence[Path], verify
 
 
 def _describe(source: Path) -> dict[str, Any]:
-    """Return what tells whether a source has changed."""
+    """Return what is recorded of a source, to find out later whether it has changed."""
     try:
         if source.is_dir():
             listing = json.dumps(_list_files(str(source))).encode()
@@ -139,7 +142,7 @@ def _describe(source: Path) -> dict[str, Any]:
 
 
 def _is_unchanged(source: Path, known: dict[str, Any]) -> bool:
-    """Compare a source with its description; a file of the same size and time is not read."""
+    """Whether a source matches its description; a file of the same size and time is not read."""
     if "sha256" in known and source.is_file():
         state = source.stat()
         if (state.st_size, state.st_mtime_ns) == (known["bytes"], known["mtime_ns"]):
@@ -161,7 +164,7 @@ def _list_files(folder: str, inside: str = "", above: tuple[str, ...] = ()) -> l
                 if not entry.is_symlink() or os.path.realpath(entry.path) not in above:
                     found += _list_files(entry.path, f"{inside}{entry.name}/", above)
             else:
-                link = entry.is_symlink() and not os.path.exists(entry.path)  # to nowhere
+                link = entry.is_symlink() and not os.path.exists(entry.path)  # a broken link
                 state = entry.stat(follow_symlinks=not link)
                 found.append([inside + entry.name, state.st_size, state.st_mtime_ns])
     return found

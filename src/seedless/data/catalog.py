@@ -1,4 +1,4 @@
-"""One table of every dataset: where it is, how it is checked, and what is in it."""
+"""The catalog of datasets: where each is published, how it is checked, and what it holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUMS = "SHA256SUMS.txt"  # PhysioNet's list of a project's files, in the project
 
 
 def find_entry(name: str) -> Entry:
-    """Return a dataset's entry; an unknown name is an error that lists the known ones."""
+    """Return the catalog's entry of a dataset; an unknown name is an error."""
     return choose("dataset", name, CATALOG)
 
 

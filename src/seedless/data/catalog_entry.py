@@ -1,4 +1,4 @@
-"""What is known of a dataset before it is read: the records of the catalog."""
+"""The records of the catalog: a dataset, and a file of it to download."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class File:
     """One file to download.
 
     Attributes:
-        path: where it goes, below the dataset's folder.
-        url: where it comes from.
+        path: its path below the dataset's folder.
+        url: the address to download it from.
         hash: ``"md5:..."`` or ``"sha256:..."``; None where the publisher gives none.
         check: how it is checked where there is no hash.
         unpack: the folder an archive is unpacked into, below the dataset's folder.
-        contents: path and hash of files in that folder: they stand in for the archive.
+        contents: path and hash of files in that folder; with them the archive is not needed.
     """
 
     path: str
@@ -30,25 +30,25 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A dataset: where it is, how it is checked, what is in it.
+    """A dataset: where it is published, how it is checked, and what it holds.
 
     Attributes:
-        name: what it is called on the command line.
-        title: what its publisher calls it.
+        name: its name on the command line and in configurations.
+        title: its publisher's name for it.
         kind: "ecg", "image" or "noise".
         task: "multi-label" or "multi-class"; None for noise.
         classes: names, as its reader returns them.
         sizes: samples in each split, as its reader returns them; empty where the user chooses.
-        fs: samples a second as published; None for images.
-        leads: names as published; None for images and where channels are unnamed.
-        lead_map: channel to lead, where the publisher does not name the leads.
+        fs: samples per second as published; None for images.
+        leads: names as published; None for images and for channels without names.
+        lead_map: channel -> lead, if the publisher does not name the leads.
         shape: (channels, height, width) of an image.
-        files: what to download; empty for what is computed.
-        listed: regular expression: which of the files listed in SHA256SUMS.txt are wanted.
-        extras: further expressions by name, for what is fetched on request.
-        holds: (pattern, number): files that must be there, however few a cut list or archive names.
-        root: the folder or file a reader takes, below the dataset's folder.
-        size: bytes to download, about; extras not counted.
+        files: what to download; empty for simulated data.
+        listed: regular expression that selects files of SHA256SUMS.txt.
+        extras: further such expressions by name, for files that are fetched on request.
+        holds: (pattern, number of files) that must exist after the download.
+        root: the folder or file that the reader takes, below the dataset's folder.
+        size: bytes to download, approximately, without extras.
     """
 
     name: str

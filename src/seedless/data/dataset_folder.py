@@ -1,10 +1,11 @@
 """A dataset as a folder of arrays with a manifest, written whole or not at all.
 
-The cache keeps its entries in this form, and so travels a dataset that is packed with a run.
+Entries of the cache have this form, and so has a dataset that is packed into a bundle.
 
-The folder holds ``X.npy`` (the samples, memory-mapped on reading), the small arrays one file each,
-``content.npy`` (a digest a sample) and ``manifest.json``: canonical JSON with the SHA-256 of every
-small array, size and time of change of ``X.npy``, the dataset's digest, and a seal over itself.
+The folder holds ``X.npy`` (the samples, memory-mapped when read), one file for each small array,
+``content.npy`` (a digest of each sample) and ``manifest.json``: canonical JSON with the SHA-256 of
+every small array, size and time of change of ``X.npy``, the dataset's digest, and a digest of the
+manifest itself, ``seal``.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ SCHEMA = 1
 MANIFEST, SAMPLES = "manifest.json", "X.npy"
 _ARRAYS = ("Y", "folds", "ids", "patients", "sex", "age")
 _VALUES = ("name", "classes", "task", "fs", "leads", "provenance", "warnings")
-_OURS = {MANIFEST, SAMPLES, "content.npy", *(f"{name}.npy" for name in _ARRAYS)}
+_FILES = {MANIFEST, SAMPLES, "content.npy", *(f"{name}.npy" for name in _ARRAYS)}
 _BLOCK = 256  # samples hashed or written at a time
-_SPOTS = 16  # samples whose digests are checked on every opening
+_SPOT_CHECKS = 16  # samples whose digests are checked on every opening
 
 
 class UnusableEntryError(Exception):
-    """Why an entry cannot be used: it is stale, damaged or not there."""
+    """An entry that cannot be used: it is stale, damaged or missing; the message says why."""
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return an entry's manifest, if it is whole and of this schema."""
+    """Return the manifest of a folder, if it is undamaged and of this schema."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         seal = manifest.pop("seal")
@@ -57,10 +58,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_folder(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Dataset:
-    """Return the dataset of an entry with its samples memory-mapped, or say why it is unfit.
+    """Return the dataset of a folder, with its samples memory-mapped.
 
-    Small arrays are always hashed. Of the samples, 16 spread over the file are; all of them when
-    ``verify`` asks for it or the file's time of change is not the manifest's.
+    Small arrays are always compared with their hashes. Of the samples, 16 spread over the file are;
+    all of them if ``verify`` is set or the file's time of change is not the manifest's.
     """
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
@@ -88,7 +89,7 @@ def read_folder(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Data
     _check_samples(data, everything=verify or touched)
     if verify and data.digest != manifest["digest"]:
         raise UnusableEntryError("the digest of the whole has changed")
-    if touched:  # copied, and found whole: the next opening need not hash it all again
+    if touched:  # a good copy: the next opening need not hash all of it again
         with suppress(OSError):
             os.utime(folder / SAMPLES, ns=(state.st_atime_ns, known["mtime_ns"]))
     return data
@@ -97,12 +98,13 @@ def read_folder(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Data
 def write_folder(
     folder: Path, head: Mapping[str, Any], data: Dataset, mtime_ns: int | None = None
 ) -> None:
-    """Write an entry beside its place and rename it; ``head`` goes into the manifest.
+    """Write a dataset as a folder; ``head`` is what else goes into the manifest.
 
-    With ``mtime_ns`` the samples get this time of change, so that an entry's bytes repeat.
-    The caller holds the lock. Whatever goes wrong, nothing is left but what was there before.
+    With ``mtime_ns`` the samples get this time of change, so that the bytes repeat. The caller
+    holds the lock. If anything fails, the folder is as it was before.
     """
-    building, old = _beside(folder)
+    # [Step 1] Write all files into a temporary folder next to the final one.
+    building, old = _name_temporary_folders(folder)
     try:
         building.mkdir()
         content = _save_samples(building / SAMPLES, data.X)
@@ -113,6 +115,7 @@ def write_folder(
         }
         if mtime_ns is not None:
             os.utime(building / SAMPLES, ns=(mtime_ns, mtime_ns))
+        # [Step 2] Describe them in the manifest, which is written last.
         state = (building / SAMPLES).stat()
         manifest = {
             "schema": SCHEMA,
@@ -126,6 +129,7 @@ def write_folder(
         manifest["seal"] = digest_value(manifest)
         with _create(building / MANIFEST) as file:
             file.write(canonical_json(manifest))
+        # [Step 3] Rename, once every byte is on the disk.
         _flush_folder(building)
         if folder.exists():
             folder.rename(old)
@@ -138,7 +142,7 @@ def write_folder(
 
 
 def write_packed(folder: Path, data: Dataset) -> None:
-    """Write a dataset as a folder; the same data, the same bytes."""
+    """Write a dataset as a folder to travel with a run; the same data give the same bytes."""
     write_folder(folder, {"packed": data.name}, data, mtime_ns=0)
 
 
@@ -156,16 +160,16 @@ def read_packed(folder: Path) -> Dataset:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what a build that was killed left beside an entry. The caller holds the lock."""
-    for leftover in _beside(folder):
+    """Remove what an interrupted build left next to an entry. The caller holds the lock."""
+    for leftover in _name_temporary_folders(folder):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
 def check_entry_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but an entry: rebuilding would remove it."""
+    """Refuse a folder that holds anything but an entry: building it again would delete that."""
     strange = []
     if folder.is_dir():
-        strange = sorted(path.name for path in folder.iterdir() if path.name not in _OURS)
+        strange = sorted(path.name for path in folder.iterdir() if path.name not in _FILES)
     if strange or (folder.exists() and not folder.is_dir()):
         raise DataError(
             f"{folder}: not a cache entry ({', '.join(strange[:3]) or 'a file'}); "
@@ -183,8 +187,8 @@ def make_write_error(folder: Path, error: OSError, needed: int = 0) -> DataError
     )
 
 
-def _beside(folder: Path) -> tuple[Path, Path]:
-    """Return where an entry is built, and where the one it replaces goes."""
+def _name_temporary_folders(folder: Path) -> tuple[Path, Path]:
+    """Return the temporary names of a new entry and of the one that it replaces."""
     return folder.parent / f".{folder.name}.building", folder.parent / f".{folder.name}.old"
 
 
@@ -224,7 +228,9 @@ def _save_samples(path: Path, samples: NDArray[Any]) -> NDArray[np.uint8]:
 def _check_samples(data: Dataset, everything: bool) -> None:
     """Compare samples with their digests: all of them, or some spread over the file."""
     n = len(data)
-    rows = np.arange(n) if everything else np.unique(np.linspace(0, n - 1, _SPOTS).astype(int))
+    rows = (
+        np.arange(n) if everything else np.unique(np.linspace(0, n - 1, _SPOT_CHECKS).astype(int))
+    )
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         values = data.X[block]
@@ -236,7 +242,7 @@ def _check_samples(data: Dataset, everything: bool) -> None:
 
 @contextmanager
 def _create(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file, and see to it that its bytes are on the disk at the end."""
+    """Open a new file; at the end of the block its bytes are on the disk."""
     with open(path, "xb") as file:
         yield file
         file.flush()

@@ -1,4 +1,4 @@
-"""Leads by name, never by position; and the limb leads that two of them determine."""
+"""ECG leads: chosen by name, never by position; and the limb leads computed from I and II."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _SPELLING = {name.upper(): name for name in TWELVE}
 
 
 def get_lead_set(name: str) -> tuple[str, ...]:
-    """Return the leads of a set: "12" or "6"."""
+    """Return the names of the leads in a set: "12", or "6" for the limb leads."""
     return choose("lead set", name, LEAD_SETS)
 
 
 def spell_lead(name: str) -> str:
-    """Return a lead's name as we write it: AVR, avr and aVR are one lead."""
+    """Return a lead's name in the spelling of `TWELVE`: AVR, avr and aVR are the same lead."""
     return _SPELLING.get(name.strip().upper(), name.strip())
 
 
 def select_leads(
     signal: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str], where: str
 ) -> NDArray[np.float32]:
-    """Return the wanted leads of (leads, time), in the wanted order."""
+    """Return the wanted leads of ``signal`` (leads, time), in the wanted order."""
     found = [spell_lead(name) for name in names]
     missing = [name for name in wanted if name not in found]
     if missing:

@@ -1,4 +1,4 @@
-"""Samples to the scale a model is trained on, with statistics of the training split alone."""
+"""Scale samples for training: mean and deviation come from the training split alone."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _BLOCK = 256  # samples read at a time: a memory-mapped set is never in memory a
 
 @dataclass(frozen=True)
 class Scale:
-    """x -> (x - mean) / deviation, with one pair for all leads or one a lead."""
+    """x -> (x - mean) / deviation, with one pair for all leads or one for each lead."""
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
 
     def apply(self, samples: NDArray[np.generic]) -> NDArray[np.float32]:
-        """Scale (n, leads, ...): in float64, rounded to float32 once."""
+        """Return scaled samples (n, leads, ...): float64 arithmetic, rounded to float32 once."""
         shape = (1, -1) + (1,) * (samples.ndim - 2)
         mean, deviation = (np.reshape(v, shape) for v in (self.mean, self.deviation))
         out = np.empty(samples.shape, dtype=np.float32)
@@ -38,11 +38,13 @@ class Scale:
 
 
 def fit_scale(data: Dataset, method: str = "global", split: str = "train") -> Scale:
-    """Return the scale a dataset's training split asks for.
+    """Return the scale that gives a split mean 0 and deviation 1.
 
-    "global": one mean and deviation over all leads. "lead": one a lead. "pixels": 0..255 to
-    [-1, 1], whatever the data. "none": as it is. Sums are exactly rounded, so neither the order of
-    the records nor the machine shows.
+    ``method``: "global" has one mean and deviation over all leads, "lead" one for each lead,
+    "pixels" maps 0..255 to [-1, 1] whatever the data are, "none" leaves them as they are. Sums are
+    correctly rounded, so the result depends neither on the order of the records nor on the machine.
+
+    Example: ``samples = fit_scale(data).apply(data.X)``.
     """
     fixed = choose("normalization", method, METHODS)
     if fixed is not None:
@@ -73,7 +75,7 @@ METHODS: dict[str, Scale | None] = {
 def _sum_by_sample(
     data: Dataset, rows: NDArray[np.int64], centre: NDArray[np.float64], power: int = 1
 ) -> NDArray[np.float64]:
-    """Return the exactly rounded sum of (x - centre)^power over each sample's leads: (n, leads)."""
+    """Return the sums of (x - centre)^power over time, correctly rounded: (n, leads)."""
     sums = np.empty((len(rows), data.X.shape[1]))
     shape = (1, -1) + (1,) * (data.X.ndim - 2)
 
@@ -90,5 +92,5 @@ def _sum_by_sample(
 
 
 def _combine(sums: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """Add samples, and leads where they share one scale: (n, leads) -> (groups,)."""
+    """Add up samples, and leads that share one scale: (n, leads) -> (groups,)."""
     return exact_row_sums(np.ascontiguousarray(sums.T).reshape(groups, -1))

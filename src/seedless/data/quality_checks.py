@@ -1,4 +1,4 @@
-"""What a dataset holds and what is doubtful about it: counts, signal checks, warnings."""
+"""Check the quality of a dataset: counts by split and class, signal checks, warnings."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ _TOLERANCE = 0.1  # of a record's largest value: far above rounding, far below a
 
 
 def check_quality(data: Dataset) -> QualityReport:
-    """Count a dataset's records and classes by split and fold, and check its signals."""
-    signals, doubts = _check_signals(data)
-    return _count(data, tuple(data.X.shape[1:]), signals, doubts)
+    """Return counts of records and classes by split and fold, signal checks, and warnings.
+
+    Example: ``print(check_quality(load(DataConfig())))``.
+    """
+    signals, warnings = _check_signals(data)
+    return _count(data, tuple(data.X.shape[1:]), signals, warnings)
 
 
 def check_label_quality(labels: Dataset | Labels) -> QualityReport:
-    """Count a label table that has no signals."""
+    """Return the counts and warnings of labels that were read without signals."""
     return _count(labels, None, None, [])
 
 
 def check_signal(signal: NDArray[np.float32], leads: Sequence[str], where: str) -> None:
-    """Refuse (leads, time) with missing samples, naming the lead and the first of them."""
+    """Refuse a signal (leads, time) with missing samples; the error names lead and sample."""
     finite = np.isfinite(signal)
     if finite.all():
         return
@@ -47,7 +50,7 @@ def check_signal(signal: NDArray[np.float32], leads: Sequence[str], where: str) 
 
 
 def check_finite(samples: NDArray[Any], ids: Sequence[str], where: str) -> None:
-    """Refuse samples (n, ...) that hold NaN or infinity, naming the first such record."""
+    """Refuse samples (n, ...) with NaN or infinity; the error names the first such record."""
     if samples.dtype.kind != "f":
         return
     bad = [
@@ -67,25 +70,25 @@ def _not_finite(block: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _check_signals(data: Dataset) -> tuple[SignalQuality, list[str]]:
-    """Go through the samples once, in blocks; return what was found and what is doubtful."""
+    """Return the findings about the samples and warnings, from one pass over them in blocks."""
     names = list(data.leads or ())
     limb = [names.index(lead) for lead in _LIMB] if set(_LIMB) <= set(names) else None
     parts = [
         _measure(data.X[start : start + _BLOCK], limb) for start in range(0, len(data), _BLOCK)
     ]
     missing, flat, lowest, highest, residual, amplitude = np.concatenate(parts).T
-    doubts = []
+    warnings = []
     if missing.any():
-        doubts.append(f"records with NaN or infinity: {np.count_nonzero(missing)}")
+        warnings.append(f"records with NaN or infinity: {np.count_nonzero(missing)}")
     if flat.any():
-        doubts.append(f"records with a constant lead or channel: {np.count_nonzero(flat)}")
+        warnings.append(f"records with a constant lead or channel: {np.count_nonzero(flat)}")
     broken = np.count_nonzero(residual > _TOLERANCE * amplitude)
     if broken:
-        doubts.append(
+        warnings.append(
             f"records whose limb leads break Einthoven's law, III = II - I: {broken} "
             "(leads misnamed, or each scaled by itself)"
         )
-    repeated = None if missing.any() else _find_repeats(data, doubts)
+    repeated = None if missing.any() else _find_repeats(data, warnings)
     return SignalQuality(
         missing=int(missing.sum()),
         flat=int(flat.sum()),
@@ -93,7 +96,7 @@ def _check_signals(data: Dataset) -> tuple[SignalQuality, list[str]]:
         highest=_number(highest.max()),
         einthoven=_number(np.median(residual)) if limb is not None else None,
         duplicates=repeated,
-    ), doubts
+    ), warnings
 
 
 def _measure(samples: NDArray[Any], limb: list[int] | None) -> NDArray[np.float64]:
@@ -123,16 +126,16 @@ def _number(value: np.float64) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _find_repeats(data: Dataset, doubts: list[str]) -> int:
-    """Return how many records repeat an earlier one's content; say how many reach other splits."""
+def _find_repeats(data: Dataset, warnings: list[str]) -> int:
+    """Return how many records repeat another's content; warn, also of those in two splits."""
     _, group = np.unique(data.digests, axis=0, return_inverse=True)
     group = group.ravel()
     repeated = len(data) - 1 - int(group.max())
     if repeated:
-        across = _shared(group, _split_numbers(data))
-        doubts.append(
+        across = _count_shared(group, _split_numbers(data))
+        warnings.append(
             f"records that repeat another's content: {repeated} "
-            f"({across} contents stand in two splits)"
+            f"({across} contents occur in two splits)"
         )
     return repeated
 
@@ -145,8 +148,8 @@ def _split_numbers(labels: Dataset | Labels) -> NDArray[np.int64]:
     return numbers
 
 
-def _shared(group: NDArray[np.int64], splits: NDArray[np.int64]) -> int:
-    """Return how many groups of records stand in more than one split."""
+def _count_shared(group: NDArray[np.int64], splits: NDArray[np.int64]) -> int:
+    """Return how many groups have records in more than one split."""
     claimed = splits >= 0
     pairs = np.unique(np.stack([group[claimed], splits[claimed]]), axis=1)
     return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
@@ -156,7 +159,7 @@ def _count(
     labels: Dataset | Labels,
     shape: tuple[int, ...] | None,
     signals: SignalQuality | None,
-    doubts: list[str],
+    warnings: list[str],
 ) -> QualityReport:
     splits = {
         name: np.flatnonzero(np.isin(labels.folds, folds))
@@ -177,7 +180,7 @@ def _count(
             name: int((labels.Y[rows].sum(axis=1) == 0).sum()) for name, rows in splits.items()
         },
         signals=signals,
-        warnings=(*labels.warnings, *_doubt_labels(labels, counts, splits), *doubts),
+        warnings=(*labels.warnings, *_warn_about_labels(labels, counts, splits), *warnings),
     )
 
 
@@ -186,29 +189,29 @@ def _count_classes(labels: Dataset | Labels, rows: NDArray[np.int64]) -> dict[st
     return dict(zip(labels.classes, totals.tolist(), strict=True))
 
 
-def _doubt_labels(
+def _warn_about_labels(
     labels: Dataset | Labels,
     counts: dict[str, dict[str, int]],
     splits: dict[str, NDArray[np.int64]],
 ) -> list[str]:
-    doubts = []
+    warnings = []
     for split, found in counts.items():
         absent = [name for name, count in found.items() if count == 0]
         if len(splits[split]) == 0:
-            doubts.append(f"{split} has no records")
+            warnings.append(f"{split} has no records")
         elif absent:
             weight = "weight 1, " if split == "train" else ""
-            doubts.append(
+            warnings.append(
                 f"classes absent from {split}: {len(absent)} ({', '.join(absent)}): {weight}AUC "
                 f"undefined, macro averages over the {len(found) - len(absent)} others"
             )
     stray = int((_split_numbers(labels) < 0).sum())
     if stray:
-        doubts.append(f"records in folds that belong to no split: {stray}")
+        warnings.append(f"records in folds that belong to no split: {stray}")
     if labels.patients is not None:
         known = np.flatnonzero(labels.patients != "")
         _, group = np.unique(labels.patients[known], return_inverse=True)
-        shared = _shared(group, _split_numbers(labels)[known])
+        shared = _count_shared(group, _split_numbers(labels)[known])
         if shared:
-            doubts.append(f"patients with records in two splits: {shared}")
-    return doubts
+            warnings.append(f"patients with records in two splits: {shared}")
+    return warnings

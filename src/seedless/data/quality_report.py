@@ -1,4 +1,4 @@
-"""What an inspection found, as a record, as plain values and as a table to read."""
+"""The report of a quality check: a record, plain values for JSON, and a table to read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SignalQuality:
-    """Counts over all records. Values are in the dataset's own units."""
+    """Findings over all signals. Values are in the dataset's own units."""
 
     missing: int  # samples that are NaN or infinite
     flat: int  # records with a lead, or channel, that is constant
-    lowest: float | None  # None where there is no number at all
+    lowest: float | None  # None if no sample is a number
     highest: float | None
     einthoven: float | None  # median over records of max |II - I - III|; None without limb leads
-    duplicates: int | None  # records that repeat another's content; None where samples miss
+    duplicates: int | None  # records that repeat another's content; None if samples are missing
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class QualityReport:
 
 
 def _tabulate(found: QualityReport) -> str:
-    """Return the findings as lines of text: a row a class, a column a fold and a split."""
+    """Return the report as text: one row for each class, one column for each fold and split."""
     columns = {"class": [*found.classes, "none of these", "records"]}
     if len(found.folds) > len(found.splits):
         for fold, size in found.folds.items():

@@ -1,4 +1,4 @@
-"""Another sampling rate, and a fixed length."""
+"""Give a signal another sampling rate and a fixed length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORT = {"pad": None, "refuse": None}
 
 
 def resample(signal: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
-    """Resample (leads, time) by a polyphase filter; time becomes ceil(time * wanted / rate)."""
+    """Return (leads, time) at another rate, by a polyphase filter: ceil(time * wanted / rate)."""
     if rate == wanted:
         return signal
     from scipy.signal import resample_poly
@@ -32,7 +32,7 @@ def fit_length(
 
     A signal of fewer than ``least`` samples is refused whatever ``short`` says.
     """
-    choose("way with short records", short, SHORT)
+    choose("treatment of short records", short, SHORT)
     found = signal.shape[-1]
     if found < least or (found < length and short == "refuse"):
         needed = least if found < least else length

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from seedless.evaluate.attention import explain_attention
     from seedless.evaluate.bootstrap import bootstrap_areas
     from seedless.evaluate.calibration import bin_reliability, calibration_error
-    from seedless.evaluate.churn import compare_calls
+    from seedless.evaluate.churn import compare_decisions
     from seedless.evaluate.curves import draw_roc
     from seedless.evaluate.decisions import choose_thresholds
     from seedless.evaluate.gradcam import explain_classes
     from seedless.evaluate.intervals import compare_areas, delong_interval, wilson_interval
-    from seedless.evaluate.predictions import Predictions, Scored, read_predictions
+    from seedless.evaluate.predictions import Predictions, SplitPredictions, read_predictions
     from seedless.evaluate.ranking import area_under_curve, macro_auc
     from seedless.evaluate.robustness import measure_robustness, perturb
     from seedless.evaluate.scores import effective_rank, score_predictions
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Predictions",
-    "Scored",
+    "SplitPredictions",
     "area_under_curve",
     "bin_reliability",
     "bootstrap_areas",
     "calibration_error",
     "choose_thresholds",
     "compare_areas",
-    "compare_calls",
+    "compare_decisions",
     "delong_interval",
     "draw_roc",
     "effective_rank",

@@ -1,8 +1,8 @@
-"""What attention looks at: the weight each moment receives, block by block.
+"""Attention maps: the mean attention weight of each time step, block by block.
 
-A block's weights a (heads, queries, keys) have rows that sum to 1. Key k's value is the mean over
-heads and queries of a_hqk: how much of the block's output comes from moment k. It belongs to no
-class.
+The weights a of a block (heads, queries, keys) have rows that sum to 1. The value of step k is the
+mean over heads and queries of a_hqk: how much of the block's output comes from step k. It belongs
+to no class.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from seedless.evaluate.attribution import (
     Attribution,
     Float64,
     as_batches,
+    evaluation_mode,
     finish_maps,
     name_samples,
     to_float64,
-    undisturbed,
 )
 from seedless.models.layers import SelfAttention
 
@@ -40,12 +40,12 @@ def explain_attention(
     Args:
         model: a model with `SelfAttention` blocks, such as the conformer.
         samples: (n, leads, time), as the model receives them.
-        ids: names of the samples; their places where left out.
+        ids: names of the samples; by default their indices.
         batch: samples at a time.
     """
     parts = as_batches(samples, batch)
     count, shape = sum(map(len, parts)), parts[0].shape[2:]
-    weights = [weigh_moments(model, part) for part in parts]
+    weights = [average_attention(model, part) for part in parts]
     return tuple(
         Attribution(
             ids=name_samples(ids, count),
@@ -59,31 +59,31 @@ def explain_attention(
 
 
 @torch.no_grad()
-def weigh_moments(model: nn.Module, samples: Tensor) -> dict[str, Float64]:
-    """Return (n, steps) for each attention block by name: its mean weight on each step, sum 1.
+def average_attention(model: nn.Module, samples: Tensor) -> dict[str, Float64]:
+    """Return the mean weight of each step, (n, steps) with sum 1, by name of the attention block.
 
-    Each block's weights are computed again from what the block receives, so that the forward pass
-    itself, and its bits, are the model's own.
+    The weights are computed again from the input of each block, so that the forward pass and its
+    bits are not changed.
     """
     blocks = {
         name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)
     }
     if not blocks:
         raise ModelError(f"{type(model).__name__} has no attention; Grad-CAM works on any model")
-    found: dict[str, Float64] = {}
+    weights: dict[str, Float64] = {}
     handles = []
     for name, block in blocks.items():
 
-        def watch(module: nn.Module, inputs: tuple[Any, ...], name: str = name) -> None:
+        def record(module: nn.Module, inputs: tuple[Any, ...], name: str = name) -> None:
             assert isinstance(module, SelfAttention)
-            found[name] = to_float64(module.attend(inputs[0])[1]).mean(axis=(1, 2))
+            weights[name] = to_float64(module.attend(inputs[0])[1]).mean(axis=(1, 2))
 
-        handles.append(block.register_forward_pre_hook(watch))
+        handles.append(block.register_forward_pre_hook(record))
     device = next(model.parameters()).device
     try:
-        with undisturbed(model):
+        with evaluation_mode(model):
             model(samples.to(device))
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return weights

@@ -1,8 +1,8 @@
-"""Attribution maps: how much each moment, or pixel, of a sample mattered to a prediction.
+"""Attribution maps: how much each time step or pixel of a sample matters to a prediction.
 
-A map is made from a layer whose output still has time or place in it, upsampled to the sample's
-own length and scaled to a largest value of 1. It is arithmetic on the CPU in float64, rounded to
-float32 once; nothing is drawn, and identical weights give identical maps and digests.
+A map is computed from a layer whose output still has time or space axes, upsampled to the size of
+the sample and scaled to a largest value of 1. It is computed on the CPU in float64 and rounded to
+float32 once, without random numbers: identical weights give identical maps and digests.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Attribution:
 
     Attributes:
         ids: (n,) names of the samples.
-        classes: (n,) the class each map speaks for; "" where a map belongs to no class.
+        classes: (n,) the class that each map explains; "" where a map belongs to no class.
         method: "gradcam" or "attention".
         layer: the module's name in the model.
         maps: (n, time) or (n, height, width) float32, at least 0, each with a largest value of 1.
-            A map that is 0 everywhere (nothing spoke for the class) stays so.
+            A map that is 0 everywhere (no evidence for the class) stays 0.
     """
 
     ids: tuple[str, ...]
@@ -66,10 +66,10 @@ class Attribution:
 
 
 @contextmanager
-def undisturbed(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode with deterministic kernels, and everything back after.
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Use a model in evaluation mode with deterministic kernels, and restore everything after.
 
-    Each module gets the training flag it had, even where they differed from each other.
+    Each module gets back its own training flag.
     """
     flags = [(module, module.training) for module in model.modules()]
     mode = torch.get_deterministic_debug_mode()
@@ -84,7 +84,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
 
 
 def find_layer(model: nn.Module, name: str) -> nn.Module:
-    """Return the module of this name, or an error that names the nearest one."""
+    """Return the module of this name; an error names the nearest one."""
     modules: dict[str, nn.Module] = dict(model.named_modules())
     if not name or name not in modules:
         known = [known for known in modules if known]
@@ -96,7 +96,7 @@ def find_layer(model: nn.Module, name: str) -> nn.Module:
 
 
 def as_batches(samples: NDArray[np.float32] | Tensor, batch: int) -> tuple[Tensor, ...]:
-    """Return samples (n, ...) in batches, always cut alike, so that bits repeat."""
+    """Return samples (n, ...) in batches of a fixed size, so that bits repeat."""
     if batch < 1:
         raise DataError(f"expected batches of at least one sample, got {batch}")
     tensor = torch.from_numpy(samples) if isinstance(samples, np.ndarray) else samples.detach()
@@ -109,17 +109,17 @@ def as_batches(samples: NDArray[np.float32] | Tensor, batch: int) -> tuple[Tenso
 
 
 def name_samples(ids: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """Return the samples' names; their places where none are given."""
+    """Return the names of the samples; by default their indices."""
     return tuple(map(str, range(count) if ids is None else ids))
 
 
 def upsample(values: Float64, axis: int, length: int) -> Float64:
     """Interpolate linearly along an axis of S steps to ``length`` points.
 
-    Point t lies at step t (S - 1) / (length - 1), split into a whole number i and a remainder r by
-    integer division, so that no position is ever rounded:
-    y_t = x_i + (x_(i+1) - x_i) (r / (length - 1)). The first and the last step lie on the first and
-    the last point: our kernels are odd and centred, so that step j of stride s looks at the samples
+    Point t is at position t (S - 1) / (length - 1), split into a whole number i and a remainder r
+    by integer division, so that no position is rounded:
+    y_t = x_i + (x_(i+1) - x_i) (r / (length - 1)). The first and the last step are at the first and
+    the last point: kernels are odd and centred, so that step j of stride s depends on the samples
     around s j. A single step is repeated.
     """
     values = np.moveaxis(values, axis, -1)

@@ -1,14 +1,14 @@
 """Bootstrap intervals of areas under the ROC curve, without a seed.
 
 The Bayesian bootstrap (Rubin, 1981): a resample gives each record a weight, exponential with mean
-one, and each class's area is that of the weighted records. Within a class the positives' weights,
-divided by their sum, and the negatives' are two independent flat Dirichlet draws: positives and
-negatives are resampled separately, and neither kind can vanish. A record has one weight for all
-classes, so the macro mean keeps what the classes have in common.
+one, and the area of a class is that of the weighted records. Within a class the weights of the
+positives, divided by their sum, and those of the negatives are two independent flat Dirichlet
+samples: positives and negatives are resampled separately, and neither can vanish. A record has one
+weight for all classes, so that the macro mean keeps the correlation between classes.
 
-Weights are whole 64ths taken from a table by 16 bits of Philox, a function of (row, resample). All
-sums are then of integers and exact: equal inputs give equal intervals, on every machine, and two
-models scored on the same rows are resampled alike.
+Weights are whole 64ths, looked up in a table by 16 bits of Philox, a function of (row, resample).
+All sums are of integers and exact: equal inputs give equal intervals on every machine, and two
+models scored on the same rows get the same resamples.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, pair_interval
 from seedless.evaluate.ranking import area_under_curve
 from seedless.numerics.counter_random import WORD_MASK, draw_uniform, philox, split_uint64
 
-UNIT = 64  # one, in the weights' steps
+UNIT = 64  # a weight of one, in steps of 1/64
 _KEY = int.from_bytes(hashlib.blake2b(b"seedless.bootstrap", digest_size=8).digest(), "little")
-_CHUNK = 1 << 18  # weights held at a time
-_CACHED = 1 << 13  # blocks drawn at a time: they stay in the processor's cache
+_CHUNK = 1 << 18  # weights in memory at a time
+_CACHED = 1 << 13  # blocks computed at a time: they fit in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -49,38 +49,39 @@ def bootstrap_areas(
 ) -> Bootstrap:
     """Return percentile intervals of the macro and per-class areas of (n, K) scores and labels.
 
-    With m the fewer of positives and negatives, weights alone understate the variance by
-    (m - 1) / (m + 1): deviations are stretched by the root of its inverse. Where that says nothing
-    (one positive) or all resamples agree (an area of 0 or 1), certainty would be claimed. There a
-    class has the interval of `pair_interval`, and its part in the macro mean varies as widely as
-    the posterior of m disjoint pairs: Beta(m A + 1/2, m (1 - A) + 1/2), moved to the mean A.
+    With m the smaller number of positives and negatives, weights alone understate the variance by
+    (m - 1) / (m + 1): deviations are scaled by the root of its inverse. Where that is not possible
+    (one positive), or where all resamples agree (an area A of 0 or 1), the bootstrap would claim
+    certainty. There a class has the interval of `pair_interval`, and its part of the macro mean
+    varies as the posterior of m disjoint pairs, Beta(m A + 1/2, m (1 - A) + 1/2), moved to mean A.
     """
     if resamples < 40:
         raise DataError(f"expected at least 40 resamples for an interval, got {resamples}")
+    # [Step 1] The area of every class in every resample.
     areas = resample_areas(probabilities, labels, resamples)
-    sums, centres = np.zeros(resamples), []
+    sums, observed = np.zeros(resamples), []
     classes: list[Interval | None] = [None] * labels.shape[1]
     for k in range(labels.shape[1]):
         scores, truth = probabilities[:, k], labels[:, k]
-        centre = area_under_curve(scores, truth)
-        if centre is None:
+        area = area_under_curve(scores, truth)
+        if area is None:
             continue
-        centres.append(centre)
-        few = min(int(truth.sum()), int(len(truth) - truth.sum()))
-        alike = few < 2 or areas[:, k].min() == areas[:, k].max()
-        found = (
-            _draw_pairs(centre, few, k, resamples) if alike else _widen(areas[:, k], centre, few)
-        )
-        sums += found  # one after the other: no sum whose order a library chooses
-        classes[k] = (
-            pair_interval(centre, few, few, level)
-            if alike
-            else _take_percentiles(found, centre, level)
-        )
-    if not centres:
+        observed.append(area)
+        # [Step 2] Correct the spread for the number of records, and take the percentiles.
+        rarer = min(int(truth.sum()), int(len(truth) - truth.sum()))
+        if rarer < 2 or areas[:, k].min() == areas[:, k].max():
+            spread = _draw_pairs(area, rarer, k, resamples)
+            classes[k] = pair_interval(area, rarer, rarer, level)
+        else:
+            spread = _scale_spread(areas[:, k], area, rarer)
+            classes[k] = _take_percentiles(spread, area, level)
+        sums += spread  # class by class: a library's sum over an axis may change its order
+    # [Step 3] The macro mean of each resample has percentiles of its own.
+    if not observed:
         return Bootstrap(None, tuple(classes), resamples)
-    mean = math.fsum(centres) / len(centres)
-    return Bootstrap(_take_percentiles(sums / len(centres), mean, level), tuple(classes), resamples)
+    mean = math.fsum(observed) / len(observed)
+    macro = _take_percentiles(sums / len(observed), mean, level)
+    return Bootstrap(macro, tuple(classes), resamples)
 
 
 def resample_areas(
@@ -89,8 +90,8 @@ def resample_areas(
     """Return the area of each class in each resample: (resamples, K), NaN where there is none."""
     n, k = labels.shape
     areas = np.full((resamples, k), np.nan)
-    plans = {
-        column: _Plan.of(probabilities[:, column], labels[:, column])
+    ranked = {
+        column: _RankedClass.rank(probabilities[:, column], labels[:, column])
         for column in range(k)
         if 0 < int(labels[:, column].sum()) < n
     }
@@ -98,8 +99,8 @@ def resample_areas(
     for start in range(0, resamples, step):
         rows = np.arange(start, min(start + step, resamples))
         weights = draw_weights(n, rows)
-        for column, plan in plans.items():
-            areas[rows, column] = plan.weigh(weights)
+        for column, ranks in ranked.items():
+            areas[rows, column] = ranks.compute_areas(weights)
     return areas
 
 
@@ -126,8 +127,12 @@ def _weights() -> NDArray[np.int16]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
-    """A class sorted once: its positives, its negatives by score, and where the ones fall."""
+class _RankedClass:
+    """The records of a class, ranked once for all resamples.
+
+    ``positives`` and ``negatives`` are rows in the order of their scores; of each positive,
+    ``below`` is the number of negatives with a lower score and ``up_to`` with a lower or equal one.
+    """
 
     positives: NDArray[np.int64]
     negatives: NDArray[np.int64]
@@ -135,7 +140,7 @@ class _Plan:
     up_to: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> _Plan:
+    def rank(cls, scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> _RankedClass:
         positives, negatives = np.flatnonzero(truth == 1), np.flatnonzero(truth == 0)
         positives = positives[np.argsort(scores[positives], kind="stable")]
         negatives = negatives[np.argsort(scores[negatives], kind="stable")]
@@ -149,8 +154,12 @@ class _Plan:
         """Whether a positive and a negative have the same score."""
         return bool((self.below != self.up_to).any())
 
-    def weigh(self, weights: NDArray[np.int16]) -> NDArray[np.float64]:
-        """Return the area under each row of weights: (b, n) -> (b,)."""
+    def compute_areas(self, weights: NDArray[np.int16]) -> NDArray[np.float64]:
+        """Return the area for each row of weights: (b, n) -> (b,).
+
+        A = sum over positives of w_i (W(below_i) + W(up_to_i)) / (2 sum w_i W), where W(j) is the
+        weight of the j lowest negatives: pairs in order count once and ties half.
+        """
         wide = np.int32 if weights.shape[1] < 1 << 20 else np.int64
         sums = np.zeros((len(weights), len(self.negatives) + 1), dtype=wide)
         np.cumsum(weights[:, self.negatives], axis=1, dtype=wide, out=sums[:, 1:])
@@ -162,17 +171,17 @@ class _Plan:
         return total
 
 
-def _widen(areas: NDArray[np.float64], centre: float, few: int) -> NDArray[np.float64]:
-    """Stretch deviations from the area, so that their variance is right for so few records.
+def _scale_spread(areas: NDArray[np.float64], centre: float, rarer: int) -> NDArray[np.float64]:
+    """Scale deviations from the area, so that their variance is right for few records.
 
-    Weights of m records spread (m - 1) / (m + 1) as far as the sample variance says they should.
+    Weighted means of m records have (m - 1) / (m + 1) of the variance of sample means.
     """
-    stretch = math.sqrt((few + 1) / (few - 1))
-    return np.clip(centre + stretch * (areas - centre), 0.0, 1.0)
+    factor = math.sqrt((rarer + 1) / (rarer - 1))
+    return np.clip(centre + factor * (areas - centre), 0.0, 1.0)
 
 
 def _draw_pairs(centre: float, pairs: int, column: int, count: int) -> NDArray[np.float64]:
-    """Draw areas as widely spread about theirs as Jeffreys' posterior of a share of pairs won."""
+    """Return areas that vary about ``centre`` as Jeffreys' posterior of a share of pairs does."""
     from scipy.special import betaincinv
 
     won = centre * pairs
@@ -183,9 +192,9 @@ def _draw_pairs(centre: float, pairs: int, column: int, count: int) -> NDArray[n
 
 
 def _take_percentiles(values: NDArray[np.float64], centre: float, level: float) -> Interval:
-    """Return the interval that leaves out the same number of resamples at either end.
+    """Return the interval without the same number of resamples at either end.
 
-    It is extended to the number it is about, should that lie outside.
+    It is extended to the observed value, should that lie outside.
     """
     ranked = np.sort(values)
     out = int((1 - level) / 2 * len(ranked))

@@ -1,8 +1,8 @@
-"""Does a probability of 0.8 come true eight times in ten?
+"""Calibration: does a class occur in 8 of 10 records with a predicted probability of 0.8?
 
-Expected calibration error of a class, with 10 bins of equal width: the mean over the records of
-|mean probability - observed rate| of the bin each lies in. Bins are open below and closed above,
-but for the first, which holds 0 (Guo et al., 2017).
+The expected calibration error of a class, with 10 bins of equal width, is the mean over the records
+of |mean probability - observed rate| in the bin of each (Guo et al., 2017). Bins are open below and
+closed above, except for the first, which includes 0.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def bin_reliability(
 def calibration_error(
     probabilities: NDArray[np.float64], truth: NDArray[np.uint8], bins: int = BINS
 ) -> float | None:
-    """Return the expected calibration error of one class; None without both kinds."""
+    """Return the expected calibration error of one class; None without positives or negatives."""
     if not 0 < int(truth.sum()) < len(truth):
         return None
     groups = _group(probabilities, truth, bins)

@@ -1,8 +1,8 @@
-"""Which records are called differently by runs that should agree.
+"""Churn: the records that runs decide differently.
 
 Two models of equal AUC may still disagree about a patient. A record *flips* for a class where the
-runs' calls are not all the same. Calls are made at each run's own thresholds (chosen on its own
-validation split) or all at 0.5; for a multi-class task the call is the most probable class.
+decisions of the runs are not all equal. Decisions are made at each run's own thresholds (chosen on
+its validation split) or all at 0.5; for a multi-class task the decision is the most probable class.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
-from seedless.evaluate.decisions import DEFAULT, Threshold, call, call_one
+from seedless.evaluate.decisions import (
+    DEFAULT_THRESHOLD,
+    Threshold,
+    apply_thresholds,
+    pick_most_probable,
+)
 from seedless.evaluate.intervals import LEVEL, Interval, wilson_interval
-from seedless.evaluate.predictions import Predictions, Scored, read_predictions
+from seedless.evaluate.predictions import Predictions, SplitPredictions, read_predictions
 from seedless.evaluate.scores import find_thresholds
 
 THRESHOLDS = ("own", "half")
@@ -26,7 +31,7 @@ THRESHOLDS = ("own", "half")
 
 @dataclass(frozen=True)
 class Flip:
-    """A record whose call is not the same in all runs: what each run said, in their order."""
+    """A record that runs decide differently, with the probability and the decision of each run."""
 
     id: str
     probabilities: tuple[float, ...]
@@ -45,7 +50,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ClassChurn:
-    """The flips of one class; ``thresholds`` are those of each run, None where 0.5 stood in."""
+    """The flips of one class; ``thresholds`` are those of each run, None where 0.5 was used."""
 
     flips: Share
     thresholds: tuple[Threshold, ...]
@@ -54,12 +59,12 @@ class ClassChurn:
 
 @dataclass(frozen=True)
 class Churn:
-    """What runs disagree about.
+    """The disagreements of runs.
 
     Attributes:
         runs: their names.
-        records: the records that any class is called differently for.
-        exact: their share: the chance that a record's whole answer depends on the run.
+        records: ids of the records with a flip in any class.
+        exact: their share of all records.
     """
 
     runs: tuple[str, ...]
@@ -90,41 +95,45 @@ def churn(*runs: str | Path, split: str = "test", thresholds: str = "own") -> Ch
         raise DataError("expected different runs, got one of them twice")
     predictions = {str(run): read_predictions(run) for run in runs}
     if thresholds == "half" and any(one.task == "multi-class" for one in predictions.values()):
-        raise DataError("--half is of multi-label tasks: here the most probable class is called")
-    return compare_calls(predictions, split, thresholds)
+        raise DataError(
+            "--half is for multi-label tasks: here the decision is the most probable class"
+        )
+    return compare_decisions(predictions, split, thresholds)
 
 
-def compare_calls(
+def compare_decisions(
     runs: Mapping[str, Predictions],
     split: str = "test",
     thresholds: str = "own",
     level: float = LEVEL,
 ) -> Churn:
-    """Return which records two or more runs call differently; records are matched by id."""
+    """Return the records that two or more models decide differently; records are matched by id."""
     if len(runs) < 2:
         raise DataError(f"expected two runs or more to compare, got {len(runs)}")
     if thresholds not in THRESHOLDS:
         raise DataError(f"expected thresholds own or half, got {thresholds!r}")
     names, several = tuple(runs), tuple(runs.values())
-    _check_alike(names, several, split)
+    _check_comparable(names, several, split)
     first = several[0]
     limits = [_find_limits(one, thresholds) for one in several]
     order = np.argsort(first.splits[split].ids)
     ids = first.splits[split].ids[order]
     sorted_rows = [np.argsort(one.splits[split].ids) for one in several]
-    said = np.stack(
+    probabilities = np.stack(
         [
             one.splits[split].probabilities[rows]
             for one, rows in zip(several, sorted_rows, strict=True)
         ]
     )
-    calls = np.stack([_call(p, own, first.task) for p, own in zip(said, limits, strict=True)])
+    calls = np.stack(
+        [_decide(p, own, first.task) for p, own in zip(probabilities, limits, strict=True)]
+    )
     flipped = (calls != calls[0]).any(axis=0)
     classes = {
         name: ClassChurn(
             flips=_share(flipped[:, k], level),
             thresholds=tuple(own[k] for own in limits),
-            records=_list_flips(ids, said[:, :, k], calls[:, :, k], flipped[:, k]),
+            records=_list_flips(ids, probabilities[:, :, k], calls[:, :, k], flipped[:, k]),
         )
         for k, name in enumerate(first.classes)
     }
@@ -141,14 +150,18 @@ def compare_calls(
 
 def _find_limits(predictions: Predictions, thresholds: str) -> tuple[Threshold, ...]:
     if thresholds == "half":
-        return (DEFAULT,) * len(predictions.classes)
+        return (DEFAULT_THRESHOLD,) * len(predictions.classes)
     return find_thresholds(predictions)[1]
 
 
-def _call(
+def _decide(
     probabilities: NDArray[np.float64], limits: Sequence[Threshold], task: str
 ) -> NDArray[np.uint8]:
-    return call_one(probabilities) if task == "multi-class" else call(probabilities, limits)
+    return (
+        pick_most_probable(probabilities)
+        if task == "multi-class"
+        else apply_thresholds(probabilities, limits)
+    )
 
 
 def _share(hits: NDArray[np.bool_], level: float) -> Share:
@@ -161,18 +174,18 @@ def _share(hits: NDArray[np.bool_], level: float) -> Share:
 
 def _list_flips(
     ids: NDArray[np.str_],
-    said: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
     calls: NDArray[np.uint8],
     flipped: NDArray[np.bool_],
 ) -> tuple[Flip, ...]:
     return tuple(
-        Flip(str(ids[row]), tuple(said[:, row].tolist()), tuple(calls[:, row].tolist()))
+        Flip(str(ids[row]), tuple(probabilities[:, row].tolist()), tuple(calls[:, row].tolist()))
         for row in np.flatnonzero(flipped)
     )
 
 
-def _check_alike(names: Sequence[str], several: Sequence[Predictions], split: str) -> None:
-    """Refuse runs that are not about the same classes, task, records and labels."""
+def _check_comparable(names: Sequence[str], several: Sequence[Predictions], split: str) -> None:
+    """Refuse runs that differ in classes, task, records or labels."""
     first = several[0]
     for name, one in zip(names, several, strict=True):
         if split not in one.splits:
@@ -186,7 +199,9 @@ def _check_alike(names: Sequence[str], several: Sequence[Predictions], split: st
         _check_records(names[0], first.splits[split], name, one.splits[split])
 
 
-def _check_records(name: str, first: Scored, other: str, second: Scored) -> None:
+def _check_records(
+    name: str, first: SplitPredictions, other: str, second: SplitPredictions
+) -> None:
     for holder, lacking, ids in (
         (name, other, np.setdiff1d(first.ids, second.ids)),
         (other, name, np.setdiff1d(second.ids, first.ids)),

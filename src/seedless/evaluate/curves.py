@@ -1,4 +1,4 @@
-"""ROC and precision-recall curves, with the points that make a corner and no others."""
+"""ROC curves, reduced to the points at which they turn."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from seedless.evaluate.decisions import count_by_threshold
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Points of a curve, and the threshold each is reached at.
+    """Points of an ROC curve, and the threshold of each.
 
-    For ROC, ``x`` is 1 - specificity and ``y`` sensitivity, from (0, 0) at an infinite threshold to
-    (1, 1). For precision-recall, ``x`` is sensitivity (recall) and ``y`` precision; precision
-    without a call is undefined, so the curve begins at its first call.
+    ``x`` is 1 - specificity and ``y`` sensitivity, from (0, 0) at an infinite threshold to (1, 1).
     """
 
     x: NDArray[np.float64]
@@ -28,32 +26,26 @@ class Curve:
 
 
 def draw_roc(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> Curve | None:
-    """Return the ROC curve; None without both kinds.
+    """Return the ROC curve of scores (n,) and labels (n,); None without positives or negatives.
 
     A point on the straight line between its neighbours is left out: the curve and the area under
-    it stay the same, exactly.
+    it stay exactly the same.
     """
-    values, tp, fp, positives, negatives = _count(scores, truth)
+    positives = int(truth.sum())
+    negatives = len(truth) - positives
     if positives == 0 or negatives == 0:
         return None
-    tp, fp = np.concatenate([[0], tp]), np.concatenate([[0], fp])
+    values, reached, positive = count_by_threshold(scores, truth)
+    tp, fp = np.concatenate([[0], positive]), np.concatenate([[0], reached - positive])
     keep = _find_corners(fp, tp)
     limits = np.concatenate([[np.inf], values])
     return Curve(fp[keep] / negatives, tp[keep] / positives, limits[keep])
 
 
-def _count(
-    scores: NDArray[np.float64], truth: NDArray[np.uint8]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], int, int]:
-    values, called, found = count_by_threshold(scores, truth)
-    positives = int(truth.sum())
-    return values, found, called - found, positives, len(truth) - positives
-
-
 def _find_corners(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say which points of a path are not on the line between the points beside them.
+    """Return which points of a path are not on the line between their neighbours.
 
-    Steps are integers, so that no rounding makes or hides a corner; a step is never (0, 0).
+    Coordinates are integers, so that no rounding makes or hides a corner.
     """
     dx, dy = np.diff(x), np.diff(y)
     turns = dx[:-1] * dy[1:] != dy[:-1] * dx[1:]

@@ -1,8 +1,8 @@
-"""From probabilities to calls, and what the calls are worth.
+"""Decisions from probabilities, and how often they are right.
 
-A class is called where its probability is at or above its threshold. The threshold is the one of
-the highest F1 on the records it is chosen on, the lowest of several that are equal: of two that
-score alike, the more sensitive. It is always a probability that a record had.
+The decision for a class is 1 where its probability is at or above its threshold. The threshold is
+the one with the highest F1 on the records it is chosen on; of several with equal F1, the lowest,
+which is the most sensitive. It is always the probability of a record.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-DEFAULT = 0.5  # where there is no threshold, because there was nothing to choose it on
+DEFAULT_THRESHOLD = 0.5  # where there is no threshold, because there was nothing to choose it on
 
 Threshold = float | None
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Calls against truth: true and false positives, false and true negatives.
+    """Decisions compared with labels: true and false positives, false and true negatives.
 
     A rate is None where its denominator is zero, and all are None for a class without positives or
-    without negatives: there is nothing to be right or wrong about.
+    without negatives.
     """
 
     tp: int
@@ -39,17 +39,17 @@ class Counts:
 
     @property
     def sensitivity(self) -> float | None:
-        """Share of the positives that are called."""
+        """Share of the positives that are decided as positive: TP / (TP + FN)."""
         return self._divide(self.tp, self.tp + self.fn)
 
     @property
     def specificity(self) -> float | None:
-        """Share of the negatives that are not called."""
+        """Share of the negatives that are decided as negative: TN / (TN + FP)."""
         return self._divide(self.tn, self.tn + self.fp)
 
     @property
     def precision(self) -> float | None:
-        """Share of the calls that are positives."""
+        """Share of the positive decisions that are right: TP / (TP + FP)."""
         return self._divide(self.tp, self.tp + self.fp)
 
     @property
@@ -70,13 +70,16 @@ class Counts:
 
 
 def choose_threshold(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> Threshold:
-    """Return the threshold of the highest F1, the lowest of equals; None without both kinds."""
+    """Return the threshold of the highest F1, the lowest of equals.
+
+    None without positives or without negatives.
+    """
     positives = int(truth.sum())
     if positives in (0, len(truth)):
         return None
-    values, called, found = count_by_threshold(scores, truth)
+    values, reached, positive = count_by_threshold(scores, truth)
     # Quotients of small integers: equal F1 are equal floats, so a tie is seen as one.
-    f1 = 2 * found / (called + positives)
+    f1 = 2 * positive / (reached + positives)
     best = np.flatnonzero(f1 == f1.max())
     return float(values[best[-1]])
 
@@ -84,7 +87,7 @@ def choose_threshold(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> T
 def choose_thresholds(
     probabilities: NDArray[np.float64], labels: NDArray[np.uint8]
 ) -> tuple[Threshold, ...]:
-    """Return a threshold for each of the K classes."""
+    """Return a threshold for each of the K classes of (n, K) probabilities and labels."""
     columns = range(labels.shape[1])
     return tuple(choose_threshold(probabilities[:, k], labels[:, k]) for k in columns)
 
@@ -92,41 +95,43 @@ def choose_thresholds(
 def count_by_threshold(
     scores: NDArray[np.float64], truth: NDArray[np.uint8]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct scores, falling, and how many records and positives reach each."""
+    """Return the distinct scores, descending, and how many records and positives reach each."""
     values, inverse = np.unique(-scores, return_inverse=True)
-    called = np.bincount(inverse, minlength=len(values)).cumsum()
-    found = np.bincount(inverse[truth == 1], minlength=len(values)).cumsum()
-    return -values, called, found
+    reached = np.bincount(inverse, minlength=len(values)).cumsum()
+    positive = np.bincount(inverse[truth == 1], minlength=len(values)).cumsum()
+    return -values, reached, positive
 
 
-def call(probabilities: NDArray[np.float64], thresholds: Sequence[Threshold]) -> NDArray[np.uint8]:
-    """Return (n, K) calls of 0 and 1; a class without a threshold is called at 0.5."""
-    limits = np.array([DEFAULT if value is None else value for value in thresholds])
+def apply_thresholds(
+    probabilities: NDArray[np.float64], thresholds: Sequence[Threshold]
+) -> NDArray[np.uint8]:
+    """Return (n, K) decisions of 0 and 1; a class without a threshold is decided at 0.5."""
+    limits = np.array([DEFAULT_THRESHOLD if value is None else value for value in thresholds])
     return (probabilities >= limits).astype(np.uint8)
 
 
-def call_one(probabilities: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return (n, K) calls of the most probable class alone, the first of equals."""
-    calls = np.zeros(probabilities.shape, dtype=np.uint8)
-    calls[np.arange(len(calls)), probabilities.argmax(axis=1)] = 1
-    return calls
+def pick_most_probable(probabilities: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return (n, K) decisions with a 1 for the most probable class alone, the first of equals."""
+    decisions = np.zeros(probabilities.shape, dtype=np.uint8)
+    decisions[np.arange(len(decisions)), probabilities.argmax(axis=1)] = 1
+    return decisions
 
 
-def count(calls: NDArray[np.uint8], truth: NDArray[np.uint8]) -> Counts:
-    """Count calls (n,) against truth (n,)."""
-    tp = int((calls & truth).sum())
-    fp, fn = int(calls.sum()) - tp, int(truth.sum()) - tp
+def count_outcomes(decisions: NDArray[np.uint8], truth: NDArray[np.uint8]) -> Counts:
+    """Return the counts of decisions (n,) compared with labels (n,)."""
+    tp = int((decisions & truth).sum())
+    fp, fn = int(decisions.sum()) - tp, int(truth.sum()) - tp
     return Counts(tp, fp, fn, len(truth) - tp - fp - fn)
 
 
-def exact_match(calls: NDArray[np.uint8], labels: NDArray[np.uint8]) -> float:
-    """Return the share of records whose calls are right for every class.
+def exact_match(decisions: NDArray[np.uint8], labels: NDArray[np.uint8]) -> float:
+    """Return the share of records whose decisions are right for every class.
 
-    For calls of one class a record, this is the accuracy.
+    With one class for each record, this is the accuracy.
     """
-    return int((calls == labels).all(axis=1).sum()) / len(labels)
+    return int((decisions == labels).all(axis=1).sum()) / len(labels)
 
 
-def hamming_loss(calls: NDArray[np.uint8], labels: NDArray[np.uint8]) -> float:
-    """Return the share of all n x K calls that are wrong."""
-    return int((calls != labels).sum()) / labels.size
+def hamming_loss(decisions: NDArray[np.uint8], labels: NDArray[np.uint8]) -> float:
+    """Return the share of all n x K decisions that are wrong."""
+    return int((decisions != labels).sum()) / labels.size

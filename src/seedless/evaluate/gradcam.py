@@ -1,4 +1,4 @@
-"""Grad-CAM (Selvaraju et al., ICCV 2017): where in a sample the evidence for a class lies.
+"""Grad-CAM (Selvaraju et al., ICCV 2017): the parts of a sample that support a class.
 
 With activations A (steps, channels) of a layer and the class's logit z, channel c has the weight
 w_c = mean over steps of dz/dA_c, and step t the value max(0, sum over c of w_c A_tc).
@@ -20,11 +20,11 @@ from seedless.evaluate.attribution import (
     Attribution,
     Float64,
     as_batches,
+    evaluation_mode,
     find_layer,
     finish_maps,
     name_samples,
     to_float64,
-    undisturbed,
 )
 from seedless.models.layers import Classifier
 
@@ -46,14 +46,13 @@ def explain_classes(
     weights, samples and ``batch`` on the same kind of device.
 
     Args:
-        model: one of ours, or any nn.Module that gives logits (n, K); on any device.
+        model: any nn.Module that returns logits (n, K), on any device.
         samples: (n, leads, time) or (n, channels, height, width), as the model receives them.
-        targets: the class's number, one for all samples or one a sample.
-        names: names of the K classes; their numbers where left out.
-        ids: names of the samples; their places where left out.
-        layer: a module's name; left out, the one the model declares.
-        channel_axis: of the layer's output; left out, what our models declare, and 1 (torch's
-            layout) for others.
+        targets: the number of the class, one for all samples or one for each.
+        names: names of the K classes; by default their numbers.
+        ids: names of the samples; by default their indices.
+        layer: the name of a module; by default the one that the model declares.
+        channel_axis: of the layer's output; by default what the model declares, else 1.
         batch: samples at a time.
     """
     layer, axis = _choose_layer(model, layer, channel_axis)
@@ -63,7 +62,7 @@ def explain_classes(
     chosen = _read_targets(targets, count)
     raw: list[Float64] = []
     start = 0
-    with undisturbed(model):
+    with evaluation_mode(model):
         for part in parts:
             rows = chosen[start : start + len(part)]
             raw.append(_map_batch(model, module, layer, part, rows, axis, len(shape)))
@@ -117,9 +116,9 @@ def _map_batch(
     places: int,
 ) -> Float64:
     """Return max(0, sum over channels of w A) of a batch: (B, steps) or (B, height, width)."""
-    found: list[Tensor] = []
+    outputs: list[Tensor] = []
 
-    def watch(_module: nn.Module, _inputs: Any, output: Any) -> Tensor:
+    def record(_module: nn.Module, _inputs: Any, output: Any) -> Tensor:
         if not isinstance(output, Tensor) or output.ndim != places + 2:
             what = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise ModelError(
@@ -127,32 +126,35 @@ def _map_batch(
                 f"channels and {'time' if places == 1 else 'height and width'}; got {what}. Choose "
                 "another layer"
             )
-        # The gradient stops here: what lies before the layer does not matter to it. What follows
-        # gets a copy, which it may overwrite.
-        found.append(output.detach().requires_grad_())
-        return found[-1].clone()
+        # The gradient ends here: layers before this one do not matter to it. The layers after it
+        # get a copy, which they may overwrite.
+        outputs.append(output.detach().requires_grad_())
+        return outputs[-1].clone()
 
     device = next((tensor.device for tensor in model.parameters()), samples.device)
-    handle = module.register_forward_hook(watch)
+    handle = module.register_forward_hook(record)
     try:
         with torch.enable_grad():
             logits = model(samples.to(device))
-            if len(found) != 1:
+            if len(outputs) != 1:
                 raise ModelError(
                     f"expected the layer {layer!r} to run once in a forward pass, it ran "
-                    f"{len(found)} times; choose another layer"
+                    f"{len(outputs)} times; choose another layer"
                 )
             _check_targets(logits, targets)
-            # Rows of one 1 pick the logits: gathering them would scatter their gradient back.
+            # One-hot rows select the logits: the gradient of a gather is a scatter, which may add
+            # in any order on a GPU.
             chosen = F.one_hot(torch.from_numpy(targets), logits.shape[1]).to(logits)
-            # A product and a sum, for torch warns where a matrix product comes first in a backward
-            # pass on a GPU. The gradient is the same.
-            (gradient,) = torch.autograd.grad((logits * chosen).sum(), found[0], allow_unused=True)
+            # A product and a sum, since torch warns where the first op of a backward pass on a GPU
+            # is a matrix product. The gradient is the same.
+            (gradient,) = torch.autograd.grad(
+                (logits * chosen).sum(), outputs[0], allow_unused=True
+            )
     finally:
         handle.remove()
     if gradient is None:
         raise ModelError(f"the logits do not depend on the layer {layer!r}; choose another one")
-    activation = np.moveaxis(to_float64(found[0]), axis, -1)
+    activation = np.moveaxis(to_float64(outputs[0]), axis, -1)
     slopes = np.moveaxis(to_float64(gradient), axis, -1)
     weights = slopes.mean(axis=tuple(range(1, slopes.ndim - 1)), keepdims=True)
     evidence: Float64 = np.maximum((weights * activation).sum(axis=-1), 0.0)

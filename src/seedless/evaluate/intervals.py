@@ -1,6 +1,6 @@
-"""How sure a number is: intervals for shares, for areas under the ROC curve, and for differences.
+"""Confidence intervals of shares, of areas under the ROC curve, and of differences.
 
-Ends are rounded to nine decimals: the digits beyond are those of a math library, not of the data.
+Ends are rounded to nine decimals: further digits depend on the math library, not on the data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seedless.core.errors import DataError
 
 LEVEL = 0.95
 DIGITS = 9
-_BLOCK = 1024  # components squared and added at a time: their sum stays within 64 bits
+_BLOCK = 1024  # products summed at a time: their sum fits in 64 bits
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two areas on the same records: ``difference`` is the first less the second.
+    """Two areas on the same records: ``difference`` is the first minus the second.
 
     ``z`` and ``p`` (two-sided) are None where the variance of the difference is zero and the
-    difference is not: then nothing is known of how sure it is.
+    difference is not: then its uncertainty is not known.
     """
 
     first: float
@@ -56,7 +56,14 @@ def quantile(level: float) -> float:
 
 
 def wilson_interval(successes: int, trials: int, level: float = LEVEL) -> Interval | None:
-    """Return Wilson's score interval of a share (1927); None where nothing was tried."""
+    """Return Wilson's score interval of a share (1927); None without trials.
+
+    With share p, n trials and z the normal quantile:
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
+
+    >>> wilson_interval(8, 10).as_list()
+    [0.490162472, 0.943317849]
+    """
     if trials == 0:
         return None
     z = quantile(level)
@@ -70,11 +77,12 @@ def wilson_interval(successes: int, trials: int, level: float = LEVEL) -> Interv
 
 
 def pair_interval(area: float, positives: int, negatives: int, level: float = LEVEL) -> Interval:
-    """Return Clopper and Pearson's interval of an area, from disjoint pairs alone.
+    """Return Clopper and Pearson's interval of an area, from disjoint pairs of records.
 
-    min(P, N) pairs of a positive and a negative can be formed that share no record; each is won
-    with a chance of the area, independently. The interval treats the area as the share of these
-    pairs won. For areas of 0 and 1 it is exact, if wide: (alpha / 2)^(1 / pairs) to 1.
+    min(P, N) pairs of a positive and a negative can be formed that share no record. In each the
+    positive has the higher score with a probability equal to the area, independently of the others.
+    The interval treats the area as the share of these pairs. For areas of 0 and 1 it is exact, but
+    wide: for 1 it is (alpha / 2)^(1 / pairs) to 1.
     """
     pairs = min(positives, negatives)
     tail = (1 - level) / 2
@@ -90,32 +98,22 @@ def pair_interval(area: float, positives: int, negatives: int, level: float = LE
     return _round(low, high, "pairs")
 
 
-def delong_variance(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
-    """Return DeLong's variance of the area (1988); None with fewer than two of either kind.
-
-    S10 / P + S01 / N, with S10 the sample variance of each positive's share of negatives below it
-    and S01 that of each negative's share of positives above. All sums are of integers, so exact.
-    """
-    parts = _covary(scores, scores, truth)
-    return None if parts is None else sum(parts)
-
-
 def delong_interval(
     scores: NDArray[np.float64], truth: NDArray[np.uint8], level: float = LEVEL
 ) -> Interval | None:
-    """Return an interval of the area: DeLong's variance on the logit scale.
+    """Return an interval of the area under the ROC curve: DeLong's variance on the logit scale.
 
-    logit(A) -+ t sd / (A (1 - A)), turned back: it stays within 0 and 1 and is not symmetric. t is
-    Student's, with the degrees of freedom Satterthwaite gives a sum of two variances: the variance
-    is itself an estimate, from a handful of positives where a class is rare. Where it is zero or
-    unknown (an area of 0 or 1, all scores equal, one positive) the interval would claim certainty
-    or nothing; `pair_interval` takes its place. None without both kinds.
+    The interval of logit(A) is logit(A) -+ t sd / (A (1 - A)); transformed back it stays within 0
+    and 1. t is Student's, with Satterthwaite's degrees of freedom for a sum of two variances, since
+    the variance is itself estimated, from a handful of positives where a class is rare. Where the
+    variance is zero or unknown (an area of 0 or 1, all scores equal, one positive), the result is
+    that of `pair_interval`. None without positives or without negatives.
     """
     wins, positives, negatives = count_wins(scores, truth)
     if positives == 0 or negatives == 0:
         return None
     area = wins / (2 * positives * negatives)
-    parts = _covary(scores, scores, truth)
+    parts = delong_covariance(scores, scores, truth)
     variance = 0.0 if parts is None else sum(parts)
     if parts is None or variance == 0 or not 0 < area < 1:
         return pair_interval(area, positives, negatives, level)
@@ -131,24 +129,25 @@ def compare_areas(
     truth: NDArray[np.uint8],
     level: float = LEVEL,
 ) -> Comparison | None:
-    """Compare two scores of the same records by DeLong's test for correlated areas.
+    """Return DeLong's test (1988) of two models' areas on the same records.
 
-    The interval of the difference is plain: difference -+ z sd, within -1 and 1. None without both
-    kinds.
+    z = (A1 - A2) / sqrt(var A1 + var A2 - 2 cov(A1, A2)); the interval is difference -+ z sd, cut
+    to -1 and 1. None without positives or without negatives.
     """
     wins, positives, negatives = count_wins(first, truth)
     if positives == 0 or negatives == 0:
         return None
     pairs = 2 * positives * negatives
-    others = count_wins(second, truth)[0]
-    a, b, difference = wins / pairs, others / pairs, (wins - others) / pairs
-    own, others_own, shared = (
-        _covary(x, y, truth) for x, y in ((first, first), (second, second), (first, second))
+    other_wins = count_wins(second, truth)[0]
+    a, b, difference = wins / pairs, other_wins / pairs, (wins - other_wins) / pairs
+    own, other, shared = (
+        delong_covariance(x, y, truth)
+        for x, y in ((first, first), (second, second), (first, second))
     )
-    if own is None or others_own is None or shared is None:
+    if own is None or other is None or shared is None:
         return Comparison(a, b, difference, None, None, None)
-    variance = sum(own) + sum(others_own) - 2 * sum(shared)
-    if variance <= 1e-15:  # what is left of it by rounding: the two rank every pair alike
+    variance = sum(own) + sum(other) - 2 * sum(shared)
+    if variance <= 1e-15:  # zero but for rounding: both rank every pair alike
         certain = difference == 0
         return Comparison(
             a, b, difference, None, 0.0 if certain else None, 1.0 if certain else None
@@ -175,13 +174,13 @@ def difference_interval(
 
 
 def count_wins(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> tuple[int, int, int]:
-    """Return twice the pairs in order (a tie is half a pair), positives, and negatives."""
-    wins, _ = _place(scores, truth)
+    """Return twice the number of pairs in order (a tie is half a pair), positives and negatives."""
+    wins, _ = _count_pairs(scores, truth)
     positives = len(wins)
     return int(wins.sum()), positives, len(truth) - positives
 
 
-def _place(
+def _count_pairs(
     scores: NDArray[np.float64], truth: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return twice the negatives below each positive, and twice the positives above each negative.
@@ -195,11 +194,17 @@ def _place(
     return wins, 2 * len(pos) - losses
 
 
-def _covary(
+def delong_covariance(
     first: NDArray[np.float64], second: NDArray[np.float64], truth: NDArray[np.uint8]
 ) -> tuple[float, float] | None:
-    """Return the positives' and the negatives' part of DeLong's covariance of two areas."""
-    one, other = _place(first, truth), _place(second, truth)
+    """Return the two parts of DeLong's covariance (1988) of two areas: S10 / P and S01 / N.
+
+    S10 is the sample covariance of each positive's share of negatives below it, S01 that of each
+    negative's share of positives above. All sums are of integers, so exact. With the same scores
+    twice, the parts add up to the variance of the area. None with fewer than two positives or
+    negatives.
+    """
+    one, other = _count_pairs(first, truth), _count_pairs(second, truth)
     positives, negatives = len(one[0]), len(one[1])
     if positives < 2 or negatives < 2:
         return None

@@ -1,7 +1,7 @@
-"""What a model said of each record, bound to the weights that said it: `predictions.npz`.
+"""The predictions of a model for each record, with the digest of its weights: `predictions.npz`.
 
-docs/receipt.md specifies the file. It is read without unpickling anything, and checked as a whole:
-whoever holds a `Predictions` need not look at shapes, types or NaN again.
+docs/receipt.md specifies the file. It is read without unpickling, and checked as a whole: the
+arrays of a `Predictions` need no further check of shapes, types or NaN.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _DAMAGE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """The records of one split.
+class SplitPredictions:
+    """The predictions for the records of one split.
 
     Attributes:
         ids: (n,) names, no two alike.
         probabilities: (n, K) float64 in [0, 1].
         labels: (n, K) uint8 of 0 and 1.
-        features: (n, D) float32, what the model's head received; None where it declares no head.
+        features: (n, D) float32, the input of the model's head; None where it declares no head.
     """
 
     ids: NDArray[np.str_]
@@ -60,18 +60,18 @@ class Scored:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What one model said, by split.
+    """The predictions of one model, by split.
 
     Attributes:
         classes: K names.
-        weights: "sha256:..." of the model that said it.
-        splits: "validation", "test", or "train" where there is nothing else.
+        weights: "sha256:..." of the model.
+        splits: "validation" and "test", or "train" for a run that has neither.
         task: "multi-label" or "multi-class".
     """
 
     classes: tuple[str, ...]
     weights: str
-    splits: Mapping[str, Scored]
+    splits: Mapping[str, SplitPredictions]
     task: str = "multi-label"
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Predictions:
 
     @property
     def digest(self) -> str:
-        """The digest of the content, which a receipt holds."""
+        """The digest of the content, as in the receipt."""
         return digest_predictions(self.arrays)
 
 
@@ -104,16 +104,16 @@ def digest_predictions(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 
 def serialize(predictions: Predictions) -> bytes:
-    """Return the bytes of the file: not compressed and without a time, so that they repeat."""
+    """Return the bytes of the file, without compression and times, so that they repeat."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **predictions.arrays)
     return buffer.getvalue()
 
 
 def read_predictions(place: str | Path) -> Predictions:
-    """Read the predictions of a run folder, or a file of them.
+    """Read the predictions of a run folder, or of a file.
 
-    Where a receipt lies beside them they must be those it holds, of the weights it holds.
+    Where the folder has a receipt, it must be about these predictions and their weights.
     """
     path = Path(place)
     file = path / FILE if path.is_dir() else path
@@ -129,7 +129,7 @@ def read_predictions(place: str | Path) -> Predictions:
         raise RunError(f"cannot read {file}: {error.strerror}") from None
     predictions = parse_predictions(content, str(file))
     if (file.parent / RECEIPT).exists():
-        _check_bond(predictions, file)
+        _check_receipt(predictions, file)
     return predictions
 
 
@@ -158,15 +158,15 @@ def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
         return Predictions(
             classes=tuple(head["classes"].tolist()),
             weights=str(head["weights"]),
-            splits={name: Scored(**parts) for name, parts in splits.items()},
+            splits={name: SplitPredictions(**parts) for name, parts in splits.items()},
             task=str(head["task"]),
         )
     except SeedlessError as error:
         raise RunError(f"{where}: {error}") from None
 
 
-def _check_bond(predictions: Predictions, file: Path) -> None:
-    """Refuse predictions that the receipt beside them is not about."""
+def _check_receipt(predictions: Predictions, file: Path) -> None:
+    """Refuse predictions that differ from those of the receipt in their folder."""
     claims = read_receipt(file.parent)["predicate"]
     try:
         weights, content = claims["weights"]["digest"], claims["predictions"]
@@ -198,7 +198,7 @@ def _check(predictions: Predictions) -> None:
             )
 
 
-def _check_scored(scored: Scored) -> None:
+def _check_scored(scored: SplitPredictions) -> None:
     ids, probabilities = scored.ids, scored.probabilities
     labels, features = scored.labels, scored.features
     if ids.dtype.kind != "U" or ids.ndim != 1 or len(ids) == 0:

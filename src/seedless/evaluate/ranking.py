@@ -1,4 +1,4 @@
-"""Area under the ROC curve: the chance that a positive is ranked above a negative."""
+"""Area under the ROC curve (AUC): the probability that a positive scores above a negative."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ FEW_POSITIVES = 10  # of a class with fewer, one record moves the AUC by whole p
 
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.uint8]) -> float | None:
-    """Return the AUC of scores (n,) for truth (n,) of 0 and 1; a tie counts half.
+    """Return the AUC of scores (n,) for labels (n,) of 0 and 1; a tie counts half.
 
-    With R the sum of the positives' mid-ranks, P positives and N negatives:
-    (R - P (P + 1) / 2) / (P N). None where one of the two kinds is missing.
+    With R the sum of the positives' mid-ranks, P positives and N negatives, it is
+    (R - P (P + 1) / 2) / (P N) (Mann and Whitney, 1947). None without positives or negatives.
+
+    >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1], np.uint8))
+    0.75
     """
     if np.isnan(scores).any():
         raise DataError(f"NaN has no rank: {int(np.isnan(scores).sum())} of the scores are NaN")

@@ -1,7 +1,7 @@
-"""What noise does to a model's scores.
+"""Robustness: the scores of a model for records with added noise.
 
-Noise is added to the records as they were measured, before normalization: the model then sees
-noisy records scaled by the statistics of its clean training data, as it would in use.
+Noise is added to the records as they were measured, before normalization: the model gets noisy
+records scaled by the statistics of its clean training data, as it would in use.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Predict = Callable[[NDArray[np.generic]], Float64]
 class Row:
     """A score under noise. The clean row has kind "clean" and no ratio.
 
-    ``drop`` is how much lower than the clean score it is; None where a score cannot be had.
+    ``drop`` is the clean score minus this one; None where a score is undefined.
     """
 
     kind: str
@@ -68,9 +68,9 @@ def perturb(
         kind: "bw" (baseline wander), "ma" (muscle) or "em" (electrode motion).
         snr_db: in dB; 0 where noise is as strong as signal.
         keys: (n,) int64, which noise each record gets; by default keys of their content, so that a
-            record meets the same noise wherever it stands.
-        noise: recorded noise, of `read_noise`: each record gets the stretch that its key draws.
-            Without it noise is simulated, from key and kind alone.
+            record gets the same noise at any position.
+        noise: recorded noise, of `read_noise`: the key of a record chooses its stretch. Without it
+            noise is simulated, from key and kind alone.
         leads: names of the leads; 12 or 6 are taken to be in the standard order.
         fs: samples a second.
     """
@@ -93,7 +93,7 @@ def measure_robustness(
     """Return the macro AUC without noise, then for each kind of noise and each ratio.
 
     Args:
-        predict: records as measured -> probabilities (n, K); normalization is its business.
+        predict: records as measured -> probabilities (n, K); it normalizes them itself.
         samples: (n, leads, time) float32, before normalization.
         labels: (n, K) of 0 and 1.
         watch: called with each row as it is measured.

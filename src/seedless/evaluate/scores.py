@@ -1,6 +1,6 @@
-"""Everything a run's `metrics.json` says of a split, from its predictions alone.
+"""All scores of a split in `metrics.json`, computed from the predictions alone.
 
-Whoever holds the predictions can compute it again, to the bit: validation does.
+They can be computed again to the bit from the predictions, and validation of a run does so.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.calibration import calibration_error, mean_calibration_error
 from seedless.evaluate.decisions import (
     Threshold,
-    call,
-    call_one,
+    apply_thresholds,
     choose_thresholds,
-    count,
+    count_outcomes,
     exact_match,
     hamming_loss,
+    pick_most_probable,
 )
 from seedless.evaluate.intervals import Interval, delong_interval
-from seedless.evaluate.predictions import Predictions, Scored
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.evaluate.ranking import score_classes
 
 RANK_DIGITS = 4  # decimals of an effective rank
-RESAMPLES = 400  # enough for two decimals of an interval, and not felt at the end of a run
+RESAMPLES = 400  # enough for two decimals of an interval, in little time
 
-# Where thresholds are chosen: on validation, or where a run has none on what it was trained on.
-# Never on test.
+# Splits on which thresholds are chosen, the preferred one first; never the test split.
 SOURCES = ("validation", "train")
 
 
@@ -59,7 +58,7 @@ def find_thresholds(predictions: Predictions) -> tuple[str | None, tuple[Thresho
 
 
 def score_split(
-    scored: Scored,
+    scored: SplitPredictions,
     classes: Sequence[str],
     task: str,
     thresholds: Sequence[Threshold],
@@ -68,31 +67,31 @@ def score_split(
 ) -> dict[str, Any]:
     """Return the scores of one split; ``source`` names where the thresholds were chosen."""
     probabilities, labels = scored.probabilities, scored.labels
-    found = score_classes(probabilities, labels, classes)
-    calls = call(probabilities, thresholds)
+    scores = score_classes(probabilities, labels, classes)
+    decisions = apply_thresholds(probabilities, thresholds)
     for k, name in enumerate(classes):
-        scores, truth = probabilities[:, k], labels[:, k]
-        counts = count(calls[:, k], truth).as_dict()
+        column, truth = probabilities[:, k], labels[:, k]
+        counts = count_outcomes(decisions[:, k], truth).as_dict()
         if thresholds[k] is None:
             counts = dict.fromkeys(counts)
-        found["classes"][name] |= {
-            "auc_interval": _list(delong_interval(scores, truth)),
-            "ece": calibration_error(scores, truth),
+        scores["classes"][name] |= {
+            "auc_interval": _list(delong_interval(column, truth)),
+            "ece": calibration_error(column, truth),
             "threshold": thresholds[k],
             **counts,
         }
-    found |= {
+    scores |= {
         "macro_auc_interval": _list(bootstrap_areas(probabilities, labels, resamples).macro),
         "ece": mean_calibration_error(probabilities, labels),
         "effective_rank": None if scored.features is None else effective_rank(scored.features),
         "thresholds_from": source,
     }
     if task == "multi-class":
-        return {**found, "accuracy": exact_match(call_one(probabilities), labels)}
+        return {**scores, "accuracy": exact_match(pick_most_probable(probabilities), labels)}
     return {
-        **found,
-        "exact_match": exact_match(calls, labels),
-        "hamming": hamming_loss(calls, labels),
+        **scores,
+        "exact_match": exact_match(decisions, labels),
+        "hamming": hamming_loss(decisions, labels),
     }
 
 

@@ -1,15 +1,15 @@
-"""The same model for women and men, for the young and the old: scores by group, with intervals.
+"""Scores by group of patients, such as sex and age, with intervals of the differences.
 
-Groups are what a dataset's readers carry: `Dataset.sex` ("F", "M", "" where unknown) and
-`Dataset.age` (years, NaN where unknown). PTB-XL, CPSC2018, Chapman and the simulator have both, and
-long recordings where their headers tell; arrays of your own and images have neither. A record of
-unknown group is in no group and is counted as unknown.
+Groups come from the dataset: `Dataset.sex` ("F", "M", "" where unknown) and `Dataset.age` (years,
+NaN where unknown). PTB-XL, CPSC2018, Chapman and the simulator have both, and so have long
+recordings whose headers state them; a user's arrays and images have neither. A record whose group
+is not known is in no group and is counted as unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from seedless.core.errors import DataError
 from seedless.evaluate.bootstrap import bootstrap_areas
-from seedless.evaluate.decisions import Counts, Threshold, call, count
+from seedless.evaluate.decisions import Counts, Threshold, apply_thresholds, count_outcomes
 from seedless.evaluate.intervals import (
     LEVEL,
     Interval,
@@ -26,7 +26,7 @@ from seedless.evaluate.intervals import (
     difference_interval,
     wilson_interval,
 )
-from seedless.evaluate.predictions import Scored
+from seedless.evaluate.predictions import SplitPredictions
 from seedless.evaluate.ranking import area_under_curve, macro_auc
 
 AGE_EDGES = (18.0, 40.0, 60.0, 80.0)
@@ -44,7 +44,7 @@ class Rate:
 class ClassInGroup:
     """One class within a group, and how it differs from the reference group.
 
-    A difference is this group less the reference; its value is None where either is undefined, and
+    A difference is this group minus the reference; its value is None where either is undefined, and
     for the reference itself.
     """
 
@@ -96,7 +96,7 @@ def band_ages(ages: ArrayLike, edges: Sequence[float] = AGE_EDGES) -> NDArray[np
 
 
 def score_subgroups(
-    scored: Scored,
+    scored: SplitPredictions,
     classes: Sequence[str],
     groups: ArrayLike,
     thresholds: Sequence[Threshold],
@@ -104,10 +104,10 @@ def score_subgroups(
     resamples: int = 400,
     level: float = LEVEL,
 ) -> Subgroups:
-    """Score each group by itself: ``groups`` (n,) names one for each record, "" for none.
+    """Return the scores of each group: ``groups`` (n,) has its name for each record, "" for none.
 
-    Intervals: DeLong's for areas, Wilson's for rates, and for differences of independent groups
-    what `difference_interval` makes of both.
+    Intervals are DeLong's for areas, Wilson's for rates, and those of `difference_interval` for
+    differences of independent groups.
     """
     names = np.asarray(groups)
     if names.shape != scored.ids.shape or names.dtype.kind != "U":
@@ -135,7 +135,7 @@ def score_subgroups(
 
 
 def _score_group(
-    scored: Scored,
+    scored: SplitPredictions,
     classes: Sequence[str],
     rows: NDArray[np.bool_],
     thresholds: Sequence[Threshold],
@@ -143,12 +143,12 @@ def _score_group(
     level: float,
 ) -> Group:
     probabilities, labels = scored.probabilities[rows], scored.labels[rows]
-    calls = call(probabilities, thresholds)
+    decisions = apply_thresholds(probabilities, thresholds)
     none = Rate(None, None)
     members = {}
     for k, name in enumerate(classes):
         scores, truth = probabilities[:, k], labels[:, k]
-        counts = count(calls[:, k], truth)
+        counts = count_outcomes(decisions[:, k], truth)
         known = thresholds[k] is not None and counts.both_kinds
         members[name] = ClassInGroup(
             positives=int(truth.sum()),
@@ -176,11 +176,8 @@ def _compare(group: Group, reference: Group) -> Group:
     The macro means are compared only where both groups have the same classes in them.
     """
     members = {
-        name: ClassInGroup(
-            positives=one.positives,
-            auc=one.auc,
-            sensitivity=one.sensitivity,
-            specificity=one.specificity,
+        name: replace(
+            one,
             auc_difference=_subtract(one.auc, reference.classes[name].auc),
             sensitivity_difference=_subtract(one.sensitivity, reference.classes[name].sensitivity),
         )
@@ -191,7 +188,7 @@ def _compare(group: Group, reference: Group) -> Group:
         for name, one in members.items()
     )
     macro = _subtract(group.macro_auc, reference.macro_auc) if alike else Rate(None, None)
-    return Group(group.n, group.macro_auc, macro, members)
+    return replace(group, macro_auc_difference=macro, classes=members)
 
 
 def _subtract(one: Rate, other: Rate) -> Rate:

@@ -1,17 +1,24 @@
 """Seed-free initialization: a basis, a rule for each parameter, a plan."""
 
-from seedless.init.bases import BASES, basis
-from seedless.init.etf_head import simplex_etf
-from seedless.init.initialization import INITIALIZATIONS, initialize, make_plan
-from seedless.init.plan import Plan, Row
+from typing import TYPE_CHECKING
+
+from seedless.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from seedless.init.bases import BASES, basis
+    from seedless.init.etf_head import simplex_etf
+    from seedless.init.initialization import INITIALIZATIONS, initialize, make_plan
+    from seedless.init.plan import Plan, PlanRow
 
 __all__ = [
     "BASES",
     "INITIALIZATIONS",
     "Plan",
-    "Row",
+    "PlanRow",
     "basis",
     "initialize",
     "make_plan",
     "simplex_etf",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,8 +1,9 @@
-"""Orthogonal bases, entry by entry, each entry the float64 nearest to its real value.
+"""Orthogonal bases in which each entry is the float64 nearest to its real value.
 
-A basis of size N is an N x N matrix; a layer needs only its upper left corner, so each function
-returns the corner of ``rows`` x ``columns``. Phases are integers modulo the period, and amplitude
-and cosine are rounded together: entries that are equal as real numbers are equal bit for bit.
+A basis of size N is an N x N matrix, row i being basis vector i. A layer needs only its upper left
+corner, so each function returns ``rows`` x ``columns`` entries. Phases are integers modulo the
+period, and amplitude and cosine are rounded together, so entries that are equal as real numbers are
+equal bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Corner = Callable[[int, int, int], Float64]
 
 
 def dct(size: int, rows: int, columns: int) -> Float64:
-    """DCT-II: a_i cos(pi i (2j+1) / 2N), a_0 = sqrt(1/N), else sqrt(2/N)."""
+    """Return the DCT-II: a_i cos(pi i (2j+1) / 2N), a_0 = sqrt(1/N), else sqrt(2/N)."""
     i, j = _indices(rows, columns)
     entries: Float64 = _cosine_table(size, 2 * size, 2)[i * (2 * j + 1) % (4 * size)]
     entries[0] = rounded_sqrt(Fraction(1, size))
@@ -31,7 +32,7 @@ def dct(size: int, rows: int, columns: int) -> Float64:
 
 
 def sinusoidal(size: int, rows: int, columns: int) -> Float64:
-    """DST-II: b_i sin(pi (i+1) (2j+1) / 2N), b = sqrt(2/N), but sqrt(1/N) for the last row."""
+    """Return the DST-II: b_i sin(pi (i+1) (2j+1) / 2N), b = sqrt(2/N), last sqrt(1/N)."""
     i, j = _indices(rows, columns)
     phases = size - (i + 1) * (2 * j + 1)  # sin t = cos(pi/2 - t)
     entries: Float64 = _cosine_table(size, 2 * size, 2)[phases % (4 * size)]
@@ -42,14 +43,14 @@ def sinusoidal(size: int, rows: int, columns: int) -> Float64:
 
 
 def hartley(size: int, rows: int, columns: int) -> Float64:
-    """(cos t + sin t) / sqrt(N) with t = 2 pi i j / N, taken as sqrt(2/N) cos(t - pi/4)."""
+    """Return (cos t + sin t) / sqrt(N), t = 2 pi i j / N, computed as sqrt(2/N) cos(t - pi/4)."""
     i, j = _indices(rows, columns)
     entries: Float64 = _hartley_table(size)[i * j % size]
     return entries
 
 
 def hadamard(size: int, rows: int, columns: int) -> Float64:
-    """Sylvester's +-1 matrix of the next power of two, cut to N x N, over sqrt(N).
+    """Return the N x N corner of Sylvester's +-1 matrix of the next power of two, over sqrt(N).
 
     Orthonormal only when N is a power of two; `Plan` reports the error of every layer.
     """
@@ -57,9 +58,9 @@ def hadamard(size: int, rows: int, columns: int) -> Float64:
 
 
 def walsh(size: int, rows: int, columns: int) -> Float64:
-    """Kronecker product of the 2^a Hadamard matrix and the m-point DCT-II, where N = 2^a m, m odd.
+    """Return the Kronecker product of the 2^a Hadamard matrix and the m-point DCT-II.
 
-    Exactly orthonormal for every N.
+    N = 2^a m with m odd; the result is orthonormal for every N.
     """
     odd = size // (size & -size)
     i, j = _indices(rows, columns)
@@ -79,7 +80,12 @@ BASES: dict[str, Corner] = {
 
 
 def basis(name: str, size: int) -> Float64:
-    """Return the whole basis as a float64 matrix (size, size); row i is basis vector i."""
+    """Return a basis as a float64 matrix (size, size); row i is basis vector i.
+
+    Example:
+        >>> seedless.basis("dct", 4).shape
+        (4, 4)
+    """
     corner = choose("basis", name, BASES)
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InitError(f"a basis needs a size of at least 1, got {size!r}")
@@ -97,7 +103,7 @@ def _walsh_signs(i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
 
 @lru_cache(maxsize=256)
 def _cosine_table(size: int, denominator: int, power: int | Fraction) -> Float64:
-    """sqrt(power / size) cos(pi m / denominator) for every m of one period."""
+    """Return sqrt(power / size) cos(pi m / denominator) for every m of one period."""
     return rounded_cosines(np.arange(2 * denominator), denominator, Fraction(power) / size)
 
 

@@ -1,7 +1,9 @@
-"""The classifier head: a simplex equiangular tight frame, in closed form.
+"""The classifier head: a simplex equiangular tight frame (ETF), in closed form.
 
-K unit vectors whose pairwise cosines are all -1/(K-1), the least K vectors can share. Taken from
-the DCT-II and not from an SVD: the spectrum is degenerate, so LAPACK would pick the rotation.
+K unit vectors whose pairwise cosines all equal -1/(K-1), the smallest value that K vectors can have
+in common: the directions to which last-layer classifiers converge (Papyan, Han and Donoho, "Neural
+collapse", PNAS 2020). It is computed from the DCT-II, not from an SVD: all singular values are
+equal, so the SVD's rotation would depend on the LAPACK library.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from seedless.numerics.correct_rounding import rounded_cosines
 
 
 def simplex_etf(classes: int, dimensions: int) -> NDArray[np.float64]:
-    """Return K unit vectors in D dimensions: float64 (K, D), dimensions past K-1 zero.
+    """Return K unit vectors in D dimensions: float64 (K, D); dimensions from K-1 on are zero.
 
     Entry (k, i) is sqrt(2/(K-1)) cos(pi (i+1) (2k+1) / 2K): the K-point DCT-II without its
     constant row, its columns scaled by sqrt(K/(K-1)).

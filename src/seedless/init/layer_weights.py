@@ -1,4 +1,4 @@
-"""From a basis to a layer's weights.
+"""A layer's weights, from a basis or, for the random controls, from counter-based numbers.
 
 A layer's weight is (O, I, *kernel): O filters of fan-in F = I * prod(kernel).
 """
@@ -32,21 +32,21 @@ def default_sigma(shape: tuple[int, ...]) -> float:
 def basis_filters(name: str, shape: tuple[int, ...]) -> Float64:
     """Return the layer's filters as basis vectors, before centring: float64 (O, F).
 
-    1-D convolutions and dense layers take the first F entries of the first O rows of the basis of
-    size max(O, F): with O <= F the rows are orthonormal, with O > F the columns are. Convolutions
-    over two and more dimensions are separable.
+    Dense layers and 1-D convolutions use the first F entries of the first O rows of the basis of
+    size max(O, F): with O <= F the rows are orthonormal, with O > F the columns are. Filters of
+    convolutions over two or more dimensions are separable.
     """
     if len(shape) > 3:
-        return _lay_out_separable(name, shape)
+        return _separable_filters(name, shape)
     filters, features = shape[0], fan_in(shape)
     return choose("basis", name, BASES)(max(filters, features), filters, features)
 
 
-def _lay_out_separable(name: str, shape: tuple[int, ...]) -> Float64:
-    """Products of a channel basis and one spatial basis an axis: (O, F).
+def _separable_filters(name: str, shape: tuple[int, ...]) -> Float64:
+    """Return products of a channel basis and one spatial basis for each axis: (O, F).
 
-    Filters are enumerated with the channel index outermost and the last spatial index innermost;
-    a layer with more filters than products cycles through them.
+    Filters are enumerated with the channel index outermost and the last spatial index innermost; a
+    layer with more filters than products repeats them in turn.
     """
     corner = choose("basis", name, BASES)
     filters, *axes = shape
@@ -60,11 +60,11 @@ def _lay_out_separable(name: str, shape: tuple[int, ...]) -> Float64:
 
 
 def centre_and_scale(values: Float64, sigma: float) -> Float64:
-    """Subtract the mean and scale to the population standard deviation sigma.
+    """Return the values minus their mean, scaled to the population standard deviation sigma.
 
-    Both sums are exactly rounded. Constant values have nothing left after centring; they stay as
-    they are and are scaled to the root mean square sigma. Equal real numbers are equal floats in
-    every basis, so comparing the extremes decides this without a tolerance.
+    Both sums are exactly rounded. Constant values would be zero after centring; they are not
+    centred, but scaled to the root mean square sigma. In every basis equal real numbers are equal
+    floats, so comparing the extremes detects this without a tolerance.
     """
     if values.min() != values.max():
         values = values - exact_sum(values) / values.size
@@ -72,17 +72,17 @@ def centre_and_scale(values: Float64, sigma: float) -> Float64:
 
 
 def structured_weights(name: str, shape: tuple[int, ...]) -> Float64:
-    """Return the layer's structured weights before rounding: float64 of ``shape``."""
+    """Return the layer's weights from a basis, before rounding to float32: float64 of ``shape``."""
     return centre_and_scale(basis_filters(name, shape), default_sigma(shape)).reshape(shape)
 
 
 def uniform_weights(shape: tuple[int, ...], features: int, seed: int, parameter: str) -> Float64:
-    """PyTorch's default: uniform in +-1/sqrt(F), a function of (seed, parameter name, index)."""
+    """Return PyTorch's default, uniform in +-1/sqrt(F): a function of (seed, name, index)."""
     unit = 2.0 * draw_uniform(seed, parameter, math.prod(shape)) - 1.0
     return (unit / math.sqrt(features)).reshape(shape)
 
 
 def normal_weights(shape: tuple[int, ...], features: int, seed: int, parameter: str) -> Float64:
-    """He's normal initialization: N(0, 2/F), a function of (seed, parameter name, index)."""
+    """Return N(0, 2/F), He's initialization (ICCV 2015): a function of (seed, name, index)."""
     normal = normal_quantile(draw_uniform(seed, parameter, math.prod(shape)))
     return (normal * math.sqrt(2.0 / features)).reshape(shape)

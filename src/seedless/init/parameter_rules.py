@@ -1,13 +1,13 @@
-"""Which rule claims which parameter: one table of layer types, then what the model declares.
+"""The rule by which each parameter is filled: by layer type, then as the model declares.
 
-A layer type claims its own parameters by their exact names; a parameter that nothing claims is an
-error, and nothing is guessed.
+A layer type has rules for its own parameters, by their exact names. A parameter without a rule is
+an error: nothing is guessed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -26,21 +26,26 @@ Shape = tuple[int, ...]
 class ParameterRule:
     """How one parameter is filled.
 
-    ``filters`` is the layer's weight as (O, I, *kernel), whatever the parameter's own layout; None
-    for a constant. ``companion`` is the fan-in a random bias is scaled by.
+    Attributes:
+        filters: the layer's weight as (O, I, *kernel), whatever the parameter's own layout; None
+            for a constant.
+        value: the constant.
+        transposed_groups: groups of a transposed convolution; 0 for other layers.
+        zero_row: the row of an embedding that stays zero (its padding index).
+        bias_fan_in: for a bias, the fan-in of its weight, which scales a random bias.
     """
 
     filters: Shape | None = None
     value: float = 0.0
     transposed_groups: int = 0
     zero_row: int | None = None
-    companion: int | None = None
+    bias_fan_in: int | None = None
 
 
-Rules = Callable[[nn.Module], dict[str, ParameterRule]]
+FindRules = Callable[[nn.Module], dict[str, ParameterRule]]
 
 
-def _claim_conv(module: nn.Module) -> dict[str, ParameterRule]:
+def _convolution_rules(module: nn.Module) -> dict[str, ParameterRule]:
     assert isinstance(module, _ConvNd)
     shape = tuple(module.weight.shape)
     groups = 0
@@ -50,85 +55,89 @@ def _claim_conv(module: nn.Module) -> dict[str, ParameterRule]:
     return _weight_and_bias(ParameterRule(filters=shape, transposed_groups=groups))
 
 
-def _claim_dense(module: nn.Module) -> dict[str, ParameterRule]:
-    return _weight_and_bias(ParameterRule(filters=_flat(module, "weight")))
+def _dense_rules(module: nn.Module) -> dict[str, ParameterRule]:
+    return _weight_and_bias(ParameterRule(filters=_dense_shape(module, "weight")))
 
 
-def _claim_embedding(module: nn.Module) -> dict[str, ParameterRule]:
+def _embedding_rules(module: nn.Module) -> dict[str, ParameterRule]:
     assert isinstance(module, nn.Embedding | nn.EmbeddingBag)
-    return {"weight": ParameterRule(filters=_flat(module, "weight"), zero_row=module.padding_idx)}
+    return {
+        "weight": ParameterRule(filters=_dense_shape(module, "weight"), zero_row=module.padding_idx)
+    }
 
 
-def _claim_norm(module: nn.Module) -> dict[str, ParameterRule]:
+def _norm_rules(module: nn.Module) -> dict[str, ParameterRule]:
     gain = 0.0 if read_marks(module).zero_gain else 1.0
     return {"weight": ParameterRule(value=gain), "bias": ParameterRule()}
 
 
-def _claim_recurrent(module: nn.Module) -> dict[str, ParameterRule]:
-    """Matrices stack their gates along the first axis, (gates H, I); biases go with them."""
+def _recurrent_rules(module: nn.Module) -> dict[str, ParameterRule]:
+    """Return the rules of all layers and directions; gates are stacked along the first axis."""
     assert isinstance(module, nn.RNNBase)
-    ways = ("", "_reverse") if module.bidirectional else ("",)
-    places = [f"_l{layer}{way}" for layer in range(module.num_layers) for way in ways]
-    return _claim_gates(module, places, ("ih", "hh", "hr"))
+    directions = ("", "_reverse") if module.bidirectional else ("",)
+    suffixes = [
+        f"_l{layer}{direction}" for layer in range(module.num_layers) for direction in directions
+    ]
+    return _gate_rules(module, suffixes, ("ih", "hh", "hr"))
 
 
-def _claim_cell(module: nn.Module) -> dict[str, ParameterRule]:
-    return _claim_gates(module, [""], ("ih", "hh"))
+def _cell_rules(module: nn.Module) -> dict[str, ParameterRule]:
+    return _gate_rules(module, [""], ("ih", "hh"))
 
 
-def _claim_gates(
-    module: nn.Module, places: Sequence[str], parts: Sequence[str]
+def _gate_rules(
+    module: nn.Module, suffixes: Sequence[str], parts: Sequence[str]
 ) -> dict[str, ParameterRule]:
-    claims: dict[str, ParameterRule] = {}
+    rules: dict[str, ParameterRule] = {}
     own = dict(module.named_parameters(recurse=False))
-    for place in places:
+    for suffix in suffixes:
         for part in parts:
-            weight = own.get(f"weight_{part}{place}")
+            weight = own.get(f"weight_{part}{suffix}")
             if weight is not None:
-                claims[f"weight_{part}{place}"] = ParameterRule(filters=tuple(weight.shape))
-                claims[f"bias_{part}{place}"] = ParameterRule(companion=weight.shape[1])
-    return claims
+                rules[f"weight_{part}{suffix}"] = ParameterRule(filters=tuple(weight.shape))
+                rules[f"bias_{part}{suffix}"] = ParameterRule(bias_fan_in=weight.shape[1])
+    return rules
 
 
-def _claim_attention(module: nn.Module) -> dict[str, ParameterRule]:
+def _attention_rules(module: nn.Module) -> dict[str, ParameterRule]:
     assert isinstance(module, nn.MultiheadAttention)
     weights = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
-    claims = {
-        name: ParameterRule(filters=_flat(module, name))
+    rules = {
+        name: ParameterRule(filters=_dense_shape(module, name))
         for name in weights
         if getattr(module, name) is not None
     }
     biases = ("in_proj_bias", "bias_k", "bias_v")
-    return claims | {name: ParameterRule(companion=module.embed_dim) for name in biases}
+    return rules | {name: ParameterRule(bias_fan_in=module.embed_dim) for name in biases}
 
 
-def _claim_prelu(module: nn.Module) -> dict[str, ParameterRule]:
+def _prelu_rules(module: nn.Module) -> dict[str, ParameterRule]:
     return {"weight": ParameterRule(value=0.25)}
 
 
-NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-LAYERS: dict[type[nn.Module], Rules] = {
-    _ConvNd: _claim_conv,
-    nn.Linear: _claim_dense,
-    nn.Bilinear: _claim_dense,
-    nn.Embedding: _claim_embedding,
-    nn.EmbeddingBag: _claim_embedding,
-    nn.MultiheadAttention: _claim_attention,
-    nn.RNNBase: _claim_recurrent,
-    nn.RNNCellBase: _claim_cell,
-    **dict.fromkeys(NORMS, _claim_norm),
-    nn.PReLU: _claim_prelu,
+NORM_LAYERS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+LAYER_RULES: dict[type[nn.Module], FindRules] = {
+    _ConvNd: _convolution_rules,
+    nn.Linear: _dense_rules,
+    nn.Bilinear: _dense_rules,
+    nn.Embedding: _embedding_rules,
+    nn.EmbeddingBag: _embedding_rules,
+    nn.MultiheadAttention: _attention_rules,
+    nn.RNNBase: _recurrent_rules,
+    nn.RNNCellBase: _cell_rules,
+    **dict.fromkeys(NORM_LAYERS, _norm_rules),
+    nn.PReLU: _prelu_rules,
 }
 
 
-def assign_rules(model: nn.Module) -> Iterator[tuple[str, str, nn.Parameter, ParameterRule]]:
-    """Yield (module name, parameter name, parameter, claim) for every parameter, in model order.
+def assign_rules(model: nn.Module) -> list[tuple[str, str, nn.Parameter, ParameterRule]]:
+    """Return (module name, parameter name, parameter, rule) for every parameter, in model order.
 
-    A parameter shared by two modules is claimed once, by the first.
+    A parameter shared by two modules has the rule of the first.
     """
     seen: set[int] = set()
-    unclaimed: list[str] = []
-    found: list[tuple[str, str, nn.Parameter, ParameterRule]] = []
+    without_rule: list[str] = []
+    assigned: list[tuple[str, str, nn.Parameter, ParameterRule]] = []
     for name, module in model.named_modules():
         _refuse_wrapper(name, module)
         parameters = {
@@ -137,22 +146,22 @@ def assign_rules(model: nn.Module) -> Iterator[tuple[str, str, nn.Parameter, Par
         }
         for full, (_, parameter) in parameters.items():
             _check_parameter(full, parameter)
-        claims = _claims_of(module)
+        rules = _find_rules(module)
         for full, (own, parameter) in parameters.items():
             if id(parameter) in seen:
                 continue
             seen.add(id(parameter))
-            if own in claims:
-                found.append((name, full, parameter, claims[own]))
+            if own in rules:
+                assigned.append((name, full, parameter, rules[own]))
             else:
-                unclaimed.append(_explain(name, own, module, parameter))
-    if unclaimed:
-        raise InitError("no rule claims " + "\nand no rule claims ".join(unclaimed))
-    yield from found
+                without_rule.append(_explain(name, own, module, parameter))
+    if without_rule:
+        raise InitError("no rule for " + "\nand no rule for ".join(without_rule))
+    return assigned
 
 
 def _refuse_wrapper(name: str, module: nn.Module) -> None:
-    """Wrapping changes every parameter's name, and names key the random controls and digests."""
+    """Refuse a wrapped model: a wrapper renames parameters, and digests depend on their names."""
     wrapped = isinstance(module, nn.DataParallel | DistributedDataParallel)
     if wrapped or "_orig_mod" in module._modules:
         where = f"{name} is" if name else "the model is"
@@ -162,36 +171,36 @@ def _refuse_wrapper(name: str, module: nn.Module) -> None:
         )
 
 
-def _claims_of(module: nn.Module) -> dict[str, ParameterRule]:
-    claims: dict[str, ParameterRule] = {}
+def _find_rules(module: nn.Module) -> dict[str, ParameterRule]:
+    rules: dict[str, ParameterRule] = {}
     for layer in type(module).__mro__:
-        if layer in LAYERS:
-            claims = LAYERS[layer](module)
+        if layer in LAYER_RULES:
+            rules = LAYER_RULES[layer](module)
             break
-    for name, rule in read_marks(module).claims.items():
+    for name, rule in read_marks(module).rules.items():
         if name not in dict(module.named_parameters(recurse=False)):
             raise InitError(
-                f"a claim names {name!r}, but {type(module).__name__} has no such parameter"
+                f"a rule is declared for {name!r}, which {type(module).__name__} does not have"
             )
         if rule == "filters":
-            claims[name] = ParameterRule(filters=_flat(module, name))
+            rules[name] = ParameterRule(filters=_dense_shape(module, name))
         else:
-            claims[name] = ParameterRule(value=1.0 if rule == "ones" else 0.0)
-    return claims
+            rules[name] = ParameterRule(value=1.0 if rule == "ones" else 0.0)
+    return rules
 
 
 def _weight_and_bias(weight: ParameterRule) -> dict[str, ParameterRule]:
     assert weight.filters is not None
-    return {"weight": weight, "bias": ParameterRule(companion=math.prod(weight.filters[1:]))}
+    return {"weight": weight, "bias": ParameterRule(bias_fan_in=math.prod(weight.filters[1:]))}
 
 
-def _flat(module: nn.Module, name: str) -> Shape:
-    """Return a parameter's shape as a dense layer's (O, F)."""
+def _dense_shape(module: nn.Module, name: str) -> Shape:
+    """Return a parameter's shape as that of a dense layer's weight, (O, F)."""
     parameter = getattr(module, name)
     if parameter.dim() < 2:
         raise InitError(
-            f"{name!r} of {type(module).__name__} has shape {tuple(parameter.shape)}; filters need "
-            'two axes or more: claim it as "zeros" or "ones"'
+            f"{name!r} of {type(module).__name__} has shape {tuple(parameter.shape)}; the rule "
+            '"filters" needs two axes or more: declare "zeros" or "ones"'
         )
     return (parameter.shape[0], parameter[0].numel())
 
@@ -211,6 +220,6 @@ def _explain(name: str, own: str, module: nn.Module, parameter: nn.Parameter) ->
     full = f"{name}.{own}" if name else own
     path = f'model.get_submodule("{name}")' if name else "model"
     return (
-        f"{full!r} of shape {tuple(parameter.shape)} in {type(module).__name__}; claim it: "
-        f'seedless.mark({path}, claims={{"{own}": "zeros"}}), or "ones", or "filters"'
+        f"{full!r} of shape {tuple(parameter.shape)} in {type(module).__name__}; declare one: "
+        f'seedless.mark({path}, rules={{"{own}": "zeros"}}), or "ones", or "filters"'
     )

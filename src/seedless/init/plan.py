@@ -1,4 +1,4 @@
-"""A plan says how every parameter is filled, before any is: parse, print, hash, then execute."""
+"""The initialization plan: how every parameter will be filled. It is printed and hashed first."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One parameter's rule. The values are a pure function of this row."""
+class PlanRow:
+    """How one parameter is filled; its values are a pure function of this row."""
 
     parameter: str
     shape: tuple[int, ...]
@@ -31,30 +31,31 @@ class Row:
     stage: int | None = None
     filters: tuple[int, ...] | None = None  # (O, I, *kernel), whatever the parameter's own layout
     fan_in: int | None = None
-    sigma: float | None = None  # standard deviation aimed at, scale included
-    scale: float = 1.0  # residual exits: alpha
+    sigma: float | None = None  # the standard deviation of the values, scale included
+    scale: float = 1.0  # of residual exits
     value: float | None = None  # constants
     seed: int | None = None
     transposed_groups: int = 0
     zero_row: int | None = None
 
     def values(self) -> Float32:
-        """Return the parameter's values: rounded to float32 once, here."""
-        weights = self._weights()
+        """Return the parameter's values: float32 of its shape, rounded once, here."""
+        weights = self._compute_weights()
         if self.transposed_groups:
+            # A transposed convolution stores its weight as (I, O / groups, *kernel).
             groups = self.transposed_groups
             out, inner, *kernel = weights.shape
             weights = weights.reshape(groups, out // groups, inner, *kernel).swapaxes(1, 2)
         return np.ascontiguousarray(weights, dtype=np.float32).reshape(self.shape)
 
-    def _weights(self) -> layer_weights.Float64:
+    def _compute_weights(self) -> layer_weights.Float64:
         """Return the weights as (O, I, *kernel) in float64."""
-        weights = self._fill()
+        weights = self._apply_rule()
         if self.zero_row is not None:
             weights[self.zero_row] = 0.0
         return weights
 
-    def _fill(self) -> layer_weights.Float64:
+    def _apply_rule(self) -> layer_weights.Float64:
         if self.rule == "constant":
             return np.full(self.shape, self.value, dtype=np.float64)
         if self.rule == "filters":
@@ -72,52 +73,54 @@ class Row:
         )
         return draw(self.filters or self.shape, self.fan_in, self.seed, self.parameter)
 
-    def key(self) -> Row:
-        """Return the row without what cannot change its values, so that equal layers share work."""
-        random = self.rule in ("uniform", "normal")
-        return self if random else replace(self, parameter="", stage=None)
+    def key(self) -> PlanRow:
+        """Return the row without what does not affect its values: equal layers have one key."""
+        is_random = self.rule in ("uniform", "normal")
+        return self if is_random else replace(self, parameter="", stage=None)
 
     def measure(self) -> dict[str, Any]:
         """Return distinct filters, coherence and orthogonality error; {} for constants and biases.
 
-        Distinct filters and coherence are those of the values as filled; orthogonality is that of
-        the basis vectors before centring.
+        Distinct filters and coherence are measured on the values; orthogonality is measured on the
+        basis vectors before centring.
         """
         if self.filters is None:
             return {}
-        weights = self._weights().reshape(self.filters[0], -1)
+        weights = self._compute_weights().reshape(self.filters[0], -1)
         rounded = weights.astype(np.float32)
         before = layer_weights.basis_filters(self.basis, self.filters) if self.basis else weights
-        likeness = filter_measures.coherence(rounded)
+        coherence = filter_measures.coherence(rounded)
         return {
             "distinct": filter_measures.count_distinct(rounded),
-            "coherence": likeness if likeness is None else float(f"{likeness:.6f}"),
+            "coherence": coherence if coherence is None else float(f"{coherence:.6f}"),
             "orthogonality_error": float(f"{filter_measures.orthogonality_error(before):.1e}"),
         }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is initialized: one row a parameter. Printable, hashable, and executable.
+    """How a model is initialized: one row for each parameter, and the buffers that are kept.
 
-    ``kept`` names the buffers that initialization leaves as they are.
+    Example:
+        >>> plan = seedless.init.make_plan(model, "dct")
+        >>> print(plan)
     """
 
     basis: str
-    rows: tuple[Row, ...]
-    kept: tuple[str, ...] = ()
+    rows: tuple[PlanRow, ...]
+    kept_buffers: tuple[str, ...] = ()
 
     def tensors(self) -> dict[str, Float32]:
-        """Compute every parameter's values, by name. Equal layers share one array."""
-        found = self._for_each(Row.values)
-        # Drawing millions of values costs more than hashing them: not twice for a digest.
-        self.__dict__.setdefault("digests", _digest_each(found))
-        return found
+        """Return every parameter's values by name. Equal layers share one array."""
+        values = self._for_each(PlanRow.values)
+        # Computing millions of values takes longer than hashing them: hash them now, not later.
+        self.__dict__.setdefault("digests", _digest_each(values))
+        return values
 
     @cached_property
     def digests(self) -> dict[str, str]:
         """Each parameter's own digest."""
-        return _digest_each(self._for_each(Row.values))
+        return _digest_each(self._for_each(PlanRow.values))
 
     @cached_property
     def digest(self) -> str:
@@ -128,64 +131,64 @@ class Plan:
     @cached_property
     def measures(self) -> dict[str, dict[str, Any]]:
         """Distinct filters, coherence and orthogonality error of each weight, by name."""
-        return self._for_each(Row.measure)
+        return self._for_each(PlanRow.measure)
 
-    def _for_each(self, compute: Callable[[Row], T]) -> dict[str, T]:
-        """Return ``compute(row)`` by parameter name, computed once for rows that are alike."""
-        made: dict[Row, T] = {}
+    def _for_each(self, compute: Callable[[PlanRow], T]) -> dict[str, T]:
+        """Return ``compute(row)`` by parameter name, computed once for rows of equal key."""
+        computed: dict[PlanRow, T] = {}
         for row in self.rows:
-            if row.key() not in made:
-                made[row.key()] = compute(row)
-        return {row.parameter: made[row.key()] for row in self.rows}
+            if row.key() not in computed:
+                computed[row.key()] = compute(row)
+        return {row.parameter: computed[row.key()] for row in self.rows}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values: nothing in it depends on the machine."""
+        """Return the plan as plain values, which do not depend on the machine."""
         rows = [
             {**asdict(row), **self.measures[row.parameter], "digest": self.digests[row.parameter]}
             for row in self.rows
         ]
         return {
             "basis": self.basis,
-            "kept_buffers": list(self.kept),
+            "kept_buffers": list(self.kept_buffers),
             "parameters": sum(math.prod(row.shape) for row in self.rows),
             "digest": self.digest,
             "rows": rows,
         }
 
     def __str__(self) -> str:
-        lines = [_HEADER, *(_line(name, row, seen) for name, row, seen in self._groups())]
+        lines = [_HEADER, *(_format_line(*group) for group in self._group_rows())]
         count = sum(math.prod(row.shape) for row in self.rows)
         lines += ["", f"{len(self.rows)} parameters, {count:,} values"]
-        if self.kept:
-            lines += [f"buffers left as they are: {', '.join(self.kept)}"]
+        if self.kept_buffers:
+            lines += [f"buffers left as they are: {', '.join(self.kept_buffers)}"]
         lines += [f"digest {self.digest}"]
         return "\n".join(lines)
 
-    def _groups(self) -> Iterator[tuple[str, Row, dict[str, Any]]]:
-        """Yield one line for parameters that differ in nothing but a number in their name.
+    def _group_rows(self) -> Iterator[tuple[str, PlanRow, dict[str, Any]]]:
+        """Yield (name, row, measures) for parameters that differ only in a number in their names.
 
-        What was measured is the largest of the group, so that nothing worse hides behind a line.
+        The measures are the largest of the group, so that a printed line does not hide a worse one.
         """
-        groups: dict[tuple[str, Row], list[Row]] = {}
+        groups: dict[tuple[str, PlanRow], list[PlanRow]] = {}
         for row in self.rows:
             pattern = re.sub(r"(?<![^.])\d+(?=\.)", "*", row.parameter)
             groups.setdefault((pattern, replace(row, parameter="")), []).append(row)
         for (_, row), rows in groups.items():
             names = [member.parameter for member in rows]
-            name = names[0] if len(names) == 1 else f"{_merge(names)} x{len(names)}"
-            seen = [self.measures[name] for name in names]
-            worst = {
-                key: max((m[key] for m in seen if m[key] is not None), default=None)
-                for key in seen[0]
+            name = names[0] if len(names) == 1 else f"{_merge_names(names)} x{len(names)}"
+            measures = [self.measures[name] for name in names]
+            largest = {
+                key: max((m[key] for m in measures if m[key] is not None), default=None)
+                for key in measures[0]
             }
-            yield name, row, worst
+            yield name, row, largest
 
 
 def _digest_each(tensors: dict[str, Float32]) -> dict[str, str]:
     return {name: digest({name: values}) for name, values in tensors.items()}
 
 
-def _merge(names: list[str]) -> str:
+def _merge_names(names: list[str]) -> str:
     """Return one name for several, with a star where they differ: a.0.w, a.1.w -> a.*.w."""
     parts = zip(*(name.split(".") for name in names), strict=True)
     return ".".join(part[0] if len(set(part)) == 1 else "*" for part in parts)
@@ -197,22 +200,22 @@ _HEADER = (
 )
 
 
-def _line(name: str, row: Row, seen: dict[str, Any]) -> str:
+def _format_line(name: str, row: PlanRow, measures: dict[str, Any]) -> str:
     rule = row.basis or row.rule
     if row.value is not None:
         rule = {0.0: "zeros", 1.0: "ones"}.get(row.value, str(row.value))
     cells = (
         f"{name:<44}",
         f"{rule:<10}",
-        f"{_show(row.stage):>5}",
+        f"{_format_value(row.stage):>5}",
         f"{'x'.join(map(str, row.shape)):<14}",
-        f"{_show(row.sigma, '.5f'):>9}",
-        f"{_show(seen.get('distinct')):>8}",
-        f"{_show(seen.get('coherence'), '.4f'):>9}",
-        f"{_show(seen.get('orthogonality_error'), '.1e'):>11}",
+        f"{_format_value(row.sigma, '.5f'):>9}",
+        f"{_format_value(measures.get('distinct')):>8}",
+        f"{_format_value(measures.get('coherence'), '.4f'):>9}",
+        f"{_format_value(measures.get('orthogonality_error'), '.1e'):>11}",
     )
     return " ".join(cells).rstrip()
 
 
-def _show(value: float | None, form: str = "") -> str:
+def _format_value(value: float | None, form: str = "") -> str:
     return "" if value is None else format(value, form)

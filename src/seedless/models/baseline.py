@@ -1,7 +1,7 @@
 """The baseline: a plain residual convolution network with BatchNorm and dropout.
 
-With 12 leads and 12 classes it has 1,653,772 parameters. Convolutions keep their bias beside
-BatchNorm.
+With 12 leads and 12 classes it has 1,653,772 parameters. Convolutions have a bias in spite of the
+BatchNorm after them.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from torch import Tensor, nn
 from seedless.core.marks import mark
 from seedless.models.layers import (
     BatchNorm,
-    Classifier,
     Conv1d,
     MaxPool,
     MeanMax,
+    RecordingClassifier,
     match_length,
-    to_time_major,
 )
 from seedless.numerics.dropout import Dropout
 
 KERNEL = 5
 
 
-class Baseline(Classifier):
+class Baseline(RecordingClassifier):
     """(batch, leads, time) -> logits (batch, classes).
 
     Args:
         width: channels of the first stage; the next two have twice and four times as many.
-        blocks: residual blocks in each of the three stages, beside those that change the width.
+        blocks: residual blocks in each of the three stages, without those that change the width.
     """
 
     regions = ("stem", "Block")
@@ -52,9 +51,9 @@ class Baseline(Classifier):
         self.stages = nn.Sequential()
         channels = width
         for stage, count in enumerate(blocks):
-            outside, channels = channels, width * 2**stage
-            entrance = [Block(outside, channels, stride=2)] if stage else []
-            residuals = nn.Sequential(*entrance, *(Block(channels) for _ in range(count)))
+            inputs, channels = channels, width * 2**stage
+            widening = [Block(inputs, channels, stride=2)] if stage else []
+            residuals = nn.Sequential(*widening, *(Block(channels) for _ in range(count)))
             self.stages.append(mark(residuals, stage=stage))
         neck = nn.Sequential(
             MeanMax(),
@@ -66,16 +65,11 @@ class Baseline(Classifier):
         self.neck = mark(neck, stage=3)
         self.head = mark(nn.Linear(2 * width, classes), stage=3, head="basis")
 
-    def features(self, x: Tensor) -> Tensor:
-        """Return what the head receives: (batch, 2 width)."""
-        features: Tensor = self.neck(self.stages(self.stem(to_time_major(x, self.leads))))
-        return features
-
 
 class Block(nn.Module):
     """skip(x) + ReLU(BN(conv(x))).
 
-    The skip has no parameters: averaged to the branch's length, padded with channels of zeros.
+    The skip has no parameters: it is averaged to the branch's length and padded with zero channels.
     """
 
     def __init__(self, inputs: int, outputs: int | None = None, stride: int = 1) -> None:

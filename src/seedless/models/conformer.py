@@ -1,7 +1,8 @@
-"""The ECG conformer: a deep network of bottlenecks, then attention over what is left of time.
+"""The ECG conformer: a deep network of bottleneck blocks, then attention over the shortened time.
 
-12 x 1000 samples leave the stem as 250 steps of 160 channels, the stages as 63 and the transition
-as 32. With 12 leads and 12 classes it has 1,827,634 parameters.
+Of 12 x 1000 samples the stem makes 250 time steps of 160 channels, the stages 63 and the transition
+32. With 12 leads and 12 classes it has 1,827,634 parameters. Source of the last blocks: Gulati et
+al., "Conformer: convolution-augmented transformer for speech recognition", Interspeech 2020.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from seedless.models.layers import (
     MeanMax,
     SelfAttention,
     match_length,
-    to_time_major,
+    to_channels_last,
 )
 
 KERNEL = 5
 EXPANSION = 4  # channels outside a bottleneck for each one inside
-SPARE = 2  # features beyond the classes; the loss keeps them small
+SPARE = 2  # features that belong to no class; the loss penalizes them
 
 
 class Conformer(Classifier):
@@ -76,8 +77,8 @@ class Conformer(Classifier):
         self.head = mark(nn.Linear(classes + SPARE, classes), stage=3, head="etf")
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head receives: (batch, classes + 2), of which the last two are spare."""
-        x = self.stages(self.stem(to_time_major(x, self.leads)))
+        """Return the inputs of the head: (batch, classes + 2); the last two belong to no class."""
+        x = self.stages(self.stem(to_channels_last(x, self.leads)))
         x = self.encoder(self.transition(x))
         return F.gelu(self.projection(self.pool(x)))
 
@@ -103,7 +104,7 @@ class Bottleneck(nn.Module):
 class ConformerBlock(nn.Module):
     """Half a feed-forward step, attention, convolution, half a feed-forward step, LayerNorm.
 
-    Each part is normed first and added to what it came from.
+    Each part is a residual branch that starts with a LayerNorm.
     """
 
     def __init__(self, channels: int, heads: int) -> None:
@@ -131,7 +132,7 @@ class ConformerBlock(nn.Module):
 
 
 def feed_forward(channels: int) -> nn.Sequential:
-    """LayerNorm, then channels -> 2 channels -> channels with a GELU between."""
+    """Return LayerNorm, then channels -> 2 channels -> channels with a GELU between."""
     return nn.Sequential(
         nn.LayerNorm(channels),
         nn.Linear(channels, 2 * channels),

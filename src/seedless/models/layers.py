@@ -1,7 +1,7 @@
 """Layers in (batch, time, channel) layout, built on the deterministic ops of `numerics`.
 
-They subclass torch's own, so that a state dict fits the torch twin and whoever walks over the
-modules (initialization, parameter counts) sees a convolution or a norm for what it is.
+They are subclasses of torch's layers: state dicts fit torch's layers, and code that looks for
+convolutions or norms (initialization, parameter counts) finds them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from seedless.numerics.convolution import conv1d, depthwise_conv1d
 from seedless.numerics.pooling import adaptive_avg_pool1d, avg_pool1d, max_pool1d
 
 
-def to_time_major(x: Tensor, leads: int) -> Tensor:
-    """Check a batch of recordings and turn it: (batch, leads, time) -> (batch, time, leads)."""
+def to_channels_last(x: Tensor, leads: int) -> Tensor:
+    """Return a batch of recordings as (batch, time, leads); refuse all but (batch, leads, time)."""
     if x.ndim != 3 or x.shape[1] != leads:
         raise ModelError(
             f"expected recordings of shape (batch, {leads}, time), got {tuple(x.shape)}; "
@@ -28,12 +28,14 @@ def to_time_major(x: Tensor, leads: int) -> Tensor:
 
 
 class Classifier(nn.Module, ABC):
-    """A network that ends in a declared head: logits are head(features(x)).
+    """A network that ends in a linear head: logits are head(features(x)).
 
-    The last ``spare`` of the features belong to no class; the loss may hold them small.
-    ``regions`` are what a compiler takes one at a time: names of block types and of modules.
-    ``attribution_layer`` is the module whose output still has time or place in it and feeds the
-    pooling: what a prediction is traced back to; ``channel_axis`` is that output's channel axis.
+    Attributes:
+        spare: the number of last features that belong to no class; the loss may penalize them.
+        regions: what is compiled separately: names of block types and of modules.
+        attribution_layer: the last module whose output has a time or space axis, before pooling;
+            attribution maps are computed there.
+        channel_axis: the channel axis of that output.
     """
 
     head: nn.Linear
@@ -44,12 +46,26 @@ class Classifier(nn.Module, ABC):
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head receives: (batch, features)."""
+        """Return the inputs of the head: (batch, features)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits: (batch, classes)."""
         logits: Tensor = self.head(self.features(x))
         return logits
+
+
+class RecordingClassifier(Classifier):
+    """A classifier of recordings (batch, leads, time): stem, stages, neck, head."""
+
+    leads: int
+    stem: nn.Module
+    stages: nn.Module
+    neck: nn.Module
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the inputs of the head: (batch, 2 width)."""
+        features: Tensor = self.neck(self.stages(self.stem(to_channels_last(x, self.leads))))
+        return features
 
 
 class Conv1d(nn.Conv1d):
@@ -66,9 +82,10 @@ class Conv1d(nn.Conv1d):
 
 
 def set_weight_layout(model: nn.Module) -> None:
-    """Lay convolution weights out in memory as their matrix product reads them: taps, then inputs.
+    """Store convolution weights in memory as their matrix product reads them: taps, then inputs.
 
-    Names, shapes and values stay; each step is spared a copy of the weight and one of its gradient.
+    Names, shapes and values do not change. It saves a copy of each weight and of its gradient in
+    every step.
     """
     for module in model.modules():
         if isinstance(module, Conv1d) and module.kernel_size[0] > 1:
@@ -77,7 +94,7 @@ def set_weight_layout(model: nn.Module) -> None:
 
 
 class DepthwiseConv1d(nn.Conv1d):
-    """One filter a channel, with an odd kernel, padded so that the length stays."""
+    """Convolution with one filter per channel and an odd kernel, padded to keep the length."""
 
     def __init__(self, channels: int, kernel: int) -> None:
         super().__init__(channels, channels, kernel, padding=kernel // 2, groups=channels)
@@ -112,21 +129,21 @@ class AvgPool(nn.Module):
 
 
 class MeanMax(nn.Module):
-    """Mean and maximum over time, side by side."""
+    """Mean and maximum over time, concatenated."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, time, channel) -> (batch, 2 channel)."""
-        # amax shares its gradient between equal maxima by elementwise kernels; max would scatter.
+        # Not `max`, whose gradient is a scatter: the gradient of amax is elementwise.
         return torch.cat([x.mean(1), x.amax(1)], 1)
 
 
 def match_length(x: Tensor, length: int) -> Tensor:
-    """Average a skip connection down to the length of its branch."""
+    """Return x averaged over time to the length of its residual branch."""
     return x if x.shape[1] == length else adaptive_avg_pool1d(x, length)
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention, written out: softmax(q k^T / sqrt(d)) v for each head."""
+    """Multi-head self-attention: softmax(q k^T / sqrt(d)) v per head (Vaswani et al., 2017)."""
 
     def __init__(self, channels: int, heads: int) -> None:
         super().__init__()

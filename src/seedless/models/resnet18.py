@@ -1,7 +1,7 @@
 """ResNet-18 for small images: a 3x3 stem of stride 1 and no max pool.
 
-Images are (batch, channel, height, width). With 3 channels and 100 classes it has 11,220,132
-parameters.
+Source: He et al., "Deep residual learning for image recognition", CVPR 2016. Images are (batch,
+channel, height, width). With 3 channels and 100 classes it has 11,220,132 parameters.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ResNet18(Classifier):
         self.head = mark(nn.Linear(inputs, classes), stage=3, head="basis")
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head receives: (batch, 8 width)."""
+        """Return the inputs of the head: (batch, 8 width)."""
         if x.ndim != 4 or x.shape[1] != self.channels:
             raise ModelError(
                 f"expected images of shape (batch, {self.channels}, height, width), "
@@ -85,6 +85,6 @@ class BasicBlock(nn.Module):
 def conv_norm(
     inputs: int, outputs: int, kernel: int, stride: int = 1
 ) -> tuple[nn.Conv2d, nn.BatchNorm2d]:
-    """A padded convolution without bias, and its BatchNorm."""
+    """Return a padded convolution without bias, and its BatchNorm."""
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
     return convolution, nn.BatchNorm2d(outputs)

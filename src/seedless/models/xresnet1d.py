@@ -1,6 +1,8 @@
-"""xresnet1d101, the strongest model of the PTB-XL benchmark, at that benchmark's own widths.
+"""xresnet1d101, the strongest network of the PTB-XL benchmark, with that benchmark's widths.
 
-Bottleneck blocks of constant inner width. With 12 leads and 12 classes it has 1,873,164 parameters.
+Source: Strodthoff et al., "Deep learning for ECG analysis: benchmarks and insights from PTB-XL",
+IEEE JBHI 2021. Bottleneck blocks of constant inner width. With 12 leads and 12 classes it has
+1,873,164 parameters.
 """
 
 from __future__ import annotations
@@ -13,12 +15,11 @@ from torch import Tensor, nn
 from seedless.core.marks import mark
 from seedless.models.layers import (
     BatchNorm,
-    Classifier,
     Conv1d,
     MaxPool,
     MeanMax,
+    RecordingClassifier,
     match_length,
-    to_time_major,
 )
 from seedless.numerics.dropout import Dropout
 
@@ -26,7 +27,7 @@ KERNEL = 5
 EXPANSION = 4  # channels outside a bottleneck for each one inside
 
 
-class XResNet1d(Classifier):
+class XResNet1d(RecordingClassifier):
     """(batch, leads, time) -> logits (batch, classes).
 
     Args:
@@ -75,17 +76,12 @@ class XResNet1d(Classifier):
         self.neck = mark(neck, stage=3)
         self.head = mark(nn.Linear(2 * width, classes), stage=3, head="basis")
 
-    def features(self, x: Tensor) -> Tensor:
-        """Return what the head receives: (batch, 2 width)."""
-        features: Tensor = self.neck(self.stages(self.stem(to_time_major(x, self.leads))))
-        return features
-
 
 class Bottleneck(nn.Module):
     """ReLU(skip(x) + widen(convolve(narrow(x)))), each convolution with BatchNorm and no bias.
 
-    The last BatchNorm's gain is declared to start at 0, so that a block starts as its skip. A skip
-    is averaged to the branch's length; where the width changes, a 1x1 convolution follows.
+    The last BatchNorm's gain is declared to start at 0, so that a block starts as its skip. The
+    skip is averaged to the branch's length; where the width changes, a 1x1 convolution follows.
     """
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
@@ -110,5 +106,5 @@ class Bottleneck(nn.Module):
 
 
 def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1) -> tuple[Conv1d, BatchNorm]:
-    """A convolution without bias, and its BatchNorm."""
+    """Return a convolution without bias, and its BatchNorm."""
     return Conv1d(inputs, outputs, kernel, stride, bias=False), BatchNorm(outputs)

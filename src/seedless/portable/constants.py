@@ -13,14 +13,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 _MP = mpmath.MPContext()
 _MP.prec = 200
 ERF_STEP, ERF_EDGE, ERF_DEGREE = 32, 6, 6
-# Grids above or below these exponents are as at the edge; float32 and its squares are not there.
-# What is not finite has the highest.
-LOWEST, HIGHEST = -400, 400
-SUM_BITS, PRODUCT_BITS = 36, 23  # of grids for sums, and for the operands of products
-LIMB = 27  # bits in the low part of a sum that is cut in two
-HALF = 12  # and of an operand
+# The exponents of grids; those of float32 and its squares lie within, an infinity has the highest.
+LOWEST_EXPONENT, HIGHEST_EXPONENT = -400, 400
+SUM_BITS, PRODUCT_BITS = 36, 23  # of integers on the grids of sums, and of a product's operands
+MAX_EXACT_ADDENDS = 1 << (53 - SUM_BITS)  # so many integers of SUM_BITS add up to at most 2^53
+LOW_PART_BITS = 27  # of an exact sum that is split in two
+HALF_BITS = 12  # of the low part of an operand that is split in two
 HALF_BIAS = 0x1FF7A3BEA91D9B1B  # 2^51 x the exponent's bias, less what makes the error least
-TURN_LOWEST, TURN_HIGHEST = -172, 104  # exponents of a float32 written as an integer of 24 bits
+LOWEST_TURN, HIGHEST_TURN = -172, 104  # exponents of a float32 written as an integer of 24 bits
 
 
 def _round(value: Any, bits: int | None = None) -> float:
@@ -71,7 +71,7 @@ def turns() -> list[list[float]]:
     """
     parts = []
     with _MP.workprec(400):
-        for k in range(TURN_LOWEST, TURN_HIGHEST + 1):
+        for k in range(LOWEST_TURN, HIGHEST_TURN + 1):
             rest = _MP.fmod(_MP.ldexp(2 / _MP.pi, k), 4)
             bits = 26 - int(_MP.floor(_MP.log(rest, 2)))
             first = _round(rest, bits)
@@ -85,6 +85,6 @@ _MAKERS = {"powers": powers, "erf": erf_rows, "turns": turns}
 
 @lru_cache(maxsize=64)
 def table(name: str, device: torch.device) -> Tensor:
-    """Return a table by name as a float64 tensor on the device; who watches ops does not see it."""
+    """Return a table by name as a float64 tensor on the device; recorded ops do not include it."""
     with _disable_current_modes():
         return torch.tensor(_MAKERS[name](), dtype=torch.float64, device=device)

@@ -1,6 +1,6 @@
-"""Calls that torch takes to other ops on another device, taken to the same ones on all.
+"""Functions that torch computes with other ops on another device, computed with the same on all.
 
-A dispatch mode comes too late for them: it sees what they were taken to.
+A dispatch mode sees them too late: it sees the ops that torch has chosen.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 from seedless.portable.ops.recurrent import CELLS, step, unroll
 
 
-class OneRoute(TorchFunctionMode):
-    """Unrolls recurrent layers and cells, and takes root-mean-square norms apart."""
+class FunctionOverrides(TorchFunctionMode):
+    """Computes recurrent layers and cells step by step, and root-mean-square norms from ops."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -37,7 +37,7 @@ def rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:
-    """X over the root of its mean square, times weight: a GPU has one op for it, a CPU has none."""
+    """Return x over the root of its mean square, times weight. Only a GPU has an op for it."""
     shape = tuple(normalized_shape)
     if tuple(input.shape[input.ndim - len(shape) :]) != shape or not shape:
         raise RuntimeError(

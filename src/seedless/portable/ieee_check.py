@@ -1,7 +1,7 @@
-"""Does this device's float64 keep IEEE's rules? Asked once a device, before anything is computed.
+"""Does a device's float64 follow IEEE? Checked once for each device, before anything is computed.
 
-Each check is a small computation whose right answer is known from exact integers, chosen so that a
-contracted multiply-add, a flushed denormal, a wrong rounding or an emulated product shows.
+Each check is a small computation whose result is known from exact integers. A contracted
+multiply-add, a flushed denormal, a wrong rounding or an emulated product gives another result.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 
 Make = Callable[..., Tensor]
-_SIZE = 70  # wide enough for vector kernels, odd ends included
-_SHARE = 1 << 15  # elements from which torch gives a CPU's thread a share of its own
+_CHECKED_ELEMENTS = 70  # several vectors of a SIMD kernel, and a rest
+_ELEMENTS_PER_THREAD = 1 << 15  # from which torch uses another thread of a CPU
 
 
 def _separate(make: Make) -> bool:
@@ -41,8 +41,9 @@ def _divide(make: Make) -> bool:
 
 
 def _denormals(make: Make) -> bool:
-    """The least float64 and float32 survive a sum and a product: seen in the bits, since a
-    processor that takes denormals for zero also finds them equal to it.
+    """The smallest float64 and float32 survive a sum and a product.
+
+    Compared by their bits: a processor that reads denormals as zero finds them equal to zero.
     """
     tiny = (make(5e-324) + make(5e-324)).view(torch.int64) == 2
     small = make(2.0**-149).to(torch.float32)
@@ -78,10 +79,10 @@ CHECKS: dict[str, Callable[[Make], bool]] = {
 
 
 def check_device(device: torch.device) -> None:
-    """Refuse a device whose float64 breaks one of the rules that portable arithmetic stands on."""
+    """Refuse a device whose float64 breaks a rule that portable arithmetic depends on."""
 
     def make(value: float) -> Tensor:
-        return torch.full((_SIZE,), value, dtype=torch.float64, device=device)
+        return torch.full((_CHECKED_ELEMENTS,), value, dtype=torch.float64, device=device)
 
     try:
         broken = [rule for rule, holds in CHECKS.items() if not holds(make)]
@@ -100,7 +101,7 @@ def check_device(device: torch.device) -> None:
 
 @lru_cache(maxsize=64)
 def check_once(device: torch.device) -> None:
-    """Check a device the first time it is met."""
+    """Check a device on its first use."""
     check_device(device)
 
 
@@ -108,9 +109,11 @@ def check_once(device: torch.device) -> None:
 def check_threads(count: int) -> None:
     """Check once that none of a CPU's threads flushes denormals.
 
-    Each has a switch of its own, with the value that it had in the thread that started it.
+    Each thread has a switch of its own, copied from the thread that started it.
     """
-    small = torch.full((_SHARE * count,), 2.0**-149, dtype=torch.float32, device="cpu")
+    small = torch.full(
+        (_ELEMENTS_PER_THREAD * count,), 2.0**-149, dtype=torch.float32, device="cpu"
+    )
     if not bool(((small + small).view(torch.int32) == 2).all()):
         raise NumericsError(
             f"expected all {count} threads of the CPU to keep denormal numbers; some flush them to "

@@ -1,7 +1,8 @@
-"""`with portable():` around anyone's forward pass, backward pass and optimizer step.
+"""`with portable():` around a forward pass, a backward pass and an optimizer's step.
 
-A dispatch mode sees every op of all three. An op is exact and runs as it is, or is replaced by its
-portable form, or is refused. Inside a replacement the mode is off.
+Law: a dispatch mode sees every op of all three. It is replaced by its implementation, runs as it is
+because it is exact, is computed from ops that come back to the mode, or is refused. Inside an
+implementation the mode is off.
 """
 
 from __future__ import annotations
@@ -23,25 +24,29 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from seedless.core.errors import NumericsError
 from seedless.portable.context import CONTEXT
-from seedless.portable.function_overrides import OneRoute
+from seedless.portable.function_overrides import FunctionOverrides
 from seedless.portable.ieee_check import check_device, check_once, check_threads
 from seedless.portable.ops.registry import FLOAT32_ONLY, REGISTRY, Kind, find_rule, name_op
 from seedless.portable.refusal import ADVICE, find_caller, refuse, refuse_backward, refuse_changed
 from seedless.portable.self_test import check_kernels_once
 
-_REDUCED = (torch.float16, torch.bfloat16)
-_FUSED = (torch.optim.Adam, torch.optim.AdamW)
-# Optimizers whose every step is made of ops; others take powers or roots from the host's library.
-_WHOLE = (torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta)
+_HALF_TYPES = (torch.float16, torch.bfloat16)
+_ADAM = (torch.optim.Adam, torch.optim.AdamW)
+# Optimizers whose steps are made of ops alone; others take powers from the host's library.
+_MADE_OF_OPS = (torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta)
 
 
 @contextmanager
 def portable() -> Iterator[None]:
     """Compute everything inside with bits that no processor, thread count or library can change.
 
-    Put forward, backward and the optimizer's step inside; a backward pass of what was computed
-    inside is refused outside. Raises `NumericsError` for an op that has no portable form, and at
-    the start where a device's float64 is not IEEE's.
+    Put forward pass, backward pass and optimizer step inside: outside, the backward pass of what
+    was computed inside is refused. Raises `NumericsError` for an op that has no portable form, and
+    for a device whose float64 does not follow IEEE.
+
+    >>> with seedless.portable():
+    ...     criterion(model(x), y).backward()
+    ...     optimizer.step()
     """
     if is_active():
         yield
@@ -51,9 +56,9 @@ def portable() -> Iterator[None]:
     check_kernels_once(torch.device("cpu"))
     with ExitStack() as stack:
         stack.enter_context(CONTEXT.share_settings(_avoid_library_kernels))
-        stack.enter_context(_hold_optimizers())
-        stack.enter_context(saved_tensors_hooks(_pack, _unpack))
-        stack.enter_context(OneRoute())
+        stack.enter_context(_prepare_optimizers())
+        stack.enter_context(saved_tensors_hooks(_save, _load))
+        stack.enter_context(FunctionOverrides())
         stack.enter_context(PortableMode())  # type: ignore[no-untyped-call]  # untyped in torch
         yield
 
@@ -68,9 +73,9 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Torch wraps each call to keep a compiler out that is not there; it costs as much again.
+        """Leave out a wrapper that keeps torch.compile out: it costs as much as the call itself.
 
-        Versions of torch that do not ask have no such wrapper.
+        Versions of torch that do not call this have no such wrapper.
         """
         return False
 
@@ -148,7 +153,7 @@ def _run_each(
 
 
 def _is_real(value: object) -> bool:
-    """Return whether an argument makes the result real: a tensor, a number, or the type asked."""
+    """Return whether an argument makes the result real: a tensor, a number or a dtype."""
     if isinstance(value, torch.dtype):
         return value.is_floating_point
     return isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
@@ -164,31 +169,31 @@ def _check_types(
                 check_once(value.device)
                 check_kernels_once(value.device)
             dtype = value.dtype
-            if dtype in _REDUCED or dtype.is_complex:
+            if dtype in _HALF_TYPES or dtype.is_complex:
                 raise refuse(f"{overload} of {dtype}", ADVICE["reduced"])
             if dtype == torch.float64 and computed_by in FLOAT32_ONLY:
                 raise refuse(f"{overload} of {dtype}", ADVICE["double"])
     target = kwargs.get("dtype")
-    if isinstance(target, torch.dtype) and (target in _REDUCED or target.is_complex):
+    if isinstance(target, torch.dtype) and (target in _HALF_TYPES or target.is_complex):
         raise refuse(f"{overload} to {target}", ADVICE["reduced"])
 
 
-def _pack(tensor: Tensor) -> tuple[Tensor, int]:
-    """Keep a tensor for the backward pass, with how often it was written to until now.
+def _save(tensor: Tensor) -> tuple[Tensor, int]:
+    """Save a tensor for the backward pass, with the number of times it was written to until now.
 
-    A result is kept without its history, or it would hold the step that holds it, for ever.
+    A result is saved without its history: each would keep the other alive forever.
     """
     return tensor if tensor.grad_fn is None else tensor.detach(), tensor._version
 
 
-def _unpack(packed: tuple[Tensor, int]) -> Tensor:
-    """Give a saved tensor to a backward pass that is inside the mode, as its forward pass was.
+def _load(saved: tuple[Tensor, int]) -> Tensor:
+    """Return a saved tensor to a backward pass, which must be inside the block.
 
-    Torch itself looks for changes in place only where nobody else keeps the tensors.
+    Changes in place are looked for here: torch does it only for tensors it saves itself.
     """
     if not is_active():
         raise refuse_backward()
-    tensor, version = packed
+    tensor, version = saved
     if tensor._version != version:
         raise refuse_changed(tuple(tensor.shape))
     return tensor
@@ -196,7 +201,7 @@ def _unpack(packed: tuple[Tensor, int]) -> Tensor:
 
 @contextmanager
 def _avoid_library_kernels() -> Iterator[None]:
-    """Keep torch from choosing libraries' kernels, or fused ones, for what is on the table."""
+    """Keep torch from choosing kernels of libraries, or fused ones, for ops that are registered."""
     cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.cudnn.enabled = False
@@ -212,18 +217,20 @@ def _avoid_library_kernels() -> Iterator[None]:
 
 
 @contextmanager
-def _hold_optimizers() -> Iterator[None]:
-    """Send Adam's steps through its fused form, whose powers are ours; refuse those we cannot."""
+def _prepare_optimizers() -> Iterator[None]:
+    """Make Adam use its fused form, whose powers are ours; refuse steps that cannot be portable."""
     before: dict[int, list[tuple[Any, Any, Any]]] = {}
 
     def enter(optimizer: Optimizer, *_: Any) -> None:
-        if isinstance(optimizer, _FUSED):
+        if isinstance(optimizer, _ADAM):
             forms = [(one, one.get("fused"), one.get("foreach")) for one in optimizer.param_groups]
             before.setdefault(id(optimizer), forms)
             for group in optimizer.param_groups:
                 group["fused"], group["foreach"] = True, False
-            _place_steps(optimizer)
-        elif type(optimizer).__module__.startswith("torch.") and not isinstance(optimizer, _WHOLE):
+            _move_step_counters(optimizer)
+        elif type(optimizer).__module__.startswith("torch.") and not isinstance(
+            optimizer, _MADE_OF_OPS
+        ):
             raise NumericsError(
                 "expected SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta in `with portable():`; "
                 f"got {type(optimizer).__name__} at {find_caller()}, whose step takes powers from "
@@ -247,8 +254,8 @@ def _hold_optimizers() -> Iterator[None]:
             restore(key)
 
 
-def _place_steps(optimizer: Optimizer) -> None:
-    """Put step counters where the fused form looks for them: beside their parameters."""
+def _move_step_counters(optimizer: Optimizer) -> None:
+    """Move step counters to the device of their parameters, where the fused form reads them."""
     for parameter, state in optimizer.state.items():
         if isinstance(state.get("step"), Tensor):
             state["step"] = state["step"].to(parameter.device, torch.float32)

@@ -1,4 +1,8 @@
-"""Fused kernels are used on a device only after they have agreed there with ops one by one."""
+"""A test of the compiled kernels on each device, before they are used there.
+
+Law: a kernel has the bits of the ops it replaces. Each op is computed twice on inputs that reach
+the kernels of training steps, with kernels and without; one different bit, and none is used.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ from torch import Tensor
 from seedless.portable.context import CONTEXT
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.ops.registry import REGISTRY
-from seedless.portable.test_inputs import Drawn
+from seedless.portable.test_inputs import Input
 
-_EACH = ("gelu", "silu", "exp", "sigmoid", "relu")
-_GRADS = ("gelu_backward", "silu_backward")
+_FUNCTIONS = ("gelu", "silu", "exp", "sigmoid", "relu")
+_GRADIENTS = ("gelu_backward", "silu_backward")
 _ADAM = {
     "lr": 0.01,
     "beta1": 0.9,
@@ -47,34 +51,34 @@ def check_kernels_once(device: torch.device) -> None:
         CONTEXT.tested_devices.add(device)
     if differing:
         warnings.warn(
-            f"fused kernels compiled for {device} differ from the ops they stand for "
-            f"({', '.join(differing)}); they are not used. Results are the same, only slower",
+            f"kernels compiled for {device} give other bits than the ops they replace "
+            f"({', '.join(differing)}); they are not used. Results are the same, but slower",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
 def find_differing(device: torch.device) -> list[str]:
-    """Return the ops of which the fused form has other bits than the ops one by one."""
-    with device:  # whatever device is the default elsewhere
-        fused = [_run(call) for call in list_calls(device)]
+    """Return the ops that have other bits with compiled kernels than without."""
+    with device:  # the default device may be another one
+        compiled = [_run(call) for call in list_calls(device)]
         with CONTEXT.without_kernels():
             plain = [_run(call) for call in list_calls(device)]
         names = [name for name, _, _ in list_calls(device)]
-    pairs = zip(names, fused, plain, strict=True)
+    pairs = zip(names, compiled, plain, strict=True)
     return sorted({name for name, one, other in pairs if not all(map(_same, one, other))})
 
 
 def list_calls(device: torch.device) -> Iterator[Call]:
-    """Yield ops with arguments that reach the kernels of training steps."""
+    """Yield overloads, positional and named arguments that reach the kernels of training steps."""
 
     def some(*shape: int, name: str = "a", shift: float = 0.0, edges: bool = False) -> Tensor:
-        return Drawn(shape, 3.0, shift, edges=edges).make(f"trust.{name}", device)
+        return Input(shape, 3.0, shift, edges=edges).make(f"self_test.{name}", device)
 
     line, rows, image = some(300, edges=True), some(20, 40), some(4, 6, 7, 5)
-    for name in _EACH:
+    for name in _FUNCTIONS:
         yield name, (line,), {}
-    for name in _GRADS:
+    for name in _GRADIENTS:
         yield name, (some(300, name="b"), line), {}
     yield "threshold_backward", (some(300, name="b"), line, 0), {}
     yield "native_layer_norm", (rows, [40], some(40, name="w"), some(40, name="v"), 1e-5), {}
@@ -97,7 +101,7 @@ def list_calls(device: torch.device) -> Iterator[Call]:
         for left in (some(5, k, name="l"), some(k, 5, name="l").t()):
             for right in (some(k, 70, name="r"), some(70, k, name="r").t()):
                 yield "mm", (left, right), {}
-        # One matrix with several whose columns take turns: neighbours in time and their weights.
+        # One matrix with several that lie interleaved in memory, as for windows over time.
         yield "bmm", (some(9, k).expand(3, 9, k), some(k, 3, 7, name="r").transpose(0, 1)), {}
     for filters, stride in ((some(8, 6, 3, 3, name="f"), 1), (some(8, 3, 3, 2, name="f"), 2)):
         settings = ([stride, 1], [1, 0], [1, 1], False, [0, 0], 6 // filters.shape[1])
@@ -120,7 +124,7 @@ def list_calls(device: torch.device) -> Iterator[Call]:
 
 
 def _run(call: Call) -> list[Tensor]:
-    """Return what an op gives back and what it has written into."""
+    """Return the tensors that an op returned, and those it was given and may have changed."""
     name, args, named = call
     out = REGISTRY[f"aten::{name}"](*args, **named)
     listed = list(out) if isinstance(out, tuple | list) else [out]
@@ -129,6 +133,6 @@ def _run(call: Call) -> list[Tensor]:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Return whether two results have the same bits, any NaN being as good as another."""
+    """Return whether two results have the same bits, all NaNs counting as equal."""
     bits = [torch.where(x == x, x.view(torch.int32), 0x7FC00000) for x in (one, other)]
     return one.shape == other.shape and bool((bits[0] == bits[1]).all())

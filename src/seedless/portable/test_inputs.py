@@ -1,10 +1,11 @@
-"""Inputs drawn by a counter, the same everywhere: what ops are tried on.
+"""Inputs that ops are tested on, from counter-based random numbers: the same on every machine.
 
-EDGES put denormals, huge numbers and the places where formulas change among them.
+`EDGES` are denormals, huge numbers and the values at which formulas change.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,8 +21,11 @@ EDGES = (
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """An input: uniform in +-scale around shift, positive or with the edges in front if asked."""
+class Input:
+    """An input: uniform in +-scale around shift; ``edges`` puts `EDGES` first.
+
+    ``positive`` takes the magnitudes.
+    """
 
     shape: tuple[int, ...]
     scale: float = 1.0
@@ -31,10 +35,8 @@ class Drawn:
 
     def make(self, name: str, device: torch.device) -> Tensor:
         """Return the tensor in float32; its values depend on the name alone."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        values = (torch.from_numpy(draw_uniform(0, name, count)) * 2 - 1) * self.scale + self.shift
+        uniform = torch.from_numpy(draw_uniform(0, name, math.prod(self.shape)))
+        values = (uniform * 2 - 1) * self.scale + self.shift
         if self.edges:
             values[: len(EDGES)] = torch.tensor(EDGES, dtype=torch.float64, device="cpu")
         values = values.abs() if self.positive else values
@@ -46,28 +48,28 @@ class Case:
     """A function and its inputs."""
 
     run: Callable[..., Tensor]
-    inputs: tuple[Drawn, ...]
+    inputs: tuple[Input, ...]
 
 
-LINE = Drawn((4000,), 9.0, edges=True)
-MILD = Drawn((1000,), 4.0)
-PLUS = Drawn((1000,), 9.0, positive=True, edges=True)
-ROWS = Drawn((6, 50, 96), 2.0, 1.0)
-PICTURE = Drawn((3, 8, 13, 11))
-LOGITS = Drawn((40, 30), 5.0)
-SIGNAL = Drawn((3, 12, 60))
+VALUES = Input((4000,), 9.0, edges=True)
+SMALL_VALUES = Input((1000,), 4.0)
+POSITIVE_VALUES = Input((1000,), 9.0, positive=True, edges=True)
+ROWS = Input((6, 50, 96), 2.0, 1.0)
+IMAGE = Input((3, 8, 13, 11))
+LOGITS = Input((40, 30), 5.0)
+SIGNAL = Input((3, 12, 60))
 
 
-def labels(x: Tensor) -> Tensor:
+def make_labels(x: Tensor) -> Tensor:
     """Return a class for each row of logits."""
     return torch.arange(x.shape[0], device=x.device) * 7 % x.shape[1]
 
 
-def places(x: Tensor) -> Tensor:
-    """Return a place from 0 to 4 for each row."""
+def make_indices(x: Tensor) -> Tensor:
+    """Return an index from 0 to 4 for each row."""
     return torch.arange(x.shape[0], device=x.device) * 7 % 5
 
 
-def targets(x: Tensor) -> Tensor:
+def make_targets(x: Tensor) -> Tensor:
     """Return zeros and ones of the shape of x."""
     return (torch.arange(x.numel(), device=x.device) % 3 == 0).to(x.dtype).view(x.shape)

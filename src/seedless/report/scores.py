@@ -9,7 +9,7 @@ import numpy as np
 
 from seedless.core.config import SEED_KEYS, flatten
 from seedless.evaluate.calibration import bin_reliability, calibration_error
-from seedless.evaluate.churn import compare_calls
+from seedless.evaluate.churn import compare_decisions
 from seedless.evaluate.curves import draw_roc as find_roc
 from seedless.evaluate.ranking import FEW_POSITIVES, area_under_curve
 from seedless.report.charts import (
@@ -177,7 +177,7 @@ def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
         "test" in one.splits for one in predictions.values()
     ):
         return None
-    churn = compare_calls(predictions)
+    churn = compare_decisions(predictions)
     exact = churn.exact
     if not exact.count:
         return {

@@ -21,12 +21,12 @@ from seedless.core.config import Config
 from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.normalize import Scale
+from seedless.data.sorted_data import Arrays, sort_records
 from seedless.models import build
 from seedless.proof.receipt import WEIGHTS, read_receipt
 from seedless.proof.stripped_run import read_left_out
 from seedless.runs.folder import Run, read_config
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
-from seedless.runs.records import Arrays, sort_records
 from seedless.runs.run_data import load_run_data
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
 from seedless.train.loss import Loss, make_loss

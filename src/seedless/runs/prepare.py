@@ -20,6 +20,7 @@ from seedless.core.digests import digest, keys_from_digests
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
 from seedless.data.loading import load
+from seedless.data.sorted_data import Arrays, SortedData
 from seedless.evaluate.ranking import macro_auc
 from seedless.init import initialize
 from seedless.models import MODELS, build
@@ -27,7 +28,6 @@ from seedless.models.layers import set_weight_layout
 from seedless.numerics.determinism import count_usable_cores, make_deterministic
 from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS, make_order
-from seedless.runs.records import Arrays, SortedData
 from seedless.train.arithmetic import check_arithmetic, compute_in
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
@@ -232,14 +232,14 @@ def check_names(config: Config) -> None:
 
 def resolve(config: Config, data: Dataset) -> Config:
     """Fill in the settings that the data decide; refuse a configuration that contradicts them."""
-    entrance = MODELS[config.model.name].entrance
-    if (entrance == "leads") != (data.X.ndim == 3):
+    input_name = MODELS[config.model.name].input_name
+    if (input_name == "leads") != (data.X.ndim == 3):
         kind = "recordings (leads, time)" if data.X.ndim == 3 else "images"
         raise ConfigError(
-            f"model.name is {config.model.name!r}, which takes {entrance}, but {data.name} holds "
+            f"model.name is {config.model.name!r}, which takes {input_name}, but {data.name} holds "
             f"{kind}"
         )
-    found = {entrance: data.X.shape[1], "classes": len(data.classes)}
+    found = {input_name: data.X.shape[1], "classes": len(data.classes)}
     for key, value in found.items():
         asked = getattr(config.model, key)
         if asked is not None and asked != value:

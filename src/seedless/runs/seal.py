@@ -20,7 +20,7 @@ from seedless.core.digests import digest, md5
 from seedless.core.errors import TrainError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS
-from seedless.evaluate.predictions import Predictions, Scored, serialize
+from seedless.evaluate.predictions import Predictions, SplitPredictions, serialize
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
@@ -127,7 +127,7 @@ def write_results(
     write_atomic(run / METRICS, text.encode() + b"\n")
 
 
-def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> Scored:
+def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> SplitPredictions:
     """Return a model's probabilities for a split, with the features before its last layer."""
     outputs = compute_outputs(model, split, config, with_features=True)
     seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
@@ -136,7 +136,7 @@ def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) ->
             "the model gives NaN or infinity for some records although its weights are finite; "
             f"{_DIVERGED}"
         )
-    return Scored(
+    return SplitPredictions(
         ids=split.ids,
         probabilities=loss.probabilities(outputs.logits).numpy(),
         labels=split.labels.cpu().numpy().astype(np.uint8),

@@ -20,11 +20,11 @@ from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.catalog import File, find_entry
 from seedless.data.download import transfer as download_module
 from seedless.data.download.fetch import fetch, read_sums
-from seedless.data.download.transfer import Patience
+from seedless.data.download.transfer import RetryPolicy
 from tests.data.download.server import serve
 
 BODY = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(32_000))  # 1,024,000 bytes
-QUICK = Patience(tries=3, pause=0.01, connect=2, read=2)
+QUICK = RetryPolicy(tries=3, pause=0.01, connect=2, read=2)
 PROJECT = {
     "LICENSE.txt": b"ODC-By",
     "bw.hea": b"bw 2 360 10",
@@ -60,7 +60,7 @@ def one_file(site, data=BODY, path="breastmnist.npz", md5=None):
 
 
 def get(entry, folder, site, **options):
-    options = {"progress": False, "patience": QUICK, **options}
+    options = {"progress": False, "retry": QUICK, **options}
     return fetch(entry, folder, base_url=site.url, **options)
 
 
@@ -279,13 +279,13 @@ def test_a_server_that_stalls_is_given_up(site, tmp_path):
     site.stall.add("/breastmnist.npz")
     started = time.monotonic()
     with pytest.raises(DataError, match="did not answer in time"):
-        get(entry, tmp_path, site, patience=Patience(tries=2, pause=0.01, read=0.2))
+        get(entry, tmp_path, site, retry=RetryPolicy(tries=2, pause=0.01, read=0.2))
     assert time.monotonic() - started < 3
 
 
 def test_no_server_is_reported_with_the_way_by_hand(tmp_path):
     with pytest.raises(DataError, match="refused the connection") as refusal:
-        fetch("ptb-xl", tmp_path, base_url="http://127.0.0.1:9", progress=False, patience=QUICK)
+        fetch("ptb-xl", tmp_path, base_url="http://127.0.0.1:9", progress=False, retry=QUICK)
     text = str(refusal.value)
     assert "http://127.0.0.1:9/SHA256SUMS.txt" in text
     assert "https://physionet.org/content/ptb-xl/1.0.3/" in text
@@ -407,7 +407,7 @@ def test_a_project_placed_by_hand_is_found_and_checked(site, tmp_path, place):
     root.mkdir(parents=True, exist_ok=True)
     for name, data in {**WANTED, "SHA256SUMS.txt": site.files["/SHA256SUMS.txt"]}.items():
         (root / name).write_bytes(data)
-    offline = {"base_url": "http://127.0.0.1:9", "progress": False, "patience": QUICK}
+    offline = {"base_url": "http://127.0.0.1:9", "progress": False, "retry": QUICK}
     assert fetch("nstdb", tmp_path, **offline) == root
     (root / "em.dat").write_bytes(b"not this")
     with pytest.raises(DataError, match=r"em\.dat"):
@@ -417,10 +417,10 @@ def test_a_project_placed_by_hand_is_found_and_checked(site, tmp_path, place):
 @pytest.mark.parametrize(
     ("line", "match"),
     [
-        ("0" * 64 + "  ../evil", "leave the folder"),
-        ("0" * 64 + "  /etc/passwd", "leave the folder"),
-        ("0" * 64 + "  a\\..\\evil", "leave the folder"),
-        ("0" * 64 + "  bw\x1b.dat", "leave the folder"),
+        ("0" * 64 + "  ../evil", "lead out of the folder"),
+        ("0" * 64 + "  /etc/passwd", "lead out of the folder"),
+        ("0" * 64 + "  a\\..\\evil", "lead out of the folder"),
+        ("0" * 64 + "  bw\x1b.dat", "lead out of the folder"),
         ("<html>Sign in</html>", "line 1: expected a SHA-256"),
         ("0" * 64 + "  bw.dat\n" + "1" * 64 + "  bw.dat", "line 2: a second"),
         ("0" * 64 + "  other.dat", "lists no file of nstdb"),

@@ -160,9 +160,9 @@ def test_what_cannot_be_added():
         add_noise(samples, made_noise(200), "bw", 6)
     with pytest.raises(DataError, match="ratio in dB"):
         add_noise(samples, noise, "bw", float("nan"))
-    with pytest.raises(DataError, match="one int64 key a sample, 4"):
+    with pytest.raises(DataError, match="one int64 key for each of 4 samples"):
         add_noise(samples, noise, "bw", 6, keys=np.zeros(3, dtype=np.int64))
-    with pytest.raises(DataError, match="2 leads: say which"):
+    with pytest.raises(DataError, match="2 leads: name them"):
         add_noise(samples[:, :2], noise, "bw", 6)
     with pytest.raises(DataError, match="noise: lead X is missing"):
         add_noise(samples[:, :2], noise, "bw", 6, leads=("I", "X"))

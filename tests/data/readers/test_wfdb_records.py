@@ -182,11 +182,11 @@ def test_a_checksum_in_another_format(real_data, tmp_path):
         (("r1 3 100 20", "three leads"), "not a WFDB header: .* found 'three leads'"),
         (("r1.dat 16", "r1.dat sixteen"), r"record r1\): not a signal line"),
         (("1000(0)", "1e999(0)"), "not a signal line"),
-        (("r1.dat 16", "r\0.dat 16"), "lies beside its header"),
-        (("r1.dat 16", "../r1.dat 16"), "lies beside its header"),
+        (("r1.dat 16", "r\0.dat 16"), "expected a signal file in the folder"),
+        (("r1.dat 16", "../r1.dat 16"), "expected a signal file in the folder"),
         (("r1.dat 16", "r2.dat 16"), "r2.dat .* cannot be read: No such file"),
-        (("r1.dat 16", "r1.dat 16x2"), "differ in format"),
-        (("r1.dat 16", "r1.dat 16+2"), "differ in format"),
+        (("r1.dat 16", "r1.dat 16x2"), "must have the same format"),
+        (("r1.dat 16", "r1.dat 16+2"), "must have the same format"),
         ((" 0 L0", " 0 L0\nr1.dat 16 1 16 0 0 0 0 more"), "announces 3 signals and describes 4"),
     ],
 )
@@ -199,7 +199,7 @@ def test_headers_that_disagree_with_themselves_or_the_data(tmp_path, line, messa
 
 def test_samples_a_frame_and_skew_are_refused(tmp_path):
     path = write(tmp_path, ramp(), form="16x2:3")
-    with pytest.raises(DataError, match="2 samples a frame and a skew of 3"):
+    with pytest.raises(DataError, match="2 samples per frame and a skew of 3"):
         read_signal(read_header(path))
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from seedless.portable.kernels.cpu import convert
+from seedless.portable.kernels.cpu import convert_argument
 from seedless.portable.kernels.source import write_source
 
 SHIM = Path(__file__).parent / "shim.h"
@@ -63,4 +63,10 @@ class Emulated:
         self.launched.append(name)
         function = getattr(self.library, f"run_{name}")
         function.restype = None
-        function(work.across, work.down, min(work.wide, 64), min(work.high, 3), *map(convert, args))
+        function(
+            work.blocks_x,
+            work.blocks_y,
+            min(work.threads_x, 64),
+            min(work.threads_y, 3),
+            *map(convert_argument, args),
+        )

@@ -147,9 +147,9 @@ def cos(x: float) -> float:
 
 def _wave(x: float, quarter: int) -> float:
     """sin(x + quarter pi/2), with x = m 2^k and m an integer of 24 bits."""
-    k = max(math.frexp(x)[1] - 24, c.TURN_LOWEST) if x else c.TURN_LOWEST
+    k = max(math.frexp(x)[1] - 24, c.LOWEST_TURN) if x else c.LOWEST_TURN
     m = math.ldexp(x, -k)
-    first, second, third = (part[k - c.TURN_LOWEST] for part in _turns())
+    first, second, third = (part[k - c.LOWEST_TURN] for part in _turns())
     one, two = m * first, m * second
     rest = ((one - round(one)) + (two - round(two))) + m * third
     angle = (rest - round(rest)) * c.HALF_PI

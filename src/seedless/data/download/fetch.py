@@ -1,4 +1,4 @@
-"""Bring a dataset's files to a folder: downloaded, or found there, and checked either way."""
+"""Download the files of a dataset, check each one, and unpack the archives among them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seedless.data.download.progress import DownloadProgress
 from seedless.data.download.transfer import (
     DownloadError,
     Job,
-    Patience,
+    RetryPolicy,
     check_url,
     download,
     open_session,
@@ -38,21 +38,23 @@ def fetch(
     base_url: str | None = None,
     extras: Collection[str] = (),
     progress: bool = True,
-    patience: Patience = Patience(),  # noqa: B008 (frozen)
+    retry: RetryPolicy = RetryPolicy(),  # noqa: B008 (frozen)
 ) -> Path:
-    """Bring a dataset to ``folder`` and return the path its reader takes.
+    """Download a dataset into ``folder`` and return the path that its reader takes.
 
-    What is there already with the right hash is not downloaded again, whoever put it there; where
-    all is there, nothing is written. A download that was cut off is continued. Of two processes
-    that fetch the same dataset, one waits.
+    A file that exists with the right hash is not downloaded again, whoever put it there; if all
+    exist, nothing is written. A download that was interrupted continues. Of two processes that
+    fetch the same dataset, one waits for the other.
 
     Args:
         name: a dataset of the catalog.
         folder: the dataset's own folder.
-        base_url: a mirror, in place of the publisher's address of the files' folder.
-        extras: further parts, as the catalog names them ("500": PTB-XL at 500 Hz).
-        progress: a bar on a terminal, a line every few seconds elsewhere; False: nothing.
-        patience: retries and timeouts.
+        base_url: a mirror to download from, instead of the publisher's address.
+        extras: optional parts, as the catalog names them ("500": PTB-XL at 500 Hz).
+        progress: show how much is done, on standard error.
+        retry: retries and timeouts.
+
+    Example: ``fetch("breastmnist", "data/breastmnist")``.
     """
     entry = find_entry(name) if isinstance(name, str) else name
     if not entry.files:
@@ -63,7 +65,7 @@ def fetch(
         check_url(base_url)
     root = _find_root(entry, Path(folder).expanduser())
     try:
-        _bring(entry, root, base_url, extras, progress, patience)
+        _download_and_unpack(entry, root, base_url, extras, progress, retry)
     except OSError as error:
         raise DataError(
             f"cannot write in {root}: {error.strerror or error}; choose another folder"
@@ -72,7 +74,7 @@ def fetch(
 
 
 def _find_root(entry: Entry, folder: Path) -> Path:
-    """Return the folder the files are in: ``folder``, or one below it that was put there by hand.
+    """Return the folder that holds the files: ``folder``, or one below it that a user made.
 
     PhysioNet's .zip unpacks to a folder of its own, and wget -r to physionet.org/files/....
     """
@@ -86,39 +88,42 @@ def _find_root(entry: Entry, folder: Path) -> Path:
     return below[0].parent if len(below) == 1 else folder
 
 
-def _bring(
+def _download_and_unpack(
     entry: Entry,
     root: Path,
     base_url: str | None,
     extras: Collection[str],
     shown: bool,
-    patience: Patience,
+    retry: RetryPolicy,
 ) -> None:
-    """Download what is missing below ``root`` and unpack what is packed."""
-    files = _addressed(entry, base_url)
+    """Download the files that are missing below ``root`` and unpack the archives."""
+    files = _list_files(entry, base_url)
     if not _is_complete(entry, root, files, extras):
-        with _only_one(entry, root, shown):
-            _download_all(entry, root, files, shown, patience)
+        with _lock_folder(entry, root, shown):
+            # [Step 1] The files that the catalog names; for PhysioNet, that is a list of files.
+            _download_all(entry, root, files, shown, retry)
+            # [Step 2] The files of that list which the catalog's pattern selects.
             if entry.listed is not None:
                 listed = _read_list(entry, root, files[0].url, extras)
-                _download_all(entry, root, listed, shown, patience)
+                _download_all(entry, root, listed, shown, retry)
+            # [Step 3] Unpack, and check the hashes of what was unpacked.
             for file in files:
                 if file.unpack is not None and not _is_unpacked(root, file):
                     extract(root / file.path, root / file.unpack)
                     _is_unpacked(root, file)
-    _count(entry, root)
+    _check_file_count(entry, root)
 
 
 def _is_complete(entry: Entry, root: Path, files: Sequence[File], extras: Collection[str]) -> bool:
-    """Whether all is there and unpacked."""
-    if not all(_is_there(root, file) and _is_unpacked(root, file) for file in files):
+    """Whether every file exists with the right hash, and every archive is unpacked."""
+    if not all(_is_downloaded(root, file) and _is_unpacked(root, file) for file in files):
         return False
     listed = [] if entry.listed is None else _read_list(entry, root, files[0].url, extras)
-    return all(_is_there(root, file) for file in listed)
+    return all(_is_downloaded(root, file) for file in listed)
 
 
-def _addressed(entry: Entry, base_url: str | None) -> list[File]:
-    """Return the files with the address each is fetched from."""
+def _list_files(entry: Entry, base_url: str | None) -> list[File]:
+    """Return the catalog's files, each with the address to download it from."""
     if base_url is None:
         return list(entry.files)
     base = base_url.rstrip("/")
@@ -126,7 +131,7 @@ def _addressed(entry: Entry, base_url: str | None) -> list[File]:
 
 
 def _read_list(entry: Entry, root: Path, address: str, extras: Collection[str]) -> list[File]:
-    """Return the wanted files of the SHA256SUMS.txt that is there, in its order."""
+    """Return the files of SHA256SUMS.txt that the catalog selects, in the order of that list."""
     wanted = re.compile("|".join([entry.listed or "", *(entry.extras[name] for name in extras)]))
     base = address.removesuffix(SUMS)
     files = [
@@ -143,7 +148,7 @@ def _read_list(entry: Entry, root: Path, address: str, extras: Collection[str]) 
 
 
 def read_sums(path: Path) -> list[tuple[str, str]]:
-    """Read a SHA256SUMS.txt: (path, hexadecimal digest) line by line, every path inside."""
+    """Return (path, hexadecimal digest) of each line of a SHA256SUMS.txt; no path may lead out."""
     found: dict[str, str] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -163,14 +168,16 @@ def read_sums(path: Path) -> list[tuple[str, str]]:
         name = match[2].removeprefix("./")
         parts = PurePosixPath(name)
         if parts.is_absolute() or ".." in parts.parts or "\\" in name or not name.isprintable():
-            raise DataError(f"{path}, line {number}: {name!r} would leave the folder; refused")
+            raise DataError(
+                f"{path}, line {number}: {name!r} could lead out of the folder; refused"
+            )
         if found.setdefault(name, match[1].lower()) != match[1].lower():
             raise DataError(f"{path}, line {number}: a second, different sum for {name!r}; refused")
     return list(found.items())
 
 
-def _is_there(root: Path, file: File) -> bool:
-    """Whether a file is there with the right hash, or unpacked."""
+def _is_downloaded(root: Path, file: File) -> bool:
+    """Whether a file exists with the right hash, or is unpacked already."""
     if file.unpack is not None and _is_unpacked(root, file):
         return True
     path = root / file.path
@@ -180,7 +187,7 @@ def _is_there(root: Path, file: File) -> bool:
 
 
 def _is_unpacked(root: Path, file: File) -> bool:
-    """Whether an archive's folder is there; one that holds something else is an error."""
+    """Whether an archive's folder exists; other contents than the published ones are an error."""
     if file.unpack is None:
         return True
     folder = root / file.unpack
@@ -196,8 +203,8 @@ def _is_unpacked(root: Path, file: File) -> bool:
     return True
 
 
-def _count(entry: Entry, root: Path) -> None:
-    """Check by number what no hash is published for."""
+def _check_file_count(entry: Entry, root: Path) -> None:
+    """Check the number of files, since archives without a published hash may lack some."""
     if entry.holds is None:
         return
     pattern, expected = entry.holds
@@ -210,28 +217,28 @@ def _count(entry: Entry, root: Path) -> None:
 
 
 def _download_all(
-    entry: Entry, root: Path, files: Sequence[File], shown: bool, patience: Patience
+    entry: Entry, root: Path, files: Sequence[File], shown: bool, retry: RetryPolicy
 ) -> None:
-    """Download what is missing of ``files``, in their order, a few at a time.
+    """Download the missing ones of ``files`` in order, a few at a time.
 
-    The first failure ends it; what was under way is continued next time.
+    The first failure ends it; the next call continues the files that were half received.
     """
-    missing = [file for file in files if not _is_there(root, file)]
+    missing = [file for file in files if not _is_downloaded(root, file)]
     if not missing:
         return
     session, stop = open_session(CONNECTIONS), threading.Event()
     with session, DownloadProgress(entry.name, len(missing), shown=shown) as progress:
 
-        def bring(file: File) -> None:
+        def download_one(file: File) -> None:
             target = root / file.path
             try:
-                download(Job(file.url, target, file.hash, session, progress, patience, stop))
+                download(Job(file.url, target, file.hash, session, progress, retry, stop))
             except DownloadError as error:
-                raise DataError(f"{error} {_by_hand(entry, root, file)}") from error
+                raise DataError(f"{error} {_explain_manual_download(entry, root, file)}") from error
             progress.finish_file()
 
         with ThreadPoolExecutor(min(CONNECTIONS, len(missing))) as pool:
-            tasks = [pool.submit(bring, file) for file in missing]
+            tasks = [pool.submit(download_one, file) for file in missing]
             try:
                 for task in as_completed(tasks):
                     task.result()
@@ -241,8 +248,8 @@ def _download_all(
                 raise
 
 
-def _by_hand(entry: Entry, root: Path, file: File) -> str:
-    """Say what to do without this program's download."""
+def _explain_manual_download(entry: Entry, root: Path, file: File) -> str:
+    """Return how to get the file without this program."""
     text = f"By hand: download {file.url} and put it at {root / file.path}"
     if (root / file.path).exists():
         text += " (the file there now has another hash)"
@@ -252,8 +259,8 @@ def _by_hand(entry: Entry, root: Path, file: File) -> str:
 
 
 @contextmanager
-def _only_one(entry: Entry, root: Path, shown: bool) -> Iterator[None]:
-    """Let one process at a time fetch a dataset into a folder."""
+def _lock_folder(entry: Entry, root: Path, shown: bool) -> Iterator[None]:
+    """Let one process at a time download a dataset into a folder."""
     from filelock import FileLock, Timeout
 
     root.mkdir(parents=True, exist_ok=True)

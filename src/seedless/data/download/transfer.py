@@ -1,7 +1,7 @@
 """Download one file over http(s): resumed where it stopped, checked before it gets its name.
 
-The bytes arrive in NAME.part; NAME.part.json keeps the server's mark of the version (ETag, or
-Last-Modified), so that a later request continues the same file and never mixes two.
+The bytes arrive in NAME.part. NAME.part.json holds the server's tag of the version (its ETag or
+Last-Modified header), so that a later request continues the same version and never mixes two.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ if TYPE_CHECKING:
 
 _CHUNK = 2**16
 _LONGEST_PAUSE = 60.0
-_PASSING = (408, 425, 429, 500, 502, 503, 504)  # statuses that may be gone a moment later
+_TEMPORARY_STATUSES = (408, 425, 429, 500, 502, 503, 504)  # the next request may succeed
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How often, and for how long in seconds, a server is tried."""
+class RetryPolicy:
+    """How often a request is repeated, and how long a server may take; times are in seconds."""
 
-    tries: int = 4  # in a row that bring nothing new
+    tries: int = 4  # in a row without a new byte
     pause: float = 1.0  # before the second try; doubled each time
-    connect: float = 10.0
-    read: float = 30.0  # between two pieces of an answer
+    connect: float = 10.0  # longest wait for a connection
+    read: float = 30.0  # longest wait between two pieces of an answer
 
 
 @dataclass(frozen=True)
 class Job:
-    """One file to download, and by what means. ``hash`` is "md5:..." or "sha256:..." or None."""
+    """One file to download, and how. ``hash`` is "md5:...", "sha256:..." or None."""
 
     url: str
     target: Path
     hash: str | None
     session: requests.Session
     progress: DownloadProgress
-    patience: Patience
-    stop: threading.Event  # set by whoever waits for no more
+    retry: RetryPolicy
+    stop: threading.Event  # set to end the download early
 
     @property
     def part(self) -> Path:
-        """Where the bytes arrive."""
+        """The file that the bytes arrive in."""
         return self.target.with_name(f"{self.target.name}.part")
 
     @property
-    def note(self) -> Path:
-        """Where it is written down which file they belong to."""
+    def resume_info(self) -> Path:
+        """The file that says which version the bytes belong to."""
         return self.target.with_name(f"{self.target.name}.part.json")
 
 
 class DownloadError(DataError):
-    """A server that does not give the file."""
+    """A server that does not deliver the file."""
 
 
-class _PassingError(Exception):
-    """A trouble that may be gone at the next try, after ``wait`` seconds or more."""
+class _TemporaryError(Exception):
+    """A failure that may not happen again at the next try, ``wait`` seconds later or more."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         super().__init__(reason)
@@ -92,95 +92,101 @@ def open_session(connections: int) -> requests.Session:
 
 
 def download(job: Job) -> None:
-    """Download a file. One with another hash is deleted and refused.
+    """Download a file and check its hash; a file with another hash is deleted and refused.
 
-    Where such a file was put together from several answers, it is fetched once more before the
-    server is blamed.
+    A file that was put together from several answers may mix two versions, so if its hash is wrong
+    it is downloaded once more before it is refused.
     """
     check_url(job.url)
     job.target.parent.mkdir(parents=True, exist_ok=True)
     for last in (False, True):
-        whole = _receive(job)
-        job.note.unlink(missing_ok=True)
+        # [Step 1] Receive every byte, with as many requests as it takes.
+        in_one_answer = _receive_all(job)
+        job.resume_info.unlink(missing_ok=True)
+        # [Step 2] The file gets its name only if its hash is right.
         if has_hash(job.part, job.hash):
             os.replace(job.part, job.target)
             return
+        # [Step 3] Otherwise try once more, but only if it was put together from pieces.
         found = hash_file(job.part, str(job.hash).partition(":")[0])
         job.part.unlink()
-        if whole or last:
+        if in_one_answer or last:
             raise DownloadError(
                 f"{job.url}: not the file that was published: expected {job.hash}, got {found}."
             )
 
 
 def check_url(url: str) -> None:
-    """Refuse what is not plain http(s), or carries a password."""
+    """Refuse an address that is not http(s), or that contains a password."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DataError(f"expected an http:// or https:// address, got {url!r}")
     if parts.username is not None or parts.password is not None:
-        raise DataError(f"{parts.hostname}: an address with a password in it is not taken")
+        raise DataError(f"{parts.hostname}: expected an address without a password")
 
 
-def _receive(job: Job) -> bool:
-    """Receive the file to its end; return whether it came in one answer."""
+def _receive_all(job: Job) -> bool:
+    """Repeat requests until the file is complete; return whether one answer held all of it."""
     from requests import RequestException
     from urllib3.exceptions import HTTPError
 
     failures, furthest = 0, 0
     while True:
         try:
-            return _transfer(job)
+            return _request_rest(job)
         except (RequestException, HTTPError) as error:
-            trouble = _PassingError(_explain(error))
-        except _PassingError as error:
-            trouble = error
+            reason = _TemporaryError(_explain(error))
+        except _TemporaryError as error:
+            reason = error
         reached = job.part.stat().st_size if job.part.exists() else 0
         failures = 1 if reached >= furthest + _CHUNK else failures + 1
         furthest = max(furthest, reached)
-        if failures >= job.patience.tries or job.stop.is_set():
-            raise DownloadError(f"{job.url}: {trouble} ({failures} tries in a row).")
-        pause = max(job.patience.pause * 2 ** (failures - 1), trouble.wait)
+        if failures >= job.retry.tries or job.stop.is_set():
+            raise DownloadError(f"{job.url}: {reason} ({failures} tries in a row).")
+        pause = max(job.retry.pause * 2 ** (failures - 1), reason.wait)
         job.stop.wait(min(pause, _LONGEST_PAUSE))
 
 
-def _transfer(job: Job) -> bool:
-    """Make one request for what is missing and write the answer; return whether it was all."""
-    have, known = _resume_point(job)
+def _request_rest(job: Job) -> bool:
+    """Request the bytes that are missing and write them; return whether that was the whole file."""
+    # [Step 1] Ask for the bytes after those we have, of the same version only.
+    have, known = _find_resume_point(job)
     if have and have == known["length"]:
         return False  # complete: only its name was missing
     headers = {"Range": f"bytes={have}-"} if have else {}
     if have and known["mark"]:
         headers["If-Range"] = known["mark"]
-    timeout = (job.patience.connect, job.patience.read)
+    timeout = (job.retry.connect, job.retry.read)
     with job.session.get(job.url, headers=headers, stream=True, timeout=timeout) as answer:
+        # [Step 2] 200 sends the whole file, 206 must send exactly what was asked for.
         _check_answer(job.url, answer)
         if answer.status_code == 200:
-            have = 0  # the server knows no ranges, or has another file by now
-        elif not have or not _continues(answer, have, known["length"]):
+            have = 0  # the server has no ranges, or a new version of the file
+        elif not have or not _is_continuation(answer, have, known["length"]):
             job.part.unlink(missing_ok=True)
-            raise _PassingError("the server sent another part than the one asked for")
+            raise _TemporaryError("the server sent other bytes than those asked for")
+        # [Step 3] Write the answer; a connection that drops early is tried again from there.
         rest = answer.headers.get("Content-Length", "")
         length = have + int(rest) if rest.isdigit() else None
         if have == 0:
-            known = {"url": job.url, "mark": _mark(answer), "length": length}
+            known = {"url": job.url, "mark": _read_version_tag(answer), "length": length}
         _check_space(job, length, have)
         job.progress.expect(length)
-        size = _write(job, answer, have, known)
+        size = _append(job, answer, have, known)
     if length is not None and size != length:
         job.progress.add(-size)
-        raise _PassingError(f"the connection was dropped at {size:,} of {length:,} bytes")
+        raise _TemporaryError(f"the connection was dropped at {size:,} of {length:,} bytes")
     return have == 0
 
 
-def _write(job: Job, answer: requests.Response, have: int, known: dict[str, Any]) -> int:
-    """Append the answer to the first ``have`` bytes; return how many there are then."""
+def _append(job: Job, answer: requests.Response, have: int, known: dict[str, Any]) -> int:
+    """Append the answer to the ``have`` bytes received before; return how many there are now."""
     size = have
     job.progress.add(have)
     try:
         if not have:
-            job.part.unlink(missing_ok=True)  # before its note is written over
-        job.note.write_text(json.dumps(known))
+            job.part.unlink(missing_ok=True)  # before it is said to be of another version
+        job.resume_info.write_text(json.dumps(known))
         with open(job.part, "ab" if have else "wb") as file:
             for chunk in answer.raw.stream(_CHUNK, decode_content=False):
                 if job.stop.is_set():
@@ -192,7 +198,7 @@ def _write(job: Job, answer: requests.Response, have: int, known: dict[str, Any]
         job.progress.add(-size)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             job.part.unlink(missing_ok=True)
-            job.note.unlink(missing_ok=True)
+            job.resume_info.unlink(missing_ok=True)
             raise DataError(
                 f"the disk is full: {job.target.name} stopped at {size:,} bytes and was deleted; "
                 f"make room in {job.target.parent} and fetch again"
@@ -201,39 +207,40 @@ def _write(job: Job, answer: requests.Response, have: int, known: dict[str, Any]
     return size
 
 
-def _resume_point(job: Job) -> tuple[int, dict[str, Any]]:
-    """Return how many bytes can be kept, and what is known of the file they belong to.
+def _find_resume_point(job: Job) -> tuple[int, dict[str, Any]]:
+    """Return how many bytes are there to continue from, and which version they belong to.
 
-    Without the server's mark they can be kept only where a hash will tell two versions apart.
+    Without the server's version tag, only a known hash can tell two versions apart; without either,
+    the download starts from nothing.
     """
     try:
-        known = json.loads(job.note.read_text())
+        known = json.loads(job.resume_info.read_text())
         url, mark, length = known["url"], known["mark"], known["length"]
         if url == job.url and (mark or job.hash):
             return job.part.stat().st_size, {"url": url, "mark": mark, "length": length}
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # no part, or a note that was cut short: begin anew
+        pass  # nothing was received, or it is not known of what: start again
     return 0, {}
 
 
 def _check_answer(url: str, answer: requests.Response) -> None:
-    """Refuse a redirection to plain http, and statuses that bring no file."""
+    """Refuse a redirection from https to http, and every status without a file."""
     for step in (*answer.history[1:], answer):
         check_url(step.url)
         if url.startswith("https:") and not step.url.startswith("https:"):
             raise DownloadError(f"{url}: the server redirects to {step.url}, which is not https.")
     status = answer.status_code
-    if status in _PASSING:
+    if status in _TEMPORARY_STATUSES:
         wait = answer.headers.get("Retry-After", "")
-        raise _PassingError(
+        raise _TemporaryError(
             f"the server answers {status} {answer.reason}", float(wait) if wait.isdigit() else 0.0
         )
     if status not in (200, 206, 416):
         raise DownloadError(f"{url}: the server answers {status} {answer.reason}.")
 
 
-def _continues(answer: requests.Response, have: int, length: int | None) -> bool:
-    """Whether the answer is the rest of the same file."""
+def _is_continuation(answer: requests.Response, have: int, length: int | None) -> bool:
+    """Whether the answer continues the same file after ``have`` bytes."""
     found = re.fullmatch(
         r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", "").strip()
     )
@@ -242,14 +249,14 @@ def _continues(answer: requests.Response, have: int, length: int | None) -> bool
     return length is None or found[2] == "*" or int(found[2]) == length
 
 
-def _mark(answer: requests.Response) -> str | None:
-    """Return the server's mark of this version; a weak ETag does not vouch for the bytes."""
+def _read_version_tag(answer: requests.Response) -> str | None:
+    """Return the server's tag of this version; a weak ETag (W/"...") does not identify bytes."""
     tag: str = answer.headers.get("ETag", "")
     return tag if tag.startswith('"') else answer.headers.get("Last-Modified")
 
 
 def _check_space(job: Job, length: int | None, have: int) -> None:
-    """Refuse to begin what cannot be finished."""
+    """Refuse a download that does not fit on the disk."""
     free = shutil.disk_usage(job.target.parent).free
     if length is not None and length - have > free:
         raise DataError(
@@ -259,7 +266,7 @@ def _check_space(job: Job, length: int | None, have: int) -> None:
 
 
 def _explain(error: Exception) -> str:
-    """Return a library's error without the library's names for things."""
+    """Return an error of requests or urllib3 in plain words."""
     text = str(error)
     for words, meaning in (
         ("timed out", "the server did not answer in time"),

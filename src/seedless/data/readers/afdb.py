@@ -1,9 +1,9 @@
-"""Long two-lead records with rhythm annotations, as AFDB's, cut into windows of 10 s.
+"""AFDB, and other long two-lead records with rhythm annotations, cut into windows of 10 s.
 
-Leads I and II give all six limb leads by Einthoven and Goldberger. Where a source names its
-channels I and II, they are found by name. Where it does not (AFDB: ECG1, ECG2), or where it names
-other leads (MIT-BIH: MLII and V1 or V5), only an explicit ``lead_map`` says which channel stands
-for which lead, and the dataset's provenance and warnings repeat it.
+All six limb leads are computed from leads I and II (Einthoven, Goldberger). Channels named I and II
+are found by name. If a source has no names (AFDB: ECG1, ECG2) or other leads (MIT-BIH: MLII and V1
+or V5), an explicit ``lead_map`` must say which channel is used as which lead; the dataset's
+provenance and warnings repeat it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seedless.data.readers.wfdb_records import Header, read_header, read_signal
 from seedless.data.resample import resample
 
 CLASSES = ("AFIB", "AFLT")
-RHYTHMS = (("AFIB",), ("AFL", "AFLT"))  # how annotations write each class
+RHYTHMS = (("AFIB",), ("AFL", "AFLT"))  # the annotations of each class
 WITHOUT_SIGNALS = ("00735", "03665")  # AFDB's: annotations were published, signals never
 _UNNAMED = re.compile(r"(ECG|EKG|CH|CHANNEL|SIGNAL)?[ _-]*\d*", re.IGNORECASE)
 
@@ -40,9 +40,9 @@ class Windows:
     record: str
     X: NDArray[np.float32]  # (n, 6, 10 fs), mV
     Y: NDArray[np.uint8]  # (n, 2)
-    unlabelled: int  # windows of which no more than half is annotated
-    rate: float  # samples a second in the file
-    channels: tuple[str, str]  # the names, in the file, of what is taken as leads I and II
+    unlabelled: int  # windows with no more than half annotated
+    rate: float  # samples per second in the file
+    channels: tuple[str, str]  # names, in the file, of the channels used as leads I and II
     sex: str
     age: float
 
@@ -58,18 +58,17 @@ def read_rhythms(
     rate: float | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Read the records of a folder, not of its sub-folders, as one test set of 10 s windows.
+    """Return the records of a folder, without its sub-folders, as a test set of 10 s windows.
 
-    Each record is resampled as a whole to ``fs`` and cut into windows that do not overlap; what
-    remains at its end is dropped. The classes are AFIB and AFLT, multi-label, so that a model's
-    AFIB score can be judged: a window has a class where that rhythm holds for more than half of
-    it, and neither means another rhythm, or none annotated (counted in a warning). A window that
-    is half and half has no class.
+    Each record is resampled as a whole to ``fs`` and cut into windows that do not overlap; the
+    remainder at its end is dropped. The classes are AFIB and AFLT, multi-label: a window has a
+    class if that rhythm fills more than half of it. A window with neither has another rhythm, or is
+    not annotated (a warning counts those).
 
-    ``lead_map`` names, by channel, the lead it stands for; ``records`` selects; ``rate`` is the
-    rate every record must have; ``name`` is the dataset's, else the folder's. Records published
-    without signals are passed over with a warning. Ids are "RECORD/00012"; the patient is P of
-    records named data_P_R, else the record.
+    ``lead_map`` says which channel is used as which lead; ``records`` selects records; ``rate`` is
+    the rate that every record must have; ``name`` is the dataset's name, by default the folder's.
+    Records that were published without signals are skipped with a warning. Ids are "RECORD/00012".
+    The patient is P for records named data_P_R, else the record.
     """
     folder = Path(folder)
     names, passed = list_records(folder, annotator=annotator, records=records)
@@ -119,7 +118,7 @@ def read_rhythms(
             "unlabelled_windows": unlabelled,
             "lead_map": dict(lead_map or {}),
             "channels_taken_as_I_and_II": {" and ".join(k): n for k, n in channels.items()},
-            "approximate": any(_judge(pair) == "approximate" for pair in channels),
+            "approximate": any(_rate_leads(pair) == "approximate" for pair in channels),
             "derived_leads": "III, aVR, aVL, aVF by Einthoven and Goldberger",
             "uncalibrated": uncalibrated,
         },
@@ -136,21 +135,24 @@ def iterate_windows(
     leads: str = "6",
     annotator: str = "atr",
 ) -> Iterator[Windows]:
-    """Yield the windows of one record after another, so that never more than one is held."""
+    """Yield the windows of one record after another, so that one at a time is in memory."""
     if get_lead_set(leads) != SIX:
         raise DataError(f"two leads determine the six limb leads, not the {leads} asked for")
     strange = [lead for lead in (lead_map or {}).values() if lead not in TWELVE]
     if strange:
         raise DataError(f"lead_map: expected leads such as I and II, found {', '.join(strange)}")
     for record in records:
+        # [Step 1] Read the two channels that are leads I and II.
         header = read_header(Path(folder) / record)
         check_millivolts(header)
-        first, second = _pick(header, lead_map or {})
+        first, second = _find_leads(header, lead_map or {})
         spans = read_spans(header, annotator)
         pair = read_signal(header)[[first, second]]
         check_signal(pair, (header.leads[first], header.leads[second]), header.where)
+        # [Step 2] Resample the whole record, compute the limb leads, cut off the remainder.
         count = count_windows(header.length, header.fs)
         limb = derive_limb_leads(*resample(pair, header.fs, fs))[:, : count * SECONDS * fs]
+        # [Step 3] Label each window by the rhythm that fills more than half of it.
         labels, unlabelled = label_windows(spans, RHYTHMS, SECONDS * header.fs, count)
         sex, age = _person(header)
         yield Windows(
@@ -168,7 +170,7 @@ def iterate_windows(
 def list_records(
     folder: str | Path, *, annotator: str = "atr", records: Sequence[str] | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the records to read, in order, and those passed over, each with the reason."""
+    """Return the records to read, in order, and the skipped ones, each with the reason."""
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected WFDB records with annotations in it")
@@ -202,25 +204,25 @@ def _check_header(folder: Path, record: str, rate: float | None) -> Header:
 
 
 def count_windows(length: int, rate: float) -> int:
-    """Return how many whole windows a record of ``length`` samples holds."""
+    """Return the number of whole windows in a record of ``length`` samples."""
     return int(length // (SECONDS * rate))
 
 
-def _pick(header: Header, lead_map: Mapping[str, str]) -> tuple[int, int]:
-    """Return which channels are leads I and II."""
+def _find_leads(header: Header, lead_map: Mapping[str, str]) -> tuple[int, int]:
+    """Return the numbers of the channels that are leads I and II."""
     names = [lead_map.get(name, spell_lead(name)) for name in header.leads]
     for lead in ("I", "II"):
         if names.count(lead) != 1:
             raise DataError(
                 f"{header.where}: {names.count(lead) or 'no'} channels for lead {lead}, one "
-                f"expected; the record has {', '.join(header.leads)}: say which channel stands for "
-                'which lead with lead_map, such as {"ECG1": "I", "ECG2": "II"}'
+                f"expected; the record has {', '.join(header.leads)}: say which channel is "
+                'used as which lead with lead_map, such as {"ECG1": "I", "ECG2": "II"}'
             )
     return names.index("I"), names.index("II")
 
 
-def _judge(channels: tuple[str, str]) -> str:
-    """Return how sure the leads are: "named", "assumed" for unnamed channels, "approximate"."""
+def _rate_leads(channels: tuple[str, str]) -> str:
+    """Return how certain the leads are: "named", "assumed" (unnamed channels) or "approximate"."""
     pairs = list(zip(channels, ("I", "II"), strict=True))
     if all(spell_lead(name) == lead for name, lead in pairs):
         return "named"
@@ -235,15 +237,15 @@ def _warn(
     total: int,
     uncalibrated: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return what a person should know before trusting a number."""
+    """Return the warnings that a user of the dataset should read."""
     out = []
     if passed:
         out.append(f"passed over, annotations without signals: {', '.join(passed)}")
     for pair, count in channels.items():
         taken = f"{' and '.join(pair)} taken as leads I and II in {count} records"
-        if _judge(pair) == "assumed":
+        if _rate_leads(pair) == "assumed":
             out.append(f"channels the source does not name: {taken}, by lead_map")
-        elif _judge(pair) == "approximate":
+        elif _rate_leads(pair) == "approximate":
             out.append(f"approximate: {taken}, by lead_map; they are other leads")
     if unlabelled:
         out.append(
@@ -261,6 +263,6 @@ def _patient(record: str) -> str:
 
 
 def _person(header: Header) -> tuple[str, float]:
-    """Return sex and age of MIT-BIH's first comment, such as "69 M 1085 1629 x1"."""
+    """Return sex and age from MIT-BIH's first comment, such as "69 M 1085 1629 x1"."""
     match = re.match(r"(-?\d+)\s+([MF])\s", header.comments[0]) if header.comments else None
     return (parse_sex(match[2]), parse_age(match[1])) if match else ("", math.nan)

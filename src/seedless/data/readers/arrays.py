@@ -1,14 +1,14 @@
-"""Your own arrays: an .npz file with samples, labels and folds.
+"""A user's own arrays: an .npz file with samples, labels and folds.
 
 | array | shape | meaning |
 |---|---|---|
 | X | (n, leads, time) or (n, channels, height, width) | samples: any real or integer type |
-| Y | (n, K) of 0 and 1, or (n,) class numbers from 0 | several classes a sample, or one |
+| Y | (n, K) of 0 and 1, or (n,) class numbers from 0 | several classes per sample, or one |
 | folds | (n,) | 1..10 (8 to train, 9, 10), 1..3, or "train", "val", "test" |
 | scale | () or (leads,) | optional: X is multiplied by it |
 | ids, patients | (n,) | optional: text or whole numbers |
 | classes, leads | (K,), (leads,) | optional: names |
-| fs | () | optional: samples a second |
+| fs | () | optional: samples per second |
 """
 
 from __future__ import annotations
@@ -29,16 +29,21 @@ from seedless.data.readers.npz_files import load_npz
 
 REQUIRED = ("X", "Y", "folds")
 OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
-MOST_CLASSES = 10_000
+MAX_CLASSES = 10_000
 _BLOCK = 256  # samples converted at a time
 _NUMBERS = {"train": 1, "val": 2, "test": 3}
 
 
 def read_arrays(path: str | Path) -> Dataset:
-    """Read an .npz file as the table above says. Objects in it are refused, never unpickled.
+    """Return the dataset in an .npz file with the arrays X, Y and folds.
 
-    Class numbers make a multi-class set, rows of 0 and 1 a multi-label one. Without ids, records
-    are named by their content, so that the order in the file does not show.
+    X is (n, leads, time) or (n, channels, height, width). Y of (n,) class numbers makes a
+    multi-class dataset, Y of (n, K) zeros and ones a multi-label one. ``folds`` (n,) has numbers
+    from 1 to 10 (1-8 train, 9 val, 10 test), 1 to 3, or the words train, val and test. Without ids,
+    records are named by their content, so that their order in the file does not matter. Python
+    objects are refused, never unpickled.
+
+    Example: ``np.savez("mine.npz", X=X, Y=Y, folds=folds)``, then ``read_arrays("mine.npz")``.
     """
     path = Path(path)
     arrays = load_npz(path)
@@ -94,7 +99,7 @@ def read_arrays(path: str | Path) -> Dataset:
 
 
 def _convert(raw: NDArray[Any], scale: NDArray[Any] | None, path: Path) -> NDArray[Any]:
-    """Return samples times scale in float32, computed in float64; uint8 images stay as they are."""
+    """Return samples times scale, computed in float64, as float32; uint8 images stay uint8."""
     if raw.ndim not in (3, 4) or raw.dtype.kind not in "iuf" or raw.size == 0:
         raise DataError(
             f"{path}: expected X as numbers (n, leads, time) or (n, channels, height, width), "
@@ -138,9 +143,9 @@ def _read_labels(
     else:
         numbers = raw.astype(np.int64)
         count = int(numbers.max()) + 1 if names is None else len(names)
-        if count > MOST_CLASSES:
+        if count > MAX_CLASSES:
             raise DataError(
-                f"{path}: expected class numbers below {MOST_CLASSES:,}, found {numbers.max():,}"
+                f"{path}: expected class numbers below {MAX_CLASSES:,}, found {numbers.max():,}"
             )
         if numbers.min() < 0 or numbers.max() >= count:
             raise DataError(
@@ -164,7 +169,7 @@ def _is_whole(raw: NDArray[Any], kinds: str) -> bool:
 def _read_folds(
     raw: NDArray[Any], path: Path
 ) -> tuple[NDArray[np.int64], dict[str, tuple[int, ...]]]:
-    """Return fold numbers and what they mean."""
+    """Return fold numbers (n,), and which folds make up which split."""
     found = np.unique(raw).tolist() if raw.ndim == 1 else [f"shape {raw.shape}"]
     if raw.ndim == 1 and raw.dtype.kind == "U" and set(found) <= set(_NUMBERS):
         return np.array([_NUMBERS[name] for name in raw.tolist()]), THREE_SPLITS
@@ -185,7 +190,7 @@ def _read_rate(raw: NDArray[Any] | None, path: Path) -> float | None:
 
 
 def _text(arrays: dict[str, NDArray[Any]], name: str, path: Path) -> NDArray[np.str_] | None:
-    """Return an array of names as text; whole numbers are written without a point."""
+    """Return an optional array of names as text; 3.0 becomes "3"."""
     raw = arrays.get(name)
     if raw is None:
         return None

@@ -1,4 +1,4 @@
-"""CIFAR-100: the published archive of pickles, read by an unpickler that can build arrays only."""
+"""CIFAR-100: the published archive of pickles, read by an unpickler that only builds arrays."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ FOLDER = "cifar-100-python"
 PARTS = ("train", "test", "meta")
 SIZES = (50_000, 10_000)
 CLASSES = 100
-_LARGEST = 1 << 29  # bytes of one part; the real ones have up to 155 MB
+_MAX_PART_BYTES = 1 << 29  # the published parts have up to 155 MB
 
 
 def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
-    """Read cifar-100-python.tar.gz, or the folder it unpacks to, with the 100 fine classes.
+    """Return CIFAR-100 with its 100 fine classes, from the .tar.gz file or the unpacked folder.
 
-    Images are uint8 (n, 3, 32, 32). Of the training images, the ``validation`` with the smallest
-    content digests are held out, whatever order they are stored in (of equal images, the one with
-    the smaller label first). Nothing is unpacked to disk.
+    Images are uint8 (n, 3, 32, 32). The ``validation`` training images with the smallest content
+    digests become the validation split, whatever order they are stored in (of equal images, the one
+    with the smaller label first). Nothing is unpacked to disk.
     """
     path = Path(path)
     parts = {name: unpickle(data, where) for name, (data, where) in _read_parts(path).items()}
@@ -82,9 +82,9 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
 
 
 def unpickle(data: bytes, where: str) -> dict[str, Any]:
-    """Return the dictionary a pickle holds; refuse whatever is not data.
+    """Return the dictionary in a pickle; refuse a pickle that names anything but data.
 
-    Python 2 wrote these files: text arrives as bytes, and keys are decoded here.
+    Python 2 wrote these files, so text is read as bytes; keys are decoded here.
     """
     try:
         content = _Unpickler(io.BytesIO(data), encoding="bytes").load()
@@ -98,7 +98,7 @@ def unpickle(data: bytes, where: str) -> dict[str, Any]:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds numbers, text, lists, dictionaries and numpy arrays. Every other name is refused."""
+    """Builds numbers, text, lists, dictionaries and numpy arrays, and refuses every other name."""
 
     def find_class(self, module: str, name: str) -> Any:
         # numpy 2 moved its module and kept the name that old pickles hold; neither is imported.
@@ -119,7 +119,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _encode_latin1(text: str, encoding: str) -> bytes:
-    """Stand in for codecs.encode, by which Python 3 writes bytes in old pickles."""
+    """Replace codecs.encode, with which Python 3 writes bytes in old pickle protocols."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
         raise DataError(f"the pickle asks for the encoding {encoding!r}; refused")
     return text.encode("latin1")
@@ -130,7 +130,7 @@ def _text(value: Any) -> str:
 
 
 def _read_parts(path: Path) -> dict[str, tuple[bytes, str]]:
-    """Return the bytes of train, test and meta, and what to call each in an error."""
+    """Return the bytes of train, test and meta, each with its name for error messages."""
     if path.is_dir():
         for folder in (path, path / FOLDER):
             if any((folder / name).is_file() for name in PARTS):
@@ -144,7 +144,7 @@ def _read_parts(path: Path) -> dict[str, tuple[bytes, str]]:
             for member in archive:
                 # Members are read in memory under their exact names, so no path can lead outside.
                 name = member.name.removeprefix("./").removeprefix(f"{FOLDER}/")
-                if name in PARTS and member.isfile() and member.size <= _LARGEST:
+                if name in PARTS and member.isfile() and member.size <= _MAX_PART_BYTES:
                     stream = archive.extractfile(member)
                     found[name] = b"" if stream is None else stream.read()
     except Exception as error:  # tarfile, gzip and zlib each have their own for a damaged file
@@ -170,7 +170,7 @@ def _class_names(meta: dict[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _images(part: dict[str, Any], where: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return (n, 3, 32, 32) and class numbers (n,) of a part: rows of 3072, channel by channel."""
+    """Return images (n, 3, 32, 32) and class numbers (n,) of a part, stored as rows of 3072."""
     missing = [name for name in ("data", "fine_labels") if name not in part]
     if missing:
         raise DataError(f"{where}: {', '.join(missing)} is missing; found {', '.join(part)}")

@@ -1,4 +1,4 @@
-"""Names for images that come without any: by content, so that storage order does not show."""
+"""Ids for samples that have none: made from the content, so that storage order does not matter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK = 4096  # samples widened to 64 bits at a time
 
 
 def digest_in_blocks(samples: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return `digest_samples` of (n, ...) without widening all bytes at once: (n, 32)."""
+    """Return `digest_samples` of (n, ...) as (n, 32), converting a block of samples at a time."""
     out = np.empty((len(samples), 32), dtype=np.uint8)
     for start in range(0, len(samples), _BLOCK):
         out[start : start + _BLOCK] = digest_samples(samples[start : start + _BLOCK])
@@ -25,8 +25,8 @@ def name_images(
 ) -> NDArray[np.str_]:
     """Return ids such as "train/0f3a5c...": the split and 16 hexadecimal digits of the digest.
 
-    Equal images are told apart by a number, "-2" and so on, in the order of their labels; where
-    those are equal too it does not matter which is which.
+    Equal images get a number, "-2" and so on, in the order of their labels. If the labels are equal
+    too, the images are interchangeable.
     """
     ids = [f"{split}/{row[:8].tobytes().hex()}" for row in digests]
     seen: dict[str, int] = {}

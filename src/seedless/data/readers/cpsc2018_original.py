@@ -1,8 +1,8 @@
-"""CPSC2018 as first published: one MATLAB struct a record, labels in REFERENCE.csv.
+"""CPSC2018 as first published: one MATLAB struct per record, labels in REFERENCE.csv.
 
-The struct ``ECG`` has ``sex``, ``age`` and ``data``, 12 leads by time in mV. It names neither its
+The struct ``ECG`` has ``sex``, ``age`` and ``data``, 12 leads by time in mV. It states neither its
 leads nor its rate: both come from the challenge's description (I, II, III, aVR, aVL, aVF, V1-V6;
-500 Hz), and the record's provenance says so.
+500 Hz), and the dataset's provenance says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seedless.data.leads import TWELVE, get_lead_set
 from seedless.data.readers.ecg_strip import SECONDS, cut_strip, parse_age, parse_sex
 
 RATE = 500
-# Label 1 is the first. Names are PTB-XL's, so that a model trained there can be asked by name;
+# Label 1 is the first. The names are PTB-XL's, so that classes of a model trained there match;
 # the challenge's own are Normal, AF, I-AVB, LBBB, RBBB, PAC, PVC, STD, STE.
 CLASSES = find_entry("cpsc2018-original").classes
 _COLUMNS = ("Recording", "First_label", "Second_label", "Third_label")
@@ -36,12 +36,12 @@ def read_cpsc2018_original(
     short: str = "pad",
     skip: Collection[str] = (),
 ) -> Dataset:
-    """Read every A record under ``folder``: its first 10 s, resampled from 500 Hz to ``fs``.
+    """Return every A record below ``folder``: its first 10 s, resampled from 500 Hz to ``fs``.
 
-    Records shorter than 10 s are padded with zeros (``short="pad"``) or refused; under 5 s they
-    are refused in any case. Q records belong to CPSC-Extra, another collection: they are left out
-    and counted in the provenance, as are the records named in ``skip``. Without a REFERENCE.csv
-    the records carry no label, and a warning says so.
+    Records shorter than 10 s are padded with zeros (``short="pad"``) or refused (``"refuse"``);
+    under 5 s they are always refused. Q records belong to CPSC-Extra, another collection: they are
+    left out and counted in the provenance, as are the records named in ``skip``. Without a
+    REFERENCE.csv the records have no label, and a warning says so.
     """
     folder = Path(folder)
     files, extra, skipped = _find(folder, skip)
@@ -95,7 +95,7 @@ def read_struct(path: Path, where: str) -> tuple[NDArray[np.float32], str, float
 
     try:
         content = loadmat(path, variable_names=["ECG", "val"])
-    except Exception as error:  # scipy raises whatever a damaged file makes its parser meet
+    except Exception as error:  # scipy raises errors of many types on a damaged file
         raise DataError(f"{where}: not a readable MATLAB file: {error}; fetch it again") from error
     if "ECG" not in content:
         hint = (
@@ -152,7 +152,7 @@ def _find(folder: Path, skip: Collection[str]) -> tuple[dict[str, Path], int, in
 
 
 def _labels(folder: Path, records: list[str]) -> tuple[NDArray[np.uint8] | None, int]:
-    """Return multi-hot labels of the records, and how many listed records have no file."""
+    """Return multi-hot labels of the records, and the number of listed records without a file."""
     tables = sorted(folder.rglob("REFERENCE.csv"))
     if not tables:
         return None, 0

@@ -1,4 +1,4 @@
-"""A 12-lead record to one strip: leads by name, no holes, the wanted rate, a fixed length."""
+"""Cut a strip of 10 s from an ECG record: leads by name, no missing samples, one rate and unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seedless.data.readers.wfdb_records import Header
 from seedless.data.resample import fit_length, resample
 
 SECONDS = 10
-LEAST_SECONDS = 5  # half a strip of zeros says more about the padding than about the heart
+LEAST_SECONDS = 5  # with less, most of a strip would be padding
 _SEX = {"f": "F", "female": "F", "m": "M", "male": "M"}
 
 
@@ -31,9 +31,9 @@ def cut_strip(
 ) -> NDArray[np.float32]:
     """Return the first 10 s of (channels, time) at ``fs``: float32 (leads, 10 fs).
 
-    The whole record is resampled before it is cut, so that the end of the strip knows what follows
-    it. A shorter record is padded with zeros or refused, as ``short`` says; one under 5 s is
-    refused in any case.
+    The whole record is resampled before it is cut, so that the filter sees what follows the strip.
+    A shorter record is padded with zeros (``short="pad"``) or refused (``"refuse"``); one under 5 s
+    is always refused.
     """
     wanted = get_lead_set(leads)
     picked = select_leads(signal, names, wanted, where)
@@ -44,7 +44,7 @@ def cut_strip(
 
 
 def check_millivolts(header: Header) -> None:
-    """Refuse a record in another unit: a model is trained on one."""
+    """Refuse a record in another unit than mV."""
     for signal in header.signals:
         if signal.units.lower() != "mv":
             raise DataError(
@@ -54,12 +54,12 @@ def check_millivolts(header: Header) -> None:
 
 
 def parse_sex(text: str) -> str:
-    """Return "F", "M", or "" for anything else a source may write."""
+    """Return "F", "M", or "" for any other text."""
     return _SEX.get(text.strip().lower(), "")
 
 
 def parse_age(text: str) -> float:
-    """Return years, or NaN where the source has no number of years from 0 on."""
+    """Return years, or NaN if the text is not a number of 0 or more."""
     try:
         years = float(text)
     except ValueError:

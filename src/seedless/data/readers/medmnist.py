@@ -1,4 +1,4 @@
-"""MedMNIST v2, 28x28: seven sets, each one .npz file of images and labels in three splits."""
+"""MedMNIST v2 at 28 x 28: seven datasets, each an .npz file with images and labels by split."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ SETS = {name: entry for name, entry in CATALOG.items() if name.endswith("mnist")
 
 
 def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
-    """Read a set from its .npz, or from the folder that holds it; ``name`` is else the file's.
+    """Return a MedMNIST dataset from its .npz file, or from the folder that holds it.
 
-    Images become uint8 (n, channels, 28, 28); sets of one channel stay so. Binary and ordinal
-    sets are multi-class here. ChestMNIST is multi-label, and a row of zeros there is an answer (no
-    finding), not a gap. Ids are made from the content. Numbers of images other than the published
-    ones are a warning. Pickles are never loaded.
+    Images are uint8 (n, channels, 28, 28). ``name`` is the file's if left out. Binary and ordinal
+    tasks become multi-class. ChestMNIST is multi-label; a row of zeros means "no finding". Ids are
+    made from the content. If the numbers of images are not the published ones, there is a warning.
     """
     path = Path(path)
     if path.is_dir():
@@ -84,7 +83,7 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
-    """Return (n, channels, 28, 28) of (n, 28, 28) or (n, 28, 28, 3)."""
+    """Return (n, channels, 28, 28) from (n, 28, 28) or (n, 28, 28, 3)."""
     channels, *sides = entry.shape or (1, 28, 28)
     shape = (*sides,) if channels == 1 else (*sides, channels)
     if raw.dtype != np.uint8 or raw.shape[1:] != shape or len(raw) == 0:
@@ -98,7 +97,7 @@ def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
 
 
 def _labels(raw: NDArray[Any], count: int, entry: Entry, where: str) -> NDArray[np.uint8]:
-    """Return multi-hot (n, K) of (n, 1) class numbers or (n, K) of 0 and 1."""
+    """Return multi-hot (n, K) from (n, 1) class numbers or (n, K) zeros and ones."""
     many = entry.task == "multi-label"
     shape = (count, len(entry.classes) if many else 1)
     top = 1 if many else len(entry.classes) - 1

@@ -1,7 +1,7 @@
-"""Noise of the MIT-BIH Noise Stress Test Database, and clean records made noisy with it.
+"""Noise of the MIT-BIH Noise Stress Test Database, and how it is added to clean records.
 
 Baseline wander (bw), muscle artifact (ma) and electrode motion (em), each two channels at 360 Hz.
-Nothing is drawn from a generator: which stretch of noise a sample gets is a function of its key.
+No random generator is used: which section of the noise a sample gets is a function of its key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seedless.numerics.counter_random import WORD_MASK, philox
 RATE = 360
 KINDS = {"bw": "baseline wander", "ma": "muscle artifact", "em": "electrode motion"}
 _CHANNELS = ("1", "2")
-_TAG = 0x6E737431  # keeps these draws apart from those of augmentation and dropout
+_COUNTER_WORD = 0x6E737431  # differs from augmentation's and dropout's, so that draws do too
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,11 @@ class Noise:
 
 
 def read_noise(folder: str | Path, *, fs: int = 100) -> Noise:
-    """Read bw, ma and em of a folder, resampled to ``fs``, with the mean of each channel taken off.
+    """Return the noise records bw, ma and em of a folder at ``fs``, each channel with mean 0.
 
-    Either the WFDB records (bw.hea and bw.dat, and so on) or MATLAB excerpts (BW.mat, and so on:
-    one array of three columns, a running index and the two channels). The database gives no gain,
-    so the unit means nothing; :func:`add_noise` scales by power.
+    The folder holds WFDB records (bw.hea and bw.dat, and so on) or MATLAB excerpts (BW.mat and so
+    on: one array of three columns, a running index and the two channels). The database states no
+    gain, so the unit is arbitrary; `add_noise` scales by power.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -79,14 +79,17 @@ def add_noise(
     """Return (n, leads, time) with noise of a kind added at a signal-to-noise ratio in dB.
 
     For each sample, 10 log10(P_signal / P_noise) = snr_db, where P is the mean square about each
-    lead's mean, over all leads of the sample: one factor for all leads, so that noise keeps its
-    shape across them, and no offset is added. A flat sample stays as it is.
+    lead's mean, over all leads of the sample. All leads have one factor, so that the noise keeps
+    its shape across them; no offset is added; a flat sample is not changed.
 
-    The two channels stand for leads I and II; the other limb leads follow by Einthoven and
-    Goldberger, so that the noise obeys the law the signal does. V1, V3, V5 take channel 1 and V2,
-    V4, V6 channel 2. ``leads`` are the names; left out, 12 or 6 leads are taken to be in the
-    standard order. The stretch begins at floor(word (N - time + 1) / 2^32) for a Philox word of
-    the sample's key (``keys``, int64; left out, of its content).
+    The two channels of noise are used as leads I and II; the other limb leads are computed from
+    them (Einthoven, Goldberger), so the noise obeys the same laws as the signal. V1, V3, V5 get
+    channel 1 and V2, V4, V6 channel 2. ``leads`` are the names of the leads; if left out, 12 or 6
+    leads are assumed to be in standard order. The section of noise starts at
+    floor(word (N - time + 1) / 2^32) for a Philox word of the sample's key (``keys``, int64; if
+    left out, made from the content).
+
+    Example: ``noisy = add_noise(data.X, read_noise("nstdb"), "em", snr_db=6)``.
     """
     wave = choose("noise", kind, noise.kinds)
     names = name_leads(samples, leads)
@@ -108,9 +111,9 @@ def add_noise(
 def cut_stretches(
     noise: Noise, kind: str, keys: NDArray[np.int64], names: tuple[str, ...], length: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the stretch of noise each key gets, spread over the leads: (leads, time) float64.
+    """Yield the section of noise for each key, on all leads: (leads, time) float64.
 
-    Noise shorter than ``length`` is repeated end to end, and a stretch may begin anywhere in it.
+    Noise shorter than ``length`` is repeated end to end, and a section may start anywhere in it.
     """
     spread = _spread(choose("noise", kind, noise.kinds), names)
     found = spread.shape[1]
@@ -127,8 +130,8 @@ def scale_noise(
 ) -> NDArray[np.float64]:
     """Return the noise (leads, time) to add to a record for a signal-to-noise ratio in dB.
 
-    Powers are mean squares about each lead's mean, over all leads of the whole record; the noise
-    has its mean taken off, so that no offset is added. None is added to a flat record.
+    Powers are mean squares about each lead's mean, over all leads of the whole record. The mean of
+    the noise is subtracted, so that no offset is added. A flat record gets no noise.
     """
     if not math.isfinite(snr_db):
         raise DataError(f"expected a signal-to-noise ratio in dB, got {snr_db}")
@@ -138,17 +141,17 @@ def scale_noise(
 
 
 def check_keys(keys: NDArray[np.int64], count: int) -> None:
-    """Refuse anything but one int64 key a sample."""
+    """Refuse anything but one int64 key for each sample."""
     if keys.shape != (count,) or keys.dtype != np.int64:
         raise DataError(
-            f"expected one int64 key a sample, {count}; got {keys.dtype} of {keys.shape}"
+            f"expected one int64 key for each of {count} samples; got {keys.dtype} of {keys.shape}"
         )
 
 
 def draw_starts(keys: NDArray[np.int64], kind: str, span: int) -> NDArray[np.int64]:
-    """Return where each sample's stretch begins: an integer in [0, span) for each key."""
+    """Return where each sample's section of noise starts: an integer in [0, span) for each key."""
     zero = np.zeros_like(keys)
-    counter = (zero, zero + _TAG, zero + list(KINDS).index(kind), zero)
+    counter = (zero, zero + _COUNTER_WORD, zero + list(KINDS).index(kind), zero)
     word = philox(counter, (keys & WORD_MASK, (keys >> 32) & WORD_MASK))[0]
     starts: NDArray[np.int64] = word * span >> 32  # below 2^32 * 2^31: no overflow
     return starts
@@ -163,7 +166,7 @@ def name_leads(samples: NDArray[np.float32], leads: Sequence[str] | None) -> tup
     standard = {12: TWELVE, 6: SIX}
     names = standard.get(samples.shape[1]) if leads is None else tuple(leads)
     if names is None or len(names) != samples.shape[1]:
-        raise DataError(f"{samples.shape[1]} leads: say which with leads=(...); got {leads}")
+        raise DataError(f"{samples.shape[1]} leads: name them with leads=(...); got {leads}")
     return names
 
 
@@ -175,14 +178,14 @@ def _spread(wave: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.flo
 
 
 def _centre(signal: NDArray[Any]) -> NDArray[np.float64]:
-    """Take each lead's mean off: (leads, time)."""
+    """Return (leads, time) with the mean of each lead subtracted."""
     wide: NDArray[np.float64] = signal.astype(np.float64)
     wide -= wide.mean(axis=1, keepdims=True)
     return wide
 
 
 def _read_kind(folder: Path, kind: str) -> tuple[Path, NDArray[np.float32]]:
-    """Return the file and the (2, time) samples of one kind, from WFDB or from MATLAB."""
+    """Return the file and the samples (2, time) of one kind of noise, from WFDB or MATLAB."""
     header_path = folder / f"{kind}.hea"
     if header_path.is_file():
         header = read_header(header_path)
@@ -199,12 +202,12 @@ def _read_kind(folder: Path, kind: str) -> tuple[Path, NDArray[np.float32]]:
 
 
 def _read_excerpt(path: Path, where: str) -> NDArray[np.float32]:
-    """Return (2, time) of a MATLAB excerpt: columns index, channel 1, channel 2."""
+    """Return (2, time) from a MATLAB excerpt with the columns index, channel 1, channel 2."""
     from scipy.io import loadmat
 
     try:
         content = loadmat(path)
-    except Exception as error:  # scipy raises whatever a damaged file makes its parser meet
+    except Exception as error:  # scipy raises errors of many types on a damaged file
         raise DataError(f"{where}: not a readable MATLAB file: {error}; fetch it again") from error
     arrays = [value for name, value in content.items() if not name.startswith("__")]
     if len(arrays) != 1 or arrays[0].ndim != 2 or arrays[0].shape[1] != 3:

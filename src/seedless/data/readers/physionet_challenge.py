@@ -1,11 +1,11 @@
-"""The PhysioNet-Challenge form of CPSC2018, Chapman-Shaoxing and others: WFDB with SNOMED codes.
+"""Chapman-Shaoxing, CPSC2018 and others in the PhysioNet-Challenge form: WFDB with SNOMED codes.
 
-Chapman-Shaoxing. PhysioNet's ecg-arrhythmia 1.0.0 numbers two hospitals' records in one row:
+Chapman-Shaoxing. PhysioNet's ecg-arrhythmia 1.0.0 numbers the records of two hospitals in sequence:
 JS00001-JS10646 are Chapman-Shaoxing's (10,646 published, Zheng et al., Scientific Data 7:48, 2020),
-JS10647-JS45551 Ningbo's. The numbers bear that out: the release holds 45,152 records, Ningbo's
-34,905 numbers are all taken, and Chapman's remaining 10,247 are what the 2021 Challenge's own
-Chapman folder holds. Ningbo's carry no fibrillation code at all (its fibrillation is filed under
-flutter), so they would spoil an AFIB evaluation.
+JS10647-JS45551 Ningbo's. The counts confirm it: the release holds 45,152 records, all of Ningbo's
+34,905 numbers are in use, and the remaining 10,247 are those of the 2021 Challenge's own Chapman
+folder. Ningbo's records have no fibrillation code at all (its fibrillation is coded as flutter), so
+they would distort an AFIB evaluation.
 
 CPSC2018. A records are the challenge's; Q records belong to CPSC-Extra, another collection.
 """
@@ -37,10 +37,10 @@ from seedless.data.readers.wfdb_records import Header, read_header, read_signal
 
 RATE = 500
 CHAPMAN_LAST = 10_646
-# As the Challenge wrote PTB-XL's rhythm statements, so that its records get the labels they have
-# there (and SR too beside SBRAD and STACH, where the Challenge adds it). SVARR is its
-# "supraventricular premature beats": its table counts 157 in PTB-XL, as many as PTB-XL has of
-# SVARR. Other codes, rhythms among them that PTB-XL has no class for (atrial tachycardia,
+# The Challenge's codes for PTB-XL's rhythm statements, so that PTB-XL's records get the same labels
+# here as there (and SR in addition to SBRAD and STACH, where the Challenge adds it). SVARR is the
+# Challenge's "supraventricular premature beats": its table counts 157 in PTB-XL, as many as PTB-XL
+# has of SVARR. Other codes, also of rhythms that are no class of PTB-XL (atrial tachycardia,
 # wandering pacemaker), give no label.
 SNOMED = {
     "426783006": "SR",
@@ -69,14 +69,14 @@ def read_challenge(
     short: str = "pad",
     skip: Collection[str] = (),
 ) -> Dataset:
-    """Read the records of a source under ``folder``: the first 10 s, resampled to ``fs``.
+    """Return the records of a source below ``folder``: their first 10 s, resampled to ``fs``.
 
     ``source`` is "chapman" (JS00001-JS10646), "cpsc2018" (A records) or "any". The labels are the
     twelve rhythm classes of PTB-XL, by SNOMED code; a record with none of them has a row of zeros.
-    Records shorter than 10 s are padded with zeros (``short="pad"``) or refused; under 5 s they
-    are refused in any case. Records of other sources, and those named in ``skip``, are left out
-    and counted in the provenance. The records known to be damaged as published are passed over
-    with a warning, where they are damaged here.
+    Records shorter than 10 s are padded with zeros (``short="pad"``) or refused (``"refuse"``);
+    under 5 s they are always refused. Records of other sources, and those named in ``skip``, are
+    left out and counted in the provenance. Records that were published damaged are skipped with a
+    warning.
     """
     folder = Path(folder)
     name, belongs = choose("source", source, SOURCES)
@@ -137,7 +137,7 @@ def read_challenge(
 
 
 def read_codes(header: Header) -> tuple[str, ...]:
-    """Return the SNOMED codes of a header's Dx line; () where it says they are unknown."""
+    """Return the SNOMED codes in a header's Dx line; () if it says they are unknown."""
     text = _comment(header, "Dx")
     if text is None:
         raise DataError(f"{header.where}: no '#Dx:' line, so its diagnosis is not known")
@@ -156,7 +156,7 @@ def label_codes(codes: Collection[str]) -> NDArray[np.uint8]:
 
 
 def _comment(header: Header, key: str) -> str | None:
-    """Return what stands after ``key:`` in the comments: both "#Age: 79" and "# Age: 84" occur."""
+    """Return the text after ``key:`` in the comments; both "#Age: 79" and "# Age: 84" occur."""
     for line in header.comments:
         name, colon, value = line.strip(" #").partition(":")
         if colon and name.strip().lower() == key.lower():
@@ -178,7 +178,7 @@ SOURCES: dict[str, tuple[str, Callable[[str], bool]]] = {
 
 
 def _origin(record: str) -> str:
-    """Return whose record this is, for the count of those left out."""
+    """Return the collection that a record belongs to, for the count of those left out."""
     if _number(record) > CHAPMAN_LAST:
         return f"Ningbo (above JS{CHAPMAN_LAST})"
     origins = {"JS": "Chapman-Shaoxing", "A": "CPSC2018", "Q": "CPSC-Extra", "HR": "PTB-XL"}

@@ -32,11 +32,12 @@ def read_ptbxl(
 ) -> Dataset:
     """Read PTB-XL as samples (n, leads, 10 fs) in the records' own units, folds as `strat_fold`.
 
-    Records without a label stay. ``leads`` is "12" or "6"; ``short`` says what to do with a record
-    under 10 s: "refuse" or "pad" with zeros.
+    ``fs`` is 100 or 500 Hz, ``task`` "rhythm" or "superclass", ``leads`` "12" or "6". A record
+    under 10 s is refused (``short="refuse"``) or padded with zeros (``"pad"``). Records without a
+    label are kept.
     """
     folder, wanted = Path(folder), get_lead_set(leads)
-    choose("way with short records", short, SHORT)
+    choose("treatment of short records", short, SHORT)
     *tables, records = list_sources(folder, fs)
     table = tables[0]
     labels = read_labels(table, task=task)
@@ -101,7 +102,7 @@ def read_ptbxl(
 
 
 def list_sources(folder: str | Path, fs: int = 100) -> list[Path]:
-    """Return what a dataset is read from: the two tables and the folder of records."""
+    """Return the files that the dataset is read from: the two tables and the folder of records."""
     if fs not in FILES:
         raise DataError(f"PTB-XL comes at 100 and 500 Hz; got fs={fs}")
     return [Path(folder) / name for name in (TABLE, STATEMENTS, f"records{fs}")]
@@ -116,7 +117,7 @@ def _resolve(folder: Path, name: str, where: str) -> Path:
 
 
 def _refuse_missing(folder: Path, paths: list[Path]) -> None:
-    """Say at once how much is missing, not at the first record that is."""
+    """Refuse a folder without some record files, before any is read; the error counts them."""
     files = [Path(f"{path}{suffix}") for path in paths for suffix in (".hea", ".dat")]
     missing = [file for file in files if not file.is_file()]
     if missing:

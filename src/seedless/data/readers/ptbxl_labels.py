@@ -1,4 +1,4 @@
-"""PTB-XL's label tables: which record carries which class, without a signal being read."""
+"""PTB-XL's label tables: which record has which classes; no signal is read."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _OVER_89 = 300.0  # how the source writes any age above 89
 class Labels:
     """PTB-XL's table without its signals; fields as in `Dataset`.
 
-    ``files`` maps 100 and 500 Hz to each record's path in the folder, without suffix, where the
-    table has that column.
+    ``files`` maps 100 and 500 Hz to each record's path in the folder, without suffix, if the table
+    has that column.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Labels:
 def read_labels(
     csv_path: str | Path, scp_path: str | Path | None = None, task: str = "rhythm"
 ) -> Labels:
-    """Read the labels of ``ptbxl_database.csv`` alone.
+    """Return the labels in ``ptbxl_database.csv``.
 
-    Both tasks count a code when it is present, whatever its likelihood: for rhythms the likelihood
-    is always 0 (unknown), and for the diagnostic superclasses so does PTB-XL's own example code.
-    The superclass of a code is `diagnostic_class` in ``scp_statements.csv``, by default the one
-    beside the table; the rhythm task does without.
+    A code counts if it is present, whatever its likelihood: for rhythms the likelihood is always 0
+    (unknown), and for superclasses PTB-XL's own example code does the same. The superclass of a
+    code is `diagnostic_class` in ``scp_statements.csv``, by default in the folder of the table; the
+    rhythm task does not need it.
     """
     classes = choose("PTB-XL task", task, PTBXL_TASKS)
     path = Path(csv_path)
@@ -77,8 +77,8 @@ def read_labels(
             if name in row:
                 files[fs].append(row[name])
         codes = _parse_codes(row["scp_codes"], where)
-        carried = {meaning.get(code) for code in codes}
-        labels.append([name in carried for name in classes])
+        present = {meaning.get(code) for code in codes}
+        labels.append([name in present for name in classes])
         strange.update(code for code in codes if statements and code not in statements)
     if not labels:
         raise DataError(f"{path}: the table holds no records")
@@ -128,7 +128,7 @@ def _read_table(path: Path, required: tuple[str, ...]) -> Iterator[dict[str, str
 
 
 def _read_statements(path: Path) -> dict[str, str]:
-    """Return code -> diagnostic superclass, "" for a code that is not diagnostic."""
+    """Return {code: diagnostic superclass}, with "" for a code that is not diagnostic."""
     rows = list(_read_table(path, ("", "diagnostic", "diagnostic_class")))
     return {
         row[""]: row["diagnostic_class"] if row["diagnostic"] in ("1", "1.0") else ""
@@ -136,13 +136,13 @@ def _read_statements(path: Path) -> dict[str, str]:
     }
 
 
-@lru_cache(maxsize=4096)  # a few hundred texts make up most of the table
+@lru_cache(maxsize=4096)  # most rows have one of a few hundred texts
 def _parse_literal(text: str) -> Any:
     return ast.literal_eval(text)
 
 
 def _parse_codes(text: str, where: str) -> dict[str, float]:
-    """Return code -> likelihood of a text such as "{'NORM': 100.0, 'SR': 0.0}", never run."""
+    """Return {code: likelihood} from a text such as "{'NORM': 100.0, 'SR': 0.0}"."""
     try:
         codes = _parse_literal(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -158,7 +158,7 @@ def _parse_codes(text: str, where: str) -> dict[str, float]:
 
 
 def _parse_integer(text: str, where: str) -> str:
-    """Return the text of an integer, which the tables also write as "15709.0"."""
+    """Return an integer as text; the tables also write it as "15709.0"."""
     try:
         value = float(text)
         if value == int(value):

@@ -1,7 +1,8 @@
-"""Which rhythm holds when: the rhythm annotations of a WFDB record, as spans of samples.
+"""The rhythm annotations of a WFDB record, as spans of samples.
 
-An annotation such as "(AFIB" holds until the next one, the last until the record ends. Time before
-the first is unlabelled. Notes that do not begin with a bracket are about beats and are passed by.
+An annotation such as "(AFIB" is valid until the next one, the last until the record ends. Time
+before the first is unlabelled. Annotations that do not begin with a bracket are about single beats
+and are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def read_spans(header: Header, annotator: str = "atr") -> tuple[Span, ...]:
         raise DataError(f"{header.where}: no length, so the last rhythm's end is not known")
     if not path.is_file():
         raise DataError(f"{where}: no such annotation file")
-    # wfdb reads a cut file as far as it goes and says nothing; a whole one ends with a zero word.
+    # wfdb reads a truncated file as far as it goes, without an error; a whole one ends with zeros.
     if path.read_bytes()[-2:] != b"\0\0":
         raise DataError(f"{where}: truncated: no end mark; fetch the file again")
     try:
@@ -42,7 +43,7 @@ def read_spans(header: Header, annotator: str = "atr") -> tuple[Span, ...]:
             import wfdb
 
             notes = wfdb.rdann(str(path.with_suffix("")), annotator)
-    except Exception as error:  # wfdb raises whatever its parsing runs into
+    except Exception as error:  # wfdb raises errors of many types
         raise DataError(f"{where}: wfdb cannot read it: {error}") from error
     marks = [
         (int(sample), text.strip("\0 ")[1:])
@@ -64,14 +65,14 @@ def read_spans(header: Header, annotator: str = "atr") -> tuple[Span, ...]:
 def label_windows(
     spans: Sequence[Span], classes: Sequence[Sequence[str]], length: float, count: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Label ``count`` windows of ``length`` samples; say which of them are unlabelled.
+    """Return labels (count, K) of windows of ``length`` samples, and which are unlabelled (count,).
 
-    A class, given by its rhythms, is present where they hold for more than half of the window: at
-    most one class is, and a window shared half and half has none. A window is unlabelled where
-    annotated time does not make up more than half of it.
+    A window has a class if its rhythms fill more than half of the window, so at most one; a window
+    that two classes share equally has none. A window is unlabelled if no more than half of it is
+    annotated.
     """
     edges = np.arange(count + 1) * length
-    held = np.zeros((count, len(classes)))
+    filled = np.zeros((count, len(classes)))
     annotated = np.zeros(count)
     for span in spans:
         overlap = np.minimum(span.stop, edges[1:]) - np.maximum(span.start, edges[:-1])
@@ -79,5 +80,5 @@ def label_windows(
         annotated += overlap
         for column, rhythms in enumerate(classes):
             if span.rhythm in rhythms:
-                held[:, column] += overlap
-    return (2 * held > length).astype(np.uint8), ~(2 * annotated > length)
+                filled[:, column] += overlap
+    return (2 * filled > length).astype(np.uint8), ~(2 * annotated > length)

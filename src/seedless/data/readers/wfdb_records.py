@@ -1,8 +1,8 @@
-"""WFDB records: the text header, and the samples it describes.
+"""WFDB records: the text header (.hea), and the samples that it describes (.dat or .mat).
 
-Format 16 (PTB-XL's, and the PhysioNet Challenge's after a 24-byte preamble) is read here; every
-other format goes through wfdb. Both give the same bits: (digital - baseline) / gain in float64,
-rounded to float32 once.
+Format 16 (that of PTB-XL, and after a 24-byte preamble of the PhysioNet Challenge) is read here;
+every other format is read with the wfdb package. Both give the same bits:
+(digital - baseline) / gain in float64, rounded to float32 once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
 
-MISSING = -32768  # what format 16 writes where there is no sample
+MISSING = -32768  # how format 16 writes a missing sample
 _BITS = {"8": 8, "16": 16, "24": 24, "32": 32, "61": 16, "80": 8, "160": 16, "212": 12}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RECORD = re.compile(
@@ -33,24 +33,24 @@ _GAIN = re.compile(rf"({_NUMBER})(?:\((-?\d+)\))?(?:/(\S+))?", re.ASCII)
 
 
 class Signal(NamedTuple):
-    """One line of a header: a lead, where its samples are and what they mean."""
+    """One signal line of a header: a lead, where its samples are and what they mean."""
 
     lead: str
     file: str
     format: str
-    frame: int  # samples a frame
+    frame: int  # samples per frame
     skew: int
     offset: int  # bytes before the first sample
-    gain: float  # digital units a physical unit
+    gain: float  # digital units per physical unit
     baseline: int  # digital value of physical zero
     units: str
     initial: int | None  # first digital value; informative
     checksum: int | None  # sum of the digital values, modulo 2^16
-    calibrated: bool  # False where the header states no gain, or 0: it is then taken as 200
+    calibrated: bool  # False if the header states no gain, or 0: then 200 is assumed
 
 
 class Header(NamedTuple):
-    """A record's header. ``length`` is 0 where the file does not give it."""
+    """A record's header. ``length`` is in samples, 0 if the file does not state it."""
 
     path: Path
     record: str
@@ -61,21 +61,22 @@ class Header(NamedTuple):
 
     @property
     def leads(self) -> tuple[str, ...]:
-        """Names of the signals, as the file spells them."""
+        """The names of the signals, in the spelling of the file."""
         return tuple(signal.lead for signal in self.signals)
 
     @property
     def where(self) -> str:
-        """The file and the record, as errors name them."""
+        """The file and the record, for error messages."""
         return f"{self.path} (record {self.record})"
 
 
 def read_header(path: str | Path) -> Header:
-    """Parse ``path``, a record's .hea file (the suffix may be left out), as header(5) of WFDB says.
+    """Return the header in the .hea file ``path`` (suffix optional), by header(5) of WFDB.
 
     A record of several segments and a line that does not parse are refused. Defaults are WFDB's:
-    250 Hz, a gain of 200 per mV where none or 0 is stated, a baseline at the ADC zero.
+    250 Hz, a gain of 200 per mV if none or 0 is stated, a baseline at the ADC zero.
     """
+    # [Step 1] Read the text; comments start with "#".
     path = Path(path) if str(path).endswith(".hea") else Path(f"{path}.hea")
     try:
         with open(path, "rb", buffering=0) as file:
@@ -86,6 +87,7 @@ def read_header(path: str | Path) -> Header:
         raise DataError(f"{path}: the header cannot be read: {error.strerror}") from error
     lines = [line.strip() for line in text.splitlines()]
     fields = [line for line in lines if line and line[0] != "#"]
+    # [Step 2] The first line names the record, the number of signals, the rate and the length.
     match = _RECORD.fullmatch(fields[0]) if fields else None
     if match is None:
         raise DataError(
@@ -109,6 +111,7 @@ def read_header(path: str | Path) -> Header:
         )
     if length is not None and len(length) > 12:
         raise DataError(f"{path} (record {record}): a length of {len(length)} digits is a mistake")
+    # [Step 3] One line follows for each signal.
     where = f"{path} (record {record})"
     return Header(
         path=path,
@@ -121,7 +124,7 @@ def read_header(path: str | Path) -> Header:
 
 
 def _parse_signal(line: str, where: str) -> Signal:
-    """Parse "file format gain resolution zero initial checksum block name", two at the least."""
+    """Parse "file format gain resolution zero initial checksum block name"; two are required."""
     fields: list[str | None] = [*line.split(None, 8)]
     fields += [None] * (9 - len(fields))
     file, form, gain, _, zero, initial, checksum, _, lead = fields
@@ -142,13 +145,15 @@ def _parse_signal(line: str, where: str) -> Signal:
     except ValueError:
         raise DataError(f"{where}: not a signal line: {line[:80]!r}") from None
     if "/" in signal.file or "\0" in signal.file or os.sep in signal.file:
-        raise DataError(f"{where}: a signal file lies beside its header; found {signal.file!r}")
+        raise DataError(
+            f"{where}: expected a signal file in the folder of its header; found {signal.file!r}"
+        )
     return signal
 
 
-@lru_cache(maxsize=256)  # the leads of a record share it, and so do most records
+@lru_cache(maxsize=256)  # nearly all leads of all records have the same text
 def _parse_format(text: str) -> tuple[str, int, int, int]:
-    """Return format, samples a frame, skew and offset of a text such as "16x1+24"."""
+    """Return format, samples per frame, skew and offset from a text such as "16x1+24"."""
     match = _FORMAT.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -158,7 +163,7 @@ def _parse_format(text: str) -> tuple[str, int, int, int]:
 
 @lru_cache(maxsize=256)
 def _parse_gain(text: str) -> tuple[float, int | None, str, bool]:
-    """Return gain, baseline, units, and whether it is calibrated, of "1000.0(0)/mV"."""
+    """Return gain, baseline, units, and whether a gain is stated, from "1000.0(0)/mV"."""
     match = _GAIN.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -170,10 +175,10 @@ def _parse_gain(text: str) -> tuple[float, int | None, str, bool]:
 
 
 def read_signal(header: Header) -> NDArray[np.float32]:
-    """Return the record's samples in physical units: (leads, time) float32, NaN where missing.
+    """Return the record's samples in physical units: (leads, time) float32, missing ones as NaN.
 
-    Files that are too short or too long for the header, and sums that differ from its checksums,
-    are refused.
+    Files that are shorter or longer than the header says, and samples whose sums differ from its
+    checksums, are refused.
     """
     if not header.signals:
         raise DataError(f"{header.where}: the record has annotations only, no signals")
@@ -187,7 +192,8 @@ def read_signal(header: Header) -> NDArray[np.float32]:
 
 
 def _read_file(header: Header, signals: list[Signal]) -> NDArray[np.float32]:
-    """Return (signals, time) of one format-16 file: little-endian, one sample of each in turn."""
+    """Return (signals, time) of one format-16 file: little-endian, interleaved by sample."""
+    # [Step 1] Read the bytes and compare their number with the header.
     try:
         with open(
             _locate(header, signals[0]), "rb", buffering=0
@@ -197,9 +203,11 @@ def _read_file(header: Header, signals: list[Signal]) -> NDArray[np.float32]:
         name = _name(header, signals[0])
         raise DataError(f"{name}: the signal file cannot be read: {error.strerror}") from error
     length = _check_layout(header, signals, len(data))
+    # [Step 2] De-interleave, and compare the sum of each signal with its checksum.
     flat = np.frombuffer(data, dtype="<i2", offset=signals[0].offset)
     digital = np.ascontiguousarray(flat.reshape(length, len(signals)).T)
     _check_sums(header, signals, digital.sum(axis=1, dtype=np.int16))
+    # [Step 3] Convert to physical units.
     columns = [(signal.baseline, signal.gain) for signal in signals]
     baseline, gain = np.array(columns, dtype=np.float64).T[:, :, None]
     values = digital.astype(np.float64)
@@ -212,7 +220,7 @@ def _read_file(header: Header, signals: list[Signal]) -> NDArray[np.float32]:
 
 
 def _read_by_wfdb(header: Header, files: list[list[Signal]]) -> NDArray[np.float32]:
-    """Return (signals, time) of a record in any other format, with the same checks."""
+    """Return (signals, time) of a record in another format, with the same checks."""
     for signals in files:
         try:
             _check_layout(header, signals, os.stat(_locate(header, signals[0])).st_size)
@@ -226,7 +234,7 @@ def _read_by_wfdb(header: Header, files: list[list[Signal]]) -> NDArray[np.float
 
             record = wfdb.rdrecord(str(header.path.with_suffix("")), physical=False)
             values = record.dac()
-    except Exception as error:  # wfdb raises whatever its parsing runs into
+    except Exception as error:  # wfdb raises errors of many types
         raise DataError(f"{header.where}: wfdb cannot read it: {error}") from error
     if values.shape[1] != len(header.signals) or header.length not in (0, len(values)):
         raise DataError(
@@ -246,15 +254,15 @@ def _name(header: Header, signal: Signal) -> str:
 
 
 def _check_layout(header: Header, signals: list[Signal], size: int) -> int:
-    """Return how many samples a file of ``size`` bytes holds of each signal, as its header says."""
+    """Return how many samples of each signal a file of ``size`` bytes holds, by its header."""
     first = signals[0]
     if len({signal[2:6] for signal in signals}) > 1:
         raise DataError(
-            f"{_name(header, first)}: its signals differ in format or offset, which one file cannot"
+            f"{_name(header, first)}: signals of one file must have the same format and offset"
         )
     if first.frame != 1 or first.skew != 0:
         raise DataError(
-            f"{_name(header, first)}: {first.frame} samples a frame and a skew of {first.skew}; "
+            f"{_name(header, first)}: {first.frame} samples per frame and a skew of {first.skew}; "
             "only 1 and 0 are supported: convert the record with WFDB's xform"
         )
     bits = _BITS.get(first.format, 0) * len(signals)
@@ -272,7 +280,7 @@ def _check_layout(header: Header, signals: list[Signal], size: int) -> int:
 
 
 def _check_sums(header: Header, signals: list[Signal], sums: NDArray[np.signedinteger]) -> None:
-    """Compare the sums of digital values, modulo 2^16, with the header's checksums."""
+    """Refuse signals whose sums of digital values, modulo 2^16, differ from the checksums."""
     for signal, found in zip(signals, sums.tolist(), strict=True):
         if signal.checksum is not None and (found - signal.checksum) % 65536:
             raise DataError(

@@ -1,1 +1,1 @@
-"""Test inputs and committed digests: is this machine the same as the others?"""
+"""Committed digests: does portable arithmetic on this machine give the same bits as elsewhere?"""

@@ -1,9 +1,9 @@
-"""Digests of portable arithmetic, computed here, to be held against those computed elsewhere.
+"""Digests of portable arithmetic, computed on this machine and compared with the committed ones.
 
-An op's digest covers its output and the gradients of its inputs. A model is trained for some steps,
-and after each the digest takes in the loss, every gradient and every weight and statistic, on top
-of the digest before; beside it stands the trace, a checksum over all that any op computed up to
-then. Only a NaN's own bits are left out, since processors differ in them.
+The digest of an op covers its output and the gradients of its inputs. A model is trained for some
+steps; the digest after each covers the loss, every gradient, every weight and statistic, and the
+digest before. With it comes the trace, a checksum over everything that any op computed up to then.
+The bits of NaNs are left out, since processors differ in them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from seedless.portable.check.checksum import Trace
 from seedless.portable.check.op_cases import OPS
 from seedless.portable.context import CONTEXT
 from seedless.portable.mode import portable
-from seedless.portable.test_inputs import Case, Drawn
+from seedless.portable.test_inputs import Case, Input
 
 LENGTH = 16  # hex digits kept of each digest
 STEPS = 20
@@ -34,8 +34,8 @@ FILE = Path(__file__).with_name("digests.json")
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What a few steps of training left: a digest and a trace after each."""
+class TrainingDigests:
+    """A digest and a trace after each step of a model's training."""
 
     digests: tuple[str, ...]
     traces: tuple[str, ...]
@@ -43,8 +43,8 @@ class Fit:
 
 def read_committed() -> dict[str, Any]:
     """Return the digests this package ships: ops, models and full-size models."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    committed: dict[str, Any] = json.loads(FILE.read_text())
+    return committed
 
 
 def compute_ops(device: torch.device | str = "cpu") -> dict[str, str]:
@@ -60,7 +60,7 @@ def hash_op(name: str, case: Case, device: torch.device) -> str:
     ]
     with portable():
         y = case.run(*inputs)
-        torch.autograd.backward(y, Drawn(tuple(y.shape)).make(f"{name}.grad", device))
+        torch.autograd.backward(y, Input(tuple(y.shape)).make(f"{name}.grad", device))
     grads = {f"grad.{i}": x.grad for i, x in enumerate(inputs) if x.grad is not None}
     return hash_tensors({"y": y.detach(), **grads})
 
@@ -71,21 +71,22 @@ def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
     return digest(plain).removeprefix("sha256:")[:LENGTH]
 
 
-def train(
+def train_and_hash(
     name: str,
     model: nn.Module,
     shape: Sequence[int],
     device: torch.device | str = "cpu",
     steps: int = STEPS,
-) -> Fit:
-    """Train a model on drawn samples of ``shape``: images by SGD on cross-entropy, else by AdamW.
+) -> TrainingDigests:
+    """Train a model on random samples of ``shape`` and return its digests.
 
-    Gradients are clipped; dropout draws by sample and step. ``name`` draws the samples.
+    Images are trained with SGD on cross-entropy, signals with AdamW on binary cross-entropy.
+    Gradients are clipped; dropout depends on sample and step; the samples depend on ``name``.
     """
     place = torch.device(device)
     model.to(place).train()
     image = len(shape) == 4
-    x = Drawn(tuple(shape), 1.0).make(f"{name}.x", place)
+    x = Input(tuple(shape), 1.0).make(f"{name}.x", place)
     trained = list(model.parameters())
     optimizer: torch.optim.Optimizer
     if image:
@@ -109,11 +110,11 @@ def train(
             optimizer.step()
         digests.append(_chain(digests[-1], loss.detach(), model))
         traces.append(trace.read())
-    return Fit(tuple(digests[1:]), tuple(traces))
+    return TrainingDigests(tuple(digests[1:]), tuple(traces))
 
 
 def _chain(before: str, loss: Tensor, model: nn.Module) -> str:
-    """Return the digest of a step on top of the one before it."""
+    """Return the digest of a step and of the digest before it."""
     grads = {f"grad.{k}": p.grad for k, p in model.named_parameters() if p.grad is not None}
     now = hash_tensors({"loss": loss, **grads, **model.state_dict()})
     return hashlib.sha256(f"{before} {now}".encode()).hexdigest()[:LENGTH]
@@ -128,7 +129,7 @@ def _loss(logits: Tensor, image: bool) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, labels)
 
 
-def compare(found: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
+def compare_digests(found: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
     """Return one line for each digest that differs or is missing; none means all agree."""
     lines = []
     for name in sorted({*found, *expected}):
@@ -138,8 +139,10 @@ def compare(found: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def compare_fit(name: str, found: Fit, expected: Fit | None) -> list[str]:
-    """Return one line if a model parted from what is expected, in the steps both have."""
+def compare_training(
+    name: str, found: TrainingDigests, expected: TrainingDigests | None
+) -> list[str]:
+    """Return one line if a model's digests differ from those expected, in the steps both have."""
     if expected is None:
         return [f"{name}: expected nothing, found {found.digests[-1]}"]
     pairs = zip(found.digests, expected.digests, found.traces, expected.traces, strict=False)

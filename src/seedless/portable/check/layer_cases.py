@@ -9,10 +9,18 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from seedless.portable.test_inputs import LOGITS, PICTURE, SIGNAL, Case, Drawn, labels, places
+from seedless.portable.test_inputs import (
+    IMAGE,
+    LOGITS,
+    SIGNAL,
+    Case,
+    Input,
+    make_indices,
+    make_labels,
+)
 
-VOLUME = Drawn((2, 3, 6, 7, 5))
-SEQUENCE = Drawn((7, 4, 10))
+VOLUME = Input((2, 3, 6, 7, 5))
+SEQUENCE = Input((7, 4, 10))
 LENGTHS = (7, 5, 5, 2)
 
 
@@ -65,46 +73,55 @@ def _resize(x: Tensor, mode: str, **options: Any) -> Tensor:
 
 
 LAYERS: dict[str, Case] = {
-    "pad_reflect": Case(lambda x: _pad(x, "reflect"), (PICTURE,)),
-    "pad_replicate": Case(lambda x: _pad(x, "replicate"), (PICTURE,)),
-    "pad_circular": Case(lambda x: _pad(x, "circular"), (PICTURE,)),
+    "pad_reflect": Case(lambda x: _pad(x, "reflect"), (IMAGE,)),
+    "pad_replicate": Case(lambda x: _pad(x, "replicate"), (IMAGE,)),
+    "pad_circular": Case(lambda x: _pad(x, "circular"), (IMAGE,)),
     "pad_replicate3d": Case(lambda x: F.pad(x, (1, 2, 2, 0, 1, 1), mode="replicate"), (VOLUME,)),
-    "nearest": Case(lambda x: _resize(x, "nearest", scale_factor=2), (PICTURE,)),
-    "nearest_uneven": Case(lambda x: _resize(x, "nearest", size=(7, 19)), (PICTURE,)),
-    "nearest_exact": Case(lambda x: _resize(x, "nearest-exact", size=(7, 19)), (PICTURE,)),
+    "nearest": Case(lambda x: _resize(x, "nearest", scale_factor=2), (IMAGE,)),
+    "nearest_uneven": Case(lambda x: _resize(x, "nearest", size=(7, 19)), (IMAGE,)),
+    "nearest_exact": Case(lambda x: _resize(x, "nearest-exact", size=(7, 19)), (IMAGE,)),
     "linear": Case(lambda x: _resize(x, "linear", scale_factor=2.5), (SIGNAL,)),
-    "bilinear": Case(lambda x: _resize(x, "bilinear", size=(21, 6)), (PICTURE,)),
+    "bilinear": Case(lambda x: _resize(x, "bilinear", size=(21, 6)), (IMAGE,)),
     "bilinear_aligned": Case(
-        lambda x: _resize(x, "bilinear", size=(21, 6), align_corners=True), (PICTURE,)
+        lambda x: _resize(x, "bilinear", size=(21, 6), align_corners=True), (IMAGE,)
     ),
-    "bicubic": Case(lambda x: _resize(x, "bicubic", scale_factor=1.7), (PICTURE,)),
+    "bicubic": Case(lambda x: _resize(x, "bicubic", scale_factor=1.7), (IMAGE,)),
     "trilinear": Case(lambda x: _resize(x, "trilinear", scale_factor=2), (VOLUME,)),
-    "unfold": Case(lambda x: F.unfold(x, (3, 2), 2, 1, (1, 2)), (PICTURE,)),
-    "fold": Case(lambda x: F.fold(x, (9, 8), (3, 2), 1, 1, 2), (Drawn((2, 24, 25)),)),
-    "max_pool2d_ceil": Case(lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (PICTURE,)),
+    "unfold": Case(lambda x: F.unfold(x, (3, 2), 2, 1, (1, 2)), (IMAGE,)),
+    "fold": Case(lambda x: F.fold(x, (9, 8), (3, 2), 1, 1, 2), (Input((2, 24, 25)),)),
+    "max_pool2d_ceil": Case(lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),
     "max_pool3d": Case(lambda x: F.max_pool3d(x, 2, 1), (VOLUME,)),
     "avg_pool1d_ceil": Case(lambda x: F.avg_pool1d(x, 7, 4, 3, ceil_mode=True), (SIGNAL,)),
-    "avg_pool2d_ceil": Case(lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (PICTURE,)),
+    "avg_pool2d_ceil": Case(lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),
     "avg_pool3d": Case(lambda x: F.avg_pool3d(x, 2, 2), (VOLUME,)),
     "adaptive_max_pool1d": Case(lambda x: F.adaptive_max_pool1d(x, 7), (SIGNAL,)),
     "adaptive_max_pool3d": Case(lambda x: F.adaptive_max_pool3d(x, (4, 3, 5)), (VOLUME,)),
     "adaptive_avg_pool3d": Case(lambda x: F.adaptive_avg_pool3d(x, (4, 3, 5)), (VOLUME,)),
-    "conv_transpose3d": Case(F.conv_transpose3d, (VOLUME, Drawn((3, 4, 2, 3, 2)), Drawn((4,)))),
+    "conv_transpose3d": Case(F.conv_transpose3d, (VOLUME, Input((3, 4, 2, 3, 2)), Input((4,)))),
     "embedding_bag": Case(
         lambda w: F.embedding_bag(
-            places(w.new_zeros(60)),
+            make_indices(w.new_zeros(60)),
             w,
             torch.tensor([0, 9, 9, 40], device=w.device),
             mode="mean",
             padding_idx=3,
         ),
-        (Drawn((9, 6)),),
+        (Input((9, 6)),),
     ),
-    "lstm_packed": Case(_run_lstm, (SEQUENCE, Drawn((24, 10)), Drawn((24, 6)))),
-    "gru": Case(_run_gru, (SEQUENCE, Drawn((18, 10)), Drawn((18, 6)), Drawn((18,)), Drawn((18,)))),
-    "multi_head_attention": Case(_attend, (SEQUENCE, Drawn((30, 10)), Drawn((10, 10)))),
+    "lstm_packed": Case(_run_lstm, (SEQUENCE, Input((24, 10)), Input((24, 6)))),
+    "gru": Case(
+        _run_gru,
+        (
+            SEQUENCE,
+            Input((18, 10)),
+            Input((18, 6)),
+            Input((18,)),
+            Input((18,)),
+        ),
+    ),
+    "multi_head_attention": Case(_attend, (SEQUENCE, Input((30, 10)), Input((10, 10)))),
     "weight_norm": Case(
-        lambda v, g: torch._weight_norm(v, g, 0), (Drawn((6, 8, 5)), Drawn((6, 1, 1)))
+        lambda v, g: torch._weight_norm(v, g, 0), (Input((6, 8, 5)), Input((6, 1, 1)))
     ),
     "clip_norm": Case(lambda x, y: _clip(x, y, True), (LOGITS, LOGITS)),
     "clip_value": Case(lambda x, y: _clip(x, y, False), (LOGITS, LOGITS)),
@@ -114,9 +131,9 @@ LAYERS: dict[str, Case] = {
         lambda x, y: F.kl_div(x.log_softmax(1), y.softmax(1), reduction="batchmean"),
         (LOGITS, LOGITS),
     ),
-    "nll": Case(lambda x: F.nll_loss(x, labels(x), reduction="sum"), (LOGITS,)),
+    "nll": Case(lambda x: F.nll_loss(x, make_labels(x), reduction="sum"), (LOGITS,)),
     "cross_entropy_ignoring": Case(
-        lambda x: F.cross_entropy(x, labels(x), ignore_index=7, label_smoothing=0.1), (LOGITS,)
+        lambda x: F.cross_entropy(x, make_labels(x), ignore_index=7, label_smoothing=0.1), (LOGITS,)
     ),
     "cross_entropy_shares": Case(lambda x, y: F.cross_entropy(x, y.softmax(1)), (LOGITS, LOGITS)),
 }

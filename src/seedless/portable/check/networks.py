@@ -1,4 +1,4 @@
-"""Torch's own layers as small models with counted weights: what the committed digests train."""
+"""Small models of torch's own layers, whose training the committed digests cover."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Recurrent(nn.Module):
 
 
 def make_net(build: Callable[..., nn.Module], *options: Any) -> nn.Module:
-    """Build without memory, so that no generator is asked, and fill with counted draws."""
+    """Build a model without torch's generator, with weights from counter-based random numbers."""
     with torch.device("meta"):
         model = build(*options)
     model.to_empty(device="cpu")
@@ -54,9 +54,9 @@ def make_net(build: Callable[..., nn.Module], *options: Any) -> nn.Module:
     return model
 
 
-NETS: dict[str, Make] = {
+NETWORKS: dict[str, Make] = {
     "transformer": lambda: make_net(Encoder),
     "gru": lambda: make_net(Recurrent, nn.GRU),
     "lstm": lambda: make_net(Recurrent, nn.LSTM),
 }
-SHAPE = (5, 3, 16)  # of what they are trained on: batch, time, features
+INPUT_SHAPE = (5, 3, 16)  # of what they are trained on: batch, time, features

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable import constants as c
-from seedless.portable.exact.grid import power
+from seedless.portable.exact.grid import power_of_two
 
 
 def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:
@@ -160,9 +160,9 @@ def _wave(x: Tensor, quarter: int) -> Tensor:
 
     Two parts of m (2^k 2/pi mod 4) are exact, so that no argument is too large.
     """
-    k = (((x.view(torch.int64) >> 52) & 0x7FF) - 1046).clamp_(c.TURN_LOWEST, c.TURN_HIGHEST)
-    m = x * power(-k)
-    parts = c.table("turns", x.device).index_select(1, (k - c.TURN_LOWEST).flatten())
+    k = (((x.view(torch.int64) >> 52) & 0x7FF) - 1046).clamp_(c.LOWEST_TURN, c.HIGHEST_TURN)
+    m = x * power_of_two(-k)
+    parts = c.table("turns", x.device).index_select(1, (k - c.LOWEST_TURN).flatten())
     first, second, third = parts.view(3, *x.shape).unbind()
     one, two = m * first, m * second
     whole_one, whole_two = one.round(), two.round()

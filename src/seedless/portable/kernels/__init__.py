@@ -1,5 +1,6 @@
-"""Fused forms of portable ops: one kernel where the op-by-op form has many, with the same bits.
+"""Compiled kernels: an op that takes many of torch's kernels takes one or a few, for the same bits.
 
-The kernels are one text, compiled by this machine's C compiler for a CPU and by NVRTC for CUDA.
-Where there is no compiler, ops are computed op by op, slower.
+The kernels are one C text (`c/`), compiled by this machine's C compiler for the CPU and by NVRTC
+for CUDA. Each function here returns None, or False, where no kernel takes its arguments; the caller
+then computes the same bits from torch's own ops, more slowly.
 """

@@ -1,4 +1,4 @@
-"""Grids, sums and the surroundings of matrix products as fused kernels, as in `ops`."""
+"""Grids, sums over columns, and what comes before and after a matrix product, as kernels."""
 
 from __future__ import annotations
 
@@ -9,46 +9,48 @@ from math import prod
 import torch
 from torch import Tensor
 
+from seedless.portable.constants import MAX_EXACT_ADDENDS
 from seedless.portable.kernels.launch import (
-    column_work,
     find_kernels,
     is_plain,
-    is_ready,
     launch,
-    map_work,
-    row_work,
+    shape_columns,
+    shape_map,
+    shape_rows,
 )
-from seedless.portable.kernels.rows import MOST
 
-FEW = 1 << 32  # elements that kernels count in 32 bits
+INDEX_LIMIT = 1 << 32  # kernels count elements in 32 bits
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """(batch, rows, n) in memory, each row's n one after another.
+    """How a tensor lies in memory: matrices (batch, rows, n), the n values of a row side by side.
 
-    Rows lie ``down`` apart and matrices ``between``. ``across``: what shares a grid is a row,
-    otherwise a column. ``turned``: the tensor has its last two axes the other way round.
+    Attributes:
+        matrix_stride: from one matrix to the next.
+        row_stride: from one row to the next.
+        by_row: whether the values of a row share a grid, otherwise those of a column.
+        transposed: whether the tensor's own last two axes are (n, rows).
     """
 
     batch: int
     rows: int
     n: int
-    between: int
-    down: int
-    across: bool
-    turned: bool = False
+    matrix_stride: int
+    row_stride: int
+    by_row: bool
+    transposed: bool = False
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return what kernels are told."""
-        return self.batch, self.rows, self.n, self.between, self.down
+        """Return the arguments of kernels that describe it."""
+        return self.batch, self.rows, self.n, self.matrix_stride, self.row_stride
 
 
-def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
-    """Return how a tensor with a grid over ``dims`` lies in memory, where kernels can read it."""
-    if x.dtype not in _SUFFIX or not is_plain(x) or not 0 < x.numel() < FEW:
+def find_layout(x: Tensor, dims: Sequence[int]) -> Layout | None:
+    """Return how a tensor with a grid over ``dims`` lies in memory; None where kernels cannot."""
+    if x.dtype not in _SUFFIX or not is_plain(x) or not 0 < x.numel() < INDEX_LIMIT:
         return None
     if find_kernels(x.device) is None:
         return None
@@ -56,7 +58,7 @@ def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
     if not axes or axes[-1] - axes[0] + 1 != len(axes):
         return None
     if x.ndim == 3 and len(axes) == 1 and axes[0] > 0:
-        return _lay_out_matrices(x, axes[0] == 2)
+        return _find_matrix_layout(x, axes[0] == 2)
     if not x.is_contiguous():
         return None
     batch, rows = prod(x.shape[: axes[0]]), prod(x.shape[axes[0] : axes[-1] + 1])
@@ -66,131 +68,137 @@ def lay_out(x: Tensor, dims: Sequence[int]) -> Layout | None:
     return Layout(batch, rows, n, rows * n, n, False)
 
 
-def _lay_out_matrices(x: Tensor, last: bool) -> Layout | None:
+def _find_matrix_layout(x: Tensor, last: bool) -> Layout | None:
     """Return the layout of matrices (batch, r, c), parts of larger ones too, by rows or columns."""
-    for turned in (False, True):
-        plain = x.mT if turned else x
-        (batch, rows, n), (between, down, along) = plain.shape, plain.stride()
+    for transposed in (False, True):
+        plain = x.mT if transposed else x
+        (batch, rows, n), (matrix, row, along) = plain.shape, plain.stride()
         if along == 1 or n == 1:
-            return Layout(batch, rows, n, between, down, last != turned, turned)
+            return Layout(batch, rows, n, matrix, row, last != transposed, transposed)
     return None
 
 
 def _is_repeated(x: Tensor) -> bool:
-    """Return whether matrices (batch, r, c) are one and the same memory, over and over."""
+    """Return whether all matrices (batch, r, c) are the same memory."""
     return x.ndim == 3 and x.shape[0] > 1 and x.stride(0) == 0
 
 
-def exponents(x: Tensor, dims: Sequence[int]) -> Tensor | None:
+def find_exponents(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Return the exponents of the grids, the axes of ``dims`` kept with length 1."""
     if _is_repeated(x) and 0 not in dims and -3 not in dims:
-        once = exponents(x[:1], dims)
+        once = find_exponents(x[:1], dims)
         return None if once is None else once.expand(x.shape[0], -1, -1)
-    found = lay_out(x, dims)
-    if found is None:
+    layout = find_layout(x, dims)
+    if layout is None:
         return None
-    kind, shape = _SUFFIX[x.dtype], _keep(x, dims)
-    if found.across:
-        tops = torch.empty(shape, dtype=torch.int64, device=x.device)
-        work = row_work(found.batch * found.rows, found.n)
-        launch(f"row_tops_{kind}", x.device, work, x, tops, *found.sizes)
-        return tops
-    tops = torch.zeros(shape, dtype=torch.int64, device=x.device)
-    columns = found.batch * found.n
-    work = column_work(columns, found.rows)
-    launch(f"column_tops_{kind}", x.device, work, x, tops, *found.sizes)
-    launch(f"exponents_{kind}", x.device, map_work(columns), tops, columns)
-    return tops
+    kind = _SUFFIX[x.dtype]
+    make = torch.empty if layout.by_row else torch.zeros  # columns are found by maxima
+    exponents = make(_reduce_shape(x, dims), dtype=torch.int64, device=x.device)
+    if layout.by_row:
+        work = shape_rows(layout.batch * layout.rows, layout.n)
+        launch(f"row_exponents_{kind}", x.device, work, x, exponents, *layout.sizes)
+        return exponents
+    columns = layout.batch * layout.n
+    work = shape_columns(columns, layout.rows)
+    launch(f"column_maxima_{kind}", x.device, work, x, exponents, *layout.sizes)
+    launch(f"exponents_{kind}", x.device, shape_map(columns), exponents, columns)
+    return exponents
 
 
-def _keep(x: Tensor, dims: Sequence[int]) -> list[int]:
+def _reduce_shape(x: Tensor, dims: Sequence[int]) -> list[int]:
     """Return the shape with ``dims`` reduced to 1."""
     reduced = {axis % x.ndim for axis in dims}
     return [1 if axis in reduced else size for axis, size in enumerate(x.shape)]
 
 
-def place(
-    x: Tensor, tops: Tensor, bits: int, halves: bool = False, into: Tensor | None = None
+def round_to_grid(
+    x: Tensor,
+    exponents: Tensor,
+    bits: int,
+    in_halves: bool = False,
+    memory: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None] | None:
-    """Return x as integers of the grids with these exponents; with ``halves`` upper and lower."""
-    if into is None and _is_repeated(x) and _is_repeated(tops):
-        once = place(x[:1], tops[:1], bits, halves)
+    """Return x as integers on its grids, and None; ``in_halves``: their upper and lower part."""
+    if memory is None and _is_repeated(x) and _is_repeated(exponents):
+        once = round_to_grid(x[:1], exponents[:1], bits, in_halves)
         if once is None:
             return None
         q, low = (None if part is None else part.expand(x.shape) for part in once)
         assert q is not None
         return q, low
-    dims = [axis for axis in range(x.ndim) if tops.shape[axis] == 1]
-    found = lay_out(x, dims)
-    if found is None:
+    dims = [axis for axis in range(x.ndim) if exponents.shape[axis] == 1]
+    layout = find_layout(x, dims)
+    if layout is None:
         return None
-    shape = [*x.shape[:-2], x.shape[-1], x.shape[-2]] if found.turned else x.shape
-    if into is None:
-        into = torch.empty(shape, dtype=torch.float64, device=x.device)
-    q = into.view(shape)
-    low = torch.empty_like(q) if halves else None
-    name = f"place_{'rows' if found.across else 'columns'}_{_SUFFIX[x.dtype]}"
-    work = row_work(found.batch * found.rows, found.n)
-    launch(name, x.device, work, x, tops.contiguous(), q, low, *found.sizes, bits)
-    if not found.turned:
+    shape = [*x.shape[:-2], x.shape[-1], x.shape[-2]] if layout.transposed else x.shape
+    if memory is None:
+        memory = torch.empty(shape, dtype=torch.float64, device=x.device)
+    q = memory.view(shape)
+    low = torch.empty_like(q) if in_halves else None
+    name = f"round_{'rows' if layout.by_row else 'columns'}_{_SUFFIX[x.dtype]}"
+    work = shape_rows(layout.batch * layout.rows, layout.n)
+    arrays = (x, exponents.contiguous(), q, low)
+    launch(name, x.device, work, *arrays, *layout.sizes, bits)
+    if not layout.transposed:
         return q, low
     return q.mT, None if low is None else low.mT
 
 
 def total(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Return the sum over ``dims`` in float64, kept as axes; up to 2^17 addends."""
-    found = lay_out(x, dims)
-    if found is None or found.across or found.turned or not 1 < found.rows <= MOST:
+    layout = find_layout(x, dims)
+    if layout is None or layout.by_row or layout.transposed:
         return None
-    kind, columns = _SUFFIX[x.dtype], found.batch * found.n
-    shape = _keep(x, dims)
-    tops = torch.zeros(columns, dtype=torch.int64, device=x.device)
-    sums = torch.zeros(shape, dtype=torch.float64, device=x.device)
-    work = column_work(columns, found.rows)
-    launch(f"column_tops_{kind}", x.device, work, x, tops, *found.sizes)
-    launch(f"column_sums_{kind}", x.device, work, x, tops, sums, *found.sizes)
-    launch(f"finish_{kind}", x.device, map_work(columns), sums, tops, columns)
+    if not 1 < layout.rows <= MAX_EXACT_ADDENDS:
+        return None
+    kind, columns = _SUFFIX[x.dtype], layout.batch * layout.n
+    maxima = torch.zeros(columns, dtype=torch.int64, device=x.device)
+    sums = torch.zeros(_reduce_shape(x, dims), dtype=torch.float64, device=x.device)
+    work = shape_columns(columns, layout.rows)
+    launch(f"column_maxima_{kind}", x.device, work, x, maxima, *layout.sizes)
+    launch(f"column_sums_{kind}", x.device, work, x, maxima, sums, *layout.sizes)
+    launch(f"scale_sums_{kind}", x.device, shape_map(columns), sums, maxima, columns)
     return sums
 
 
 def add_chunk(product: Tensor, high: Tensor, low: Tensor) -> bool:
-    """Add a chunk's product to the two parts of those before; say whether that was done."""
+    """Add a chunk's product to the two parts of those before; return whether that was done."""
     if find_kernels(product.device) is None or not is_plain(product):
         return False
     size = product.numel()
-    launch("add_chunk", product.device, map_work(size), product, high, low, size)
+    launch("add_chunk", product.device, shape_map(size), product, high, low, size)
     return True
 
 
-def join(
+def join_parts(
     high: Tensor, low: Tensor | None, left: Tensor, right: Tensor, inner: int = 0
 ) -> Tensor | None:
-    """Return a product (batch, m, n) off its grids, in float32.
+    """Return a product (batch, m, n) scaled from its grids and rounded to float32.
 
     With ``inner``, n is (samples, inner) and the result (samples, batch m, inner).
     """
     batch, m, n = high.shape
     if find_kernels(high.device) is None or not (is_plain(high) and high.is_contiguous()):
         return None
-    if high.numel() >= FEW:
+    if high.numel() >= INDEX_LIMIT:
         return None
     left, right = left.contiguous(), right.contiguous()
     shape = (n // inner, batch * m, inner) if inner else (batch, m, n)
     out = torch.empty(shape, dtype=torch.float32, device=high.device)
-    work = row_work(batch * m, n)
-    launch("join", high.device, work, high, low, left, right, out, batch, m, n, inner)
+    work = shape_rows(batch * m, n)
+    launch("join_parts", high.device, work, high, low, left, right, out, batch, m, n, inner)
     return out
 
 
 def gather_taps(
     parts: tuple[Tensor, Tensor | None],
-    tops: Sequence[Tensor],
+    exponents: Sequence[Tensor],
     shape: Sequence[int],
     positions: Sequence[int],
     windows: Sequence[Sequence[int]],
     groups: int,
     chunks: int = 0,
-    into: Tensor | None = None,
+    memory: Tensor | None = None,
 ) -> Tensor | None:
     """Return a transposed convolution of ``shape`` (samples, channels, height, width), in float32.
 
@@ -202,14 +210,11 @@ def gather_taps(
     if not (is_plain(high) and high.is_contiguous()):
         return None
     samples, channels, height, width = shape
-    if into is None:
-        into = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
+    if memory is None:
+        memory = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
     sizes = (chunks, groups, channels // groups, samples, height, width, *positions)
     flat = [number for pair in windows for number in pair]
-    work = row_work(samples * channels, height * width)
-    left, right = (each.contiguous() for each in tops)
-    launch("gather_taps", high.device, work, high, low, left, right, into, *sizes, *flat)
-    return into
-
-
-__all__ = ["add_chunk", "exponents", "gather_taps", "is_ready", "join", "place", "total"]
+    work = shape_rows(samples * channels, height * width)
+    arrays = (high, low, *(each.contiguous() for each in exponents), memory)
+    launch("gather_taps", high.device, work, *arrays, *sizes, *flat)
+    return memory

@@ -1,4 +1,4 @@
-"""Compiled kernels, kept from one process to the next."""
+"""Compiled kernels, cached on disk from one process to the next."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 from seedless.core.cache_location import find_cache_folder
 
 
-def keep(known: bytes, suffix: str, make: Callable[[Path], None]) -> Path:
-    """Return the file made from what is ``known``, made now by ``make`` or before.
+def find_or_build(key: bytes, suffix: str, build: Callable[[Path], None]) -> Path:
+    """Return the file that belongs to ``key``, built now by ``build`` or in an earlier process.
 
-    It is written beside its place and moved there: other processes may be doing the same.
+    It is built under another name and renamed: other processes may be building the same file.
     """
-    folder = find_home()
-    path = folder / f"kernels-{hashlib.sha256(known).hexdigest()[:16]}{suffix}"
+    folder = find_folder()
+    path = folder / f"kernels-{hashlib.sha256(key).hexdigest()[:16]}{suffix}"
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            made = Path(place) / f"kernels{suffix}"
-            make(made)
-            os.replace(made, path)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            built = Path(temporary) / f"kernels{suffix}"
+            build(built)
+            os.replace(built, path)
     return path
 
 
 @lru_cache(maxsize=1)
-def find_home() -> Path:
-    """Return a folder that can be written: in SEEDLESS_CACHE or the user's cache, or a new one."""
+def find_folder() -> Path:
+    """Return a folder that can be written: in the cache of this package, or else a new one."""
     try:
         folder = find_cache_folder() / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except (OSError, RuntimeError):  # the second where nobody's home is known
+    except (OSError, RuntimeError):  # RuntimeError: no home folder is known
         return Path(tempfile.mkdtemp(prefix="seedless-kernels-"))

@@ -1,4 +1,4 @@
-"""Whether fused kernels are used, and how one is launched."""
+"""Which compiled kernels a device has, which tensors they take, and how one is launched."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from seedless.portable.context import CONTEXT
-from seedless.portable.kernels.cpu import Library, Work, load_library
-from seedless.portable.kernels.cuda import Module, load_module
+from seedless.portable.kernels import cpu, cuda
+from seedless.portable.kernels.cpu import CpuKernels, LaunchShape
+from seedless.portable.kernels.cuda import CudaKernels
 
-THREADS = 256
-BLOCKS = 4096  # a GPU's, at most, for what one block can take up after another
-MOST = 1 << 20  # the same, for rows
-SHORT = 512  # elements of a row that one warp goes over
-WARPS = 8  # of a block, each with a row
-DEEP = 16  # threads of a block that share a column, as columns.c has it
-
-
-def find_kernels(device: torch.device) -> Library | Module | None:
-    """Return the compiled kernels for a device, or None where it has none."""
-    return _load(device) if CONTEXT.allows_kernels(device) else None
+MAP_THREADS = 256  # of a block, each with one element at a time
+MAX_BLOCKS = 4096  # of elements or columns; a block takes up what is left
+MAX_ROW_BLOCKS = 1 << 20
+MAX_WARP_ROW = 512  # elements of a row that one warp computes; longer rows have a block
+WARPS_PER_BLOCK = 8  # each with a row of its own
+COLUMN_THREADS = 16  # of a block that share a column, as in columns.c
 
 
-def _load(device: torch.device) -> Library | Module | None:
+def find_kernels(device: torch.device) -> CpuKernels | CudaKernels | None:
+    """Return the compiled kernels to use on a device; None where it has none, or none allowed."""
+    return _load_kernels(device) if CONTEXT.allows_kernels(device) else None
+
+
+def _load_kernels(device: torch.device) -> CpuKernels | CudaKernels | None:
     if device.type == "cpu":
-        return load_library()
+        return cpu.load_kernels()
     if device.type == "cuda":
-        return load_module(torch.cuda.current_device() if device.index is None else device.index)
+        index = torch.cuda.current_device() if device.index is None else device.index
+        return cuda.load_kernels(index)
     return None
 
 
@@ -50,29 +52,35 @@ def is_plain(x: Tensor) -> bool:
     return type(x) in (Tensor, Parameter) and x.layout == torch.strided
 
 
-def launch(name: str, device: torch.device, work: Work, *args: Any) -> None:
-    """Run a kernel of `kernels/`; ``work`` is what `map_work` and its kin return."""
-    kernels = _load(device)  # whoever asked has begun, though others may stop their use meanwhile
+def launch(name: str, device: torch.device, shape: LaunchShape, *args: Any) -> None:
+    """Run a kernel of `c/`; ``shape`` comes from `shape_map`, `shape_rows` or `shape_columns`.
+
+    Another thread may have stopped the use of kernels since the caller found them. That does not
+    matter: what has begun is finished.
+    """
+    kernels = _load_kernels(device)
     assert kernels is not None
-    kernels.launch(name, work, args)
+    kernels.launch(name, shape, args)
 
 
-def map_work(size: int) -> Work:
-    """Return how a GPU shares a MAP."""
-    return Work(min(-(-size // THREADS), BLOCKS), 1, THREADS, 1)
+def shape_map(size: int) -> LaunchShape:
+    """Return how a GPU divides a MAP over elements."""
+    return LaunchShape(min(-(-size // MAP_THREADS), MAX_BLOCKS), 1, MAP_THREADS, 1)
 
 
-def row_work(rows: int, length: int) -> Work:
-    """Return the same for ROWS of a length: a warp for each, or for long ones a block."""
-    if length <= SHORT:
-        return Work(min(-(-rows // WARPS), MOST), 1, 32, WARPS)
+def shape_rows(rows: int, length: int) -> LaunchShape:
+    """Return how a GPU divides ROWS of a length: a warp for each, or for long ones a block."""
+    if length <= MAX_WARP_ROW:
+        blocks = min(-(-rows // WARPS_PER_BLOCK), MAX_ROW_BLOCKS)
+        return LaunchShape(blocks, 1, 32, WARPS_PER_BLOCK)
     threads = 128
     while threads < 512 and threads * 4 < length:
         threads *= 2
-    return Work(min(rows, MOST), 1, threads, 1)
+    return LaunchShape(min(rows, MAX_ROW_BLOCKS), 1, threads, 1)
 
 
-def column_work(columns: int, rows: int) -> Work:
-    """Return the same for columns, 32 a block, which blocks share where there are few."""
-    across = min(-(-columns // 32), BLOCKS)
-    return Work(across, max(1, min(rows // (16 * DEEP), BLOCKS // across, 256)), 32, DEEP)
+def shape_columns(columns: int, rows: int) -> LaunchShape:
+    """Return how a GPU divides columns, 32 a block; blocks share columns where there are few."""
+    across = min(-(-columns // 32), MAX_BLOCKS)
+    down = max(1, min(rows // (16 * COLUMN_THREADS), MAX_BLOCKS // across, 256))
+    return LaunchShape(across, down, 32, COLUMN_THREADS)

@@ -1,6 +1,4 @@
-"""Portable ops as fused kernels. Each returns None where its kernel does not fit, and the caller
-then computes op by op: the bits are the same.
-"""
+"""Elementwise functions, layer norm, softmax and optimizer steps as kernels."""
 
 from __future__ import annotations
 
@@ -9,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seedless.portable.kernels.launch import column_work, is_ready, launch, map_work, row_work
-
-MOST = 1 << 17  # addends of one exact sum in float64
+from seedless.portable.constants import MAX_EXACT_ADDENDS
+from seedless.portable.kernels.launch import is_ready, launch, shape_columns, shape_map, shape_rows
 
 
 def apply_map(name: str, *inputs: Tensor) -> Tensor | None:
@@ -24,7 +21,7 @@ def apply_map(name: str, *inputs: Tensor) -> Tensor | None:
         inputs = tuple(x.contiguous() for x in inputs)
         out = torch.empty_like(inputs[0])
     size = out.numel()
-    launch(name, out.device, map_work(size), *inputs, out, size)
+    launch(name, out.device, shape_map(size), *inputs, out, size)
     return out
 
 
@@ -32,14 +29,14 @@ def layer_norm(
     x: Tensor, length: int, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return y like x, and for each row of ``length`` the mean and the reciprocal deviation."""
-    if not is_ready(x, weight, bias) or not 1 < length <= MOST:
+    if not is_ready(x, weight, bias) or not 1 < length <= MAX_EXACT_ADDENDS:
         return None
     if any(v is not None and v.numel() != length for v in (weight, bias)):
         return None
     x, rows = x.contiguous(), x.numel() // length
     y, mean, scale = torch.empty_like(x), x.new_empty(rows), x.new_empty(rows)
     weight, bias = (None if v is None else v.contiguous() for v in (weight, bias))
-    work = row_work(rows, length)
+    work = shape_rows(rows, length)
     launch("layer_norm", x.device, work, x, weight, bias, y, mean, scale, rows, length, float(eps))
     return y, mean, scale
 
@@ -49,7 +46,9 @@ def layer_norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the gradients of x, weight and bias."""
     rows = x.numel() // max(length, 1)
-    if not is_ready(x, grad, mean, scale, weight) or not (1 < length <= MOST and 1 < rows <= MOST):
+    if not is_ready(x, grad, mean, scale, weight) or not (
+        1 < length <= MAX_EXACT_ADDENDS and 1 < rows <= MAX_EXACT_ADDENDS
+    ):
         return None
     fits = grad.shape == x.shape and mean.numel() == scale.numel() == rows
     if not fits or (weight is not None and weight.numel() != length):
@@ -58,37 +57,37 @@ def layer_norm_backward(
     weight = None if weight is None else weight.contiguous()
     out = torch.empty_like(given[1])
     launch(
-        "layer_norm_backward", x.device, row_work(rows, length), *given, weight, out, rows, length
+        "layer_norm_backward", x.device, shape_rows(rows, length), *given, weight, out, rows, length
     )
-    tops = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
+    maxima = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
     sums = torch.zeros(2 * length, dtype=torch.float64, device=x.device)
-    work = column_work(length, rows)
-    launch("norm_tops", x.device, work, *given, tops, rows, length)
-    launch("norm_sums", x.device, work, *given, tops, sums, rows, length)
-    launch("finish_f64", x.device, map_work(2 * length), sums, tops, 2 * length)
+    work = shape_columns(length, rows)
+    launch("norm_maxima", x.device, work, *given, maxima, rows, length)
+    launch("norm_sums", x.device, work, *given, maxima, sums, rows, length)
+    launch("scale_sums_f64", x.device, shape_map(2 * length), sums, maxima, 2 * length)
     return out, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
 
 
 def softmax(x: Tensor) -> Tensor | None:
     """Return the softmax along the last axis."""
-    if not is_ready(x) or x.ndim == 0 or not 1 < x.shape[-1] <= MOST:
+    if not is_ready(x) or x.ndim == 0 or not 1 < x.shape[-1] <= MAX_EXACT_ADDENDS:
         return None
     x, length = x.contiguous(), x.shape[-1]
     rows, out = x.numel() // length, torch.empty_like(x)
-    room = torch.empty(x.shape, dtype=torch.float64, device=x.device)
-    launch("softmax", x.device, row_work(rows, length), x, room, out, rows, length)
+    memory = torch.empty(x.shape, dtype=torch.float64, device=x.device)
+    launch("softmax", x.device, shape_rows(rows, length), x, memory, out, rows, length)
     return out
 
 
 def softmax_backward(grad: Tensor, y: Tensor) -> Tensor | None:
     """Return the gradient of `softmax` from its result."""
-    if not is_ready(y, grad) or y.ndim == 0 or not 1 < y.shape[-1] <= MOST:
+    if not is_ready(y, grad) or y.ndim == 0 or not 1 < y.shape[-1] <= MAX_EXACT_ADDENDS:
         return None
     if grad.shape != y.shape:
         return None
     grad, y, length = grad.contiguous(), y.contiguous(), y.shape[-1]
     rows, out = y.numel() // length, torch.empty_like(y)
-    launch("softmax_backward", y.device, row_work(rows, length), grad, y, out, rows, length)
+    launch("softmax_backward", y.device, shape_rows(rows, length), grad, y, out, rows, length)
     return out
 
 
@@ -98,18 +97,21 @@ def adam(
     settings: tuple[float, float, float, float],
     decoupled: bool,
 ) -> bool:
-    """Step one parameter, given with its gradient, average and square; say whether that was done.
+    """Take Adam's step for one parameter; return whether that was done.
 
-    ``numbers``: the rate, the rate over its correction, the root of the square's correction.
-    ``settings``: both betas, weight decay, eps.
+    Args:
+        tensors: parameter, gradient, average of gradients, average of their squares.
+        numbers: the rate, the rate over its bias correction, the root of the squares' correction.
+        settings: both betas, weight decay, eps.
+        decoupled: whether weight decay is AdamW's.
     """
     parameter, grad, *states = tensors
-    laid = _lay_alike(parameter, grad, states)
-    if laid is None:
+    aligned = _align_gradient(parameter, grad, states)
+    if aligned is None:
         return False
     size = parameter.numel()
-    given = (parameter, laid, *states, *numbers, size, *map(float, settings), int(decoupled))
-    launch("adam", parameter.device, map_work(size), *given)
+    given = (parameter, aligned, *states, *numbers, size, *map(float, settings), int(decoupled))
+    launch("adam", parameter.device, shape_map(size), *given)
     return True
 
 
@@ -121,21 +123,22 @@ def sgd(
     settings: tuple[float, float, float],
     choices: tuple[bool, bool, bool],
 ) -> bool:
-    """Step one parameter, and its buffer where there is momentum; say whether that was done.
+    """Take SGD's step for one parameter; return whether that was done.
 
-    ``settings``: weight decay, momentum, dampening. ``choices``: nesterov, maximize, first step.
+    ``buffer`` is there with momentum alone. ``settings``: weight decay, momentum, dampening.
+    ``choices``: nesterov, maximize, first step.
     """
-    laid = _lay_alike(parameter, grad, [] if buffer is None else [buffer])
-    if laid is None:
+    aligned = _align_gradient(parameter, grad, [] if buffer is None else [buffer])
+    if aligned is None:
         return False
     size = parameter.numel()
     given = (rate, size, *map(float, settings), *map(int, choices))
-    launch("sgd", parameter.device, map_work(size), parameter, laid, buffer, *given)
+    launch("sgd", parameter.device, shape_map(size), parameter, aligned, buffer, *given)
     return True
 
 
-def _lay_alike(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Tensor | None:
-    """Return the gradient laid out as the parameter is; None where a kernel cannot go over them."""
+def _align_gradient(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Tensor | None:
+    """Return the gradient in the parameter's layout; None where the layouts fit no kernel."""
     if not is_ready(parameter, grad, *states):
         return None
     like = torch.empty_like(parameter).stride()

@@ -1,4 +1,4 @@
-"""The text of the kernels, with the constants and tables of `constants` in front."""
+"""The C text of the kernels, with the constants and tables of `constants` in front."""
 
 from __future__ import annotations
 
@@ -20,36 +20,29 @@ def write_source() -> str:
 
 
 def _write_constants() -> str:
+    names = ("PER_LN2", "STEP_HIGH", "STEP_LOW", "ROOT_HALF", "ROOT_2_PER_PI")
     numbers = {
-        "PER_LN2": c.PER_LN2,
-        "STEP_HIGH": c.STEP_HIGH,
-        "STEP_LOW": c.STEP_LOW,
-        "ROOT_HALF": c.ROOT_HALF,
-        "ROOT_2_PER_PI": c.ROOT_2_PER_PI,
+        **{name: getattr(c, name) for name in names},
         "ERF_STEP": float(c.ERF_STEP),
         "ERF_EDGE": float(c.ERF_EDGE),
-        "HALF_SHIELD": 1.5 * 2.0 ** (52 + c.HALF),
-        "CHUNK_SHIELD": 1.5 * 2.0 ** (52 + c.LIMB),
+        "HALF_SHIFT": 1.5 * 2.0 ** (52 + c.HALF_BITS),
+        "CHUNK_SHIFT": 1.5 * 2.0 ** (52 + c.LOW_PART_BITS),
         **{f"EXP_{k}": value for k, value in enumerate(c.EXP)},
     }
-    integers = {
-        "HALF_BIAS": c.HALF_BIAS,
-        "ERF_ROWS": c.ERF_STEP * c.ERF_EDGE,
-        "LOWEST": c.LOWEST,
-        "HIGHEST": c.HIGHEST,
-        "SUM_BITS": c.SUM_BITS,
-        "PRODUCT_BITS": c.PRODUCT_BITS,
-    }
-    lines = [f"#define {name} ({value.hex()})" for name, value in numbers.items()]
-    lines += [f"#define {name} ({value}LL)" for name, value in integers.items()]
-    lines += [
-        "#define INFINITE FROM_BITS(0x7ff0000000000000LL)",
-        "#define NOT_A_NUMBER FROM_BITS(0x7ff8000000000000LL)",
-        _write_table("POWERS", c.powers()),
-        # The coefficients of one place lie side by side, where `constants` has them in rows.
-        _write_table("ERF", [term for place in zip(*c.erf_rows(), strict=True) for term in place]),
-    ]
-    return "\n".join(lines)
+    names = ("HALF_BIAS", "LOWEST_EXPONENT", "HIGHEST_EXPONENT", "SUM_BITS", "PRODUCT_BITS")
+    integers = {name: getattr(c, name) for name in names} | {"ERF_ROWS": c.ERF_STEP * c.ERF_EDGE}
+    # The coefficients of one centre lie side by side, where `constants` has them in rows.
+    erf = [term for centre in zip(*c.erf_rows(), strict=True) for term in centre]
+    return "\n".join(
+        [
+            *(f"#define {name} ({value.hex()})" for name, value in numbers.items()),
+            *(f"#define {name} ({value}LL)" for name, value in integers.items()),
+            "#define INFINITE FROM_BITS(0x7ff0000000000000LL)",
+            "#define NOT_A_NUMBER FROM_BITS(0x7ff8000000000000LL)",
+            _write_table("POWERS", c.powers()),
+            _write_table("ERF", erf),
+        ]
+    )
 
 
 def _write_table(name: str, values: Sequence[float]) -> str:

@@ -19,10 +19,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seedless.portable.context import CONTEXT
-from seedless.portable.exact.product import SHORT, describe, multiply, multiply_narrow
-from seedless.portable.exact.reduce import total
+from seedless.portable.exact.product import (
+    MAX_PRODUCT_ADDENDS,
+    describe_product,
+    multiply,
+    multiply_and_round,
+)
+from seedless.portable.exact.sums import total
 from seedless.portable.kernels import grids
 from seedless.portable.kernels import products as product_kernels
+from seedless.portable.kernels.launch import is_ready
 from seedless.portable.ops.elementwise import Implementation
 
 Sizes = Sequence[int]
@@ -102,7 +108,7 @@ def convolve(
     shape = (x.shape[0], weight.shape[0], *positions)
     if not math.prod(shape):
         return x.new_zeros(shape)
-    out = multiply_narrow(filters, columns(x, windows, groups, positions), math.prod(positions))
+    out = multiply_and_round(filters, columns(x, windows, groups, positions), math.prod(positions))
     return out.view(shape)
 
 
@@ -136,18 +142,22 @@ def _gather_fused(
         or not (filters.numel() and rows.numel() and math.prod(sizes))
     ):
         return None
-    if not grids.is_ready(filters, rows) or windows.reach(sizes) >= grids.FEW:
+    if not is_ready(filters, rows) or windows.reach(sizes) >= grids.INDEX_LIMIT:
         return None
-    product = describe(filters, rows)
-    tops, taps = product.tops(), math.prod(windows.kernel)
+    product = describe_product(filters, rows)
+    exponents, taps = product.find_exponents(), math.prod(windows.kernel)
     fields = (windows.kernel, windows.stride, windows.padding, windows.dilation)
     # One dimension is a second one of size 1 before it.
     pairs = [(one, *field)[-2:] for one, field in zip((1, 1, 0, 1), fields, strict=True)]
     plane, place = (1, *sizes)[-2:], (1, *positions)[-2:]
     shape = (rows.shape[2] // math.prod(positions), filters.shape[1] // taps * groups, *plane)
-    out = product_kernels.convolve_transposed(filters, rows, tops, SHORT, shape, place, pairs)
+    out = product_kernels.convolve_transposed(
+        filters, rows, exponents, MAX_PRODUCT_ADDENDS, shape, place, pairs
+    )
     if out is None:
-        out = grids.gather_taps(product.parts(tops), tops, shape, place, pairs, groups)
+        out = grids.gather_taps(
+            product.add_integers(exponents), exponents, shape, place, pairs, groups
+        )
     return None if out is None else out.view(*shape[:2], *sizes)
 
 
@@ -155,7 +165,7 @@ def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: i
     """Return the gradient of a weight of ``shape``: over batch and positions at once."""
     windowed = columns(x, windows, groups, grad.shape[2:])
     left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, -1)
-    return multiply_narrow(left, windowed.transpose(1, 2)).reshape(*shape)
+    return multiply_and_round(left, windowed.transpose(1, 2)).reshape(*shape)
 
 
 def convolution(

@@ -11,7 +11,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
-from seedless.portable.exact.reduce import divide, mean, total
+from seedless.portable.exact.sums import divide, mean, total
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import Implementation, by_rows
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
-from seedless.portable.exact.reduce import axes, count, divide, mean, total
+from seedless.portable.exact.sums import count_addends, divide, list_axes, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import Implementation, by_rows
@@ -124,7 +124,7 @@ def batch_norm(
             return found[0].view(x.shape), found[1], found[2]
     if training:
         centre, variance = moments(x, dims)
-        size = count(x, dims)
+        size = count_addends(x, dims)
         _follow(running_mean, centre, momentum)
         _follow(running_var, divide(variance * float(size), float(max(size - 1, 1))), momentum)
         scale = e.rsqrt(variance + eps).to(x.dtype)
@@ -244,7 +244,7 @@ def vector_norm(
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     """The 2-norm, 1-norm or largest magnitude."""
-    dims, magnitude = axes(x, dim), x.to(torch.float64).abs()
+    dims, magnitude = list_axes(x, dim), x.to(torch.float64).abs()
     if ord == 2:
         out = e.root(total(magnitude * magnitude, dims, keepdim))
     elif ord == 1:
@@ -274,9 +274,9 @@ def var_mean(
     keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean over ``dim``."""
-    dims = axes(x, dim)
+    dims = list_axes(x, dim)
     centre, variance = moments(x, dims)
-    size = float(count(x, dims))
+    size = float(count_addends(x, dims))
     freedom = max(size - (1 if correction is None else correction), 0.0)
     variance = divide(variance * size, freedom)
     pair = (variance, centre) if keepdim else (variance.squeeze(dims), centre.squeeze(dims))

@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from seedless.portable.exact.reduce import scatter
+from seedless.portable.exact.sums import add_at
 from seedless.portable.ops.elementwise import Implementation
 
 Source = Callable[[int, int, int], list[int]]
@@ -51,7 +51,7 @@ def gather_back(grad: Tensor, axis: int, places: Tensor, length: int) -> Tensor:
     sizes = list(grad.shape)
     sizes[axis] = length
     zeros = torch.zeros(sizes, dtype=torch.float64, device=grad.device)
-    return scatter(zeros, grad, [axis], lambda out, q: out.index_add_(axis, places, q))
+    return add_at(zeros, grad, [axis], lambda out, q: out.index_add_(axis, places, q))
 
 
 def _sides(axes: int, widths: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seedless.portable.exact.reduce import scatter
+from seedless.portable.exact.sums import add_at
 from seedless.portable.ops.convolution import Windows, spread, take
 from seedless.portable.ops.elementwise import Implementation
 
@@ -261,7 +261,7 @@ def adaptive_max_pool_backward(grad: Tensor, x: Tensor, place: Tensor, dimension
     """Each maximum's gradient, added to its place on the grid of its plane."""
     flat = torch.zeros_like(x, memory_format=torch.contiguous_format).flatten(-dimensions)
     index, values = place.flatten(-dimensions), grad.flatten(-dimensions)
-    out = scatter(flat, values, [-1], lambda zeros, q: zeros.scatter_add_(-1, index, q))
+    out = add_at(flat, values, [-1], lambda zeros, q: zeros.scatter_add_(-1, index, q))
     return out.view(x.shape)
 
 

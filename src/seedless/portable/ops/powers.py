@@ -12,7 +12,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable import constants as c
 from seedless.portable.exact import elementary as e
-from seedless.portable.exact.reduce import axes, total
+from seedless.portable.exact.sums import list_axes, total
 from seedless.portable.ops.elementwise import Implementation, wide
 
 
@@ -83,7 +83,7 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
     """The largest + log of the sum of exp(x - largest)."""
-    dims = axes(x, dim)
+    dims = list_axes(x, dim)
     if not dims:
         return x.clone()
     top = (x.amax(dims, True) + 0.0).to(torch.float64)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.portable.exact import reduce as r
-from seedless.portable.exact.product import multiply_narrow
+from seedless.portable.exact import sums as r
+from seedless.portable.exact.product import multiply_and_round
 from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.ops.scatter_write import write_at
 
@@ -23,7 +23,7 @@ def sum_(
     """aten.sum; integers add exactly as they are."""
     target = dtype or x.dtype
     if not x.is_floating_point() and not target.is_floating_point:
-        return torch.sum(x, r.axes(x, dim), keepdim, dtype=dtype)
+        return torch.sum(x, r.list_axes(x, dim), keepdim, dtype=dtype)
     return r.total(x, dim, keepdim).to(target)
 
 
@@ -36,22 +36,22 @@ def mean(
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """aten.mm."""
-    return multiply_narrow(a[None], b[None])[0]
+    return multiply_and_round(a[None], b[None])[0]
 
 
 def batched_matmul(a: Tensor, b: Tensor) -> Tensor:
     """aten.bmm."""
-    return multiply_narrow(a, b)
+    return multiply_and_round(a, b)
 
 
 def matrix_vector(a: Tensor, b: Tensor) -> Tensor:
     """aten.mv."""
-    return multiply_narrow(a[None], b[None, :, None])[0, :, 0]
+    return multiply_and_round(a[None], b[None, :, None])[0, :, 0]
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """aten.dot."""
-    return multiply_narrow(a[None, None], b[None, :, None])[0, 0, 0]
+    return multiply_and_round(a[None, None], b[None, :, None])[0, 0, 0]
 
 
 def _with_addend(product: Implementation) -> Implementation:
@@ -114,7 +114,7 @@ def running_total(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tens
     target = dtype or x.dtype
     if not x.is_floating_point() and not target.is_floating_point:
         return torch.cumsum(x, dim, dtype=dtype)
-    return r.running_total(x, dim).to(target)
+    return r.cumulative_total(x, dim).to(target)
 
 
 def _all(x: Tensor) -> list[int]:
@@ -126,14 +126,14 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float =
     if not x.is_floating_point():
         return torch.index_add(x, dim, index, source, alpha=alpha)
     source = source if alpha == 1 else source * alpha
-    return r.scatter(x, source, _all(source), lambda out, q: out.index_add_(dim, index, q))
+    return r.add_at(x, source, _all(source), lambda out, q: out.index_add_(dim, index, q))
 
 
 def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """aten.scatter_add."""
     if not x.is_floating_point():
         return torch.scatter_add(x, dim, index, source)
-    return r.scatter(x, source, _all(source), lambda out, q: out.scatter_add_(dim, index, q))
+    return r.add_at(x, source, _all(source), lambda out, q: out.scatter_add_(dim, index, q))
 
 
 def index_put(
@@ -148,7 +148,7 @@ def index_put(
         return out
     if values.ndim == 0:
         values = values.expand(torch.ops.aten.index(x, places).shape)
-    return r.scatter(x, values, _all(values), lambda out, q: put(out, places, q, True))
+    return r.add_at(x, values, _all(values), lambda out, q: put(out, places, q, True))
 
 
 def embedding_backward(
@@ -161,7 +161,7 @@ def embedding_backward(
     if padding >= 0:
         flat = torch.where((places == padding)[:, None], torch.zeros_like(flat), flat)
     zeros = flat.new_zeros(rows, flat.shape[1])
-    return r.scatter(zeros, flat, [0], lambda out, q: out.index_add_(0, places, q))
+    return r.add_at(zeros, flat, [0], lambda out, q: out.index_add_(0, places, q))
 
 
 def unfold_backward(grad: Tensor, sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:

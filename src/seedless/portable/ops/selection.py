@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.portable.exact import reduce as r
+from seedless.portable.exact import sums as r
 from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.ops.scatter_write import write_flat
 
@@ -45,7 +45,7 @@ def topk(
 
 def aminmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Smallest and largest; + 0 turns a negative zero, which ties with zero, into zero."""
-    dims = r.axes(x, dim)
+    dims = r.list_axes(x, dim)
     if not dims:
         return x.clone(), x.clone()
     return x.amin(dims, keepdim) + 0, x.amax(dims, keepdim) + 0
@@ -68,7 +68,7 @@ def put(x: Tensor, places: Tensor, source: Tensor, accumulate: bool = False) -> 
     if not x.is_floating_point():
         return torch.put(x, places, source, accumulate)
     flat, index = source.reshape(-1), places.reshape(-1)
-    return r.scatter(x, flat, [0], lambda out, q: out.put_(index, q, True))
+    return r.add_at(x, flat, [0], lambda out, q: out.put_(index, q, True))
 
 
 def linspace(start: Any, end: Any, steps: int, **named: Any) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable.exact.elementary import root
-from seedless.portable.exact.reduce import total
+from seedless.portable.exact.sums import total
 from seedless.portable.ops.elementwise import Implementation
 
 

@@ -21,9 +21,8 @@ from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
     Table,
+    compare_with_published,
     format_mean,
-    format_published,
-    list_published_values,
 )
 
 
@@ -44,7 +43,7 @@ def tabulate_arms(
         scores = list(by_replicate.values())
         runs, failed, chance = results.count(arm, block)
         known = (published or {}).get((block, arm))
-        mean = sum(scores) / len(scores) if scores else None
+        cells, numbers = compare_with_published(scores, known)
         rows.append(
             (
                 name_arm(block, arm),
@@ -52,8 +51,7 @@ def tabulate_arms(
                 str(failed),
                 str(chance),
                 describe_varying_seeds(results.grid.points_of(arm, block)),
-                format_mean(scores),
-                *format_published(known, mean),
+                *cells,
             )
         )
         values.append(
@@ -64,8 +62,7 @@ def tabulate_arms(
                 "failed": failed,
                 "at_chance": chance,
                 "scores": by_replicate,
-                "mean": mean,
-                **list_published_values(known, mean),
+                **numbers,
             }
         )
     score = f"{MEASURES[results.measure]}, test"
@@ -118,16 +115,15 @@ def compare_arms(
     pairs: Sequence[tuple[str, str, str]],
     *,
     margin: float | None = None,
-    class_name: str | None = None,
 ) -> Table:
     """Return one row per pair (block, arm, other arm): Welch's test, a paired test, Cohen's d.
 
     Runs at chance are included. Holm's correction is over the rows of this table. ``margin`` adds
-    two one-sided tests of equivalence within it; ``class_name`` compares the AUC of one class.
+    two one-sided tests of equivalence within it.
     """
     compared = []
     for block, one, other in pairs:
-        a, b = (results.scores(arm, block, class_name=class_name) for arm in (one, other))
+        a, b = results.scores(one, block), results.scores(other, block)
         if a or b:
             compared.append(_compare(block, (one, other), a, b, margin))
     # [Step 2] Correct the p-values of all rows together, then write the rows.

@@ -26,14 +26,12 @@ def draw_arms(
 
     Published means belong to the full network, so they are drawn only at the scale "paper".
     """
-    from matplotlib.figure import Figure
 
     grid, signs = results.grid, set[str]()
     published = published if results.options.scale == "paper" else None
     arms = grid.arms_by_block
     height = 1.3 + 0.34 * len(arms)
-    figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")
-    axes = figure.add_axes((0.34, 0.75 / height, 0.62, 1 - 1.15 / height))
+    figure, axes = make_axes(8.0, height, (0.34, 0.75 / height, 0.62, 1 - 1.15 / height))
     for place, (block, arm) in enumerate(reversed(arms)):
         scores = list(results.scores(arm, block).values())
         if scores:
@@ -122,10 +120,8 @@ def draw_lines(
     up: str,
 ) -> Figure:
     """Draw lines by name, each (x, mean, half width of the band around it)."""
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 4.6), dpi=120, facecolor="white")
-    axes = figure.add_axes((0.1, 0.13, 0.86, 0.8))
+    figure, axes = make_axes(8.0, 4.6, (0.1, 0.13, 0.86, 0.8))
     for name, (x, mean, half) in lines.items():
         (line,) = axes.plot(x, mean, label=name, linewidth=1.6)
         low = [m - h for m, h in zip(mean, half, strict=True)]
@@ -143,6 +139,16 @@ def _name(results: Results, block: str, arm: str) -> str:
     odd = [f"{n} {what}" for n, what in ((failed, "failed"), (chance, "at chance")) if n]
     name = name_arm(block, arm)
     return f"{name} ({', '.join(odd)})" if odd else name
+
+
+def make_axes(
+    width: float, height: float, box: tuple[float, float, float, float]
+) -> tuple[Figure, Axes]:
+    """Return a figure of a size in inches with axes in a box (left, bottom, width, height)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=120, facecolor="white")
+    return figure, figure.add_axes(box)
 
 
 def style_axes(figure: Figure, axes: Axes, axis: str, legend: str = "") -> None:

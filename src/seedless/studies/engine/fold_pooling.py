@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from seedless.core.errors import StudyError
-from seedless.evaluate.predictions import Scored, read_predictions
+from seedless.evaluate.predictions import SplitPredictions, read_predictions
 from seedless.evaluate.ranking import area_under_curve
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
@@ -83,7 +83,7 @@ def pool_predictions(runs: Sequence[Path], least: int = MIN_POSITIVES) -> dict[s
     A class with fewer than ``least`` positives has no AUC; the macro mean is over the others.
     """
     classes: tuple[str, ...] | None = None
-    parts: list[Scored] = []
+    parts: list[SplitPredictions] = []
     for run in runs:
         predictions = read_predictions(run)
         if classes not in (None, predictions.classes):

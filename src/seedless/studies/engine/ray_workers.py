@@ -30,10 +30,9 @@ def run_ray(
     runs_per_device: int = 1,
     again: bool = False,
     limit: float | None = None,
-    address: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Execute all points on the Ray cluster at ``address`` or RAY_ADDRESS, or on this machine."""
+    """Execute all points on the Ray cluster at RAY_ADDRESS, or on this machine without one."""
     if limit is not None:
         raise StudyError("--limit belongs to --engine local: a cluster has limits of its own")
     ray = _import_ray()
@@ -44,7 +43,7 @@ def run_ray(
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         # Without an address Ray would join the cluster that was last started on this machine.
-        place = address or os.environ.get("RAY_ADDRESS") or "local"
+        place = os.environ.get("RAY_ADDRESS") or "local"
         try:
             ray.init(
                 address=place,

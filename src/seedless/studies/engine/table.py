@@ -37,9 +37,7 @@ PUBLISHED_COLUMNS = ("published", "difference", "in its 95 % interval")
 NO_INTERVAL = "none given"
 
 
-def format_published(
-    known: Published | None, ours: float | None, digits: int = 4
-) -> tuple[str, str, str]:
+def format_published(known: Published | None, ours: float | None) -> tuple[str, str, str]:
     """Return the cells of `PUBLISHED_COLUMNS` for our mean; empty where nothing is published."""
     if known is None:
         return "", "", ""
@@ -47,7 +45,7 @@ def format_published(
         return str(known), "", ""
     inside = known.holds(ours)
     answer = NO_INTERVAL if inside is None else ("yes" if inside else "no")
-    return str(known), f"{ours - known.mean:+.{digits}f}", answer
+    return str(known), f"{ours - known.mean:+.4f}", answer
 
 
 def list_published_values(known: Published | None, ours: float | None) -> dict[str, Any]:
@@ -59,6 +57,15 @@ def list_published_values(known: Published | None, ours: float | None) -> dict[s
         "difference": ours - known.mean if known is not None and ours is not None else None,
         "in_interval": known.holds(ours) if known is not None and ours is not None else None,
     }
+
+
+def compare_with_published(
+    scores: Sequence[float], known: Published | None
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the cells of a row that ends in `PUBLISHED_COLUMNS`, and the numbers behind them."""
+    mean = sum(scores) / len(scores) if scores else None
+    values = {"mean": mean, **list_published_values(known, mean)}
+    return (format_mean(scores), *format_published(known, mean)), values
 
 
 @dataclass(frozen=True)

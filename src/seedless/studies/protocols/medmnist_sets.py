@@ -33,28 +33,28 @@ def find_sets(options: StudyOptions) -> dict[str, str | None]:
     path = Path(options.data)
     if path.is_dir():
         places = {name: path / f"{name}.npz" for name in NAMES}
-        found = {name: str(file) for name, file in places.items() if file.is_file()}
+        files = {name: str(file) for name, file in places.items() if file.is_file()}
     elif path.suffix == ".npz":
-        found = {path.stem: str(path)} if path.stem in NAMES and path.is_file() else {}
+        files = {path.stem: str(path)} if path.stem in NAMES and path.is_file() else {}
     else:
-        found = _find_fetched(NAMES if options.data == ALL else (options.data,))
-    if not found:
+        files = _find_fetched(NAMES if options.data == ALL else (options.data,))
+    if not files:
         raise StudyError(
             f"--data {options.data}: expected simulated, the .npz of a MedMNIST set, a folder that "
             f"holds some, or sets that were fetched; the sets are {', '.join(NAMES)}"
         )
-    return {**found}
+    return {**files}
 
 
 def _find_fetched(names: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    files = {}
     for name in names:
         try:
             place = find_download(name)
         except DataError:
             continue
-        found[name] = str(place)
-    return found if set(found) <= set(NAMES) else {}
+        files[name] = str(place)
+    return files if set(files) <= set(NAMES) else {}
 
 
 def build_run(

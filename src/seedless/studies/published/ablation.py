@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
@@ -12,9 +12,6 @@ from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
 from seedless.studies.protocols.headline_arms import CLASS_WEIGHTS, FACTOR
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RECIPE, ALPHA = "recipe", "residual scale"
 SEEDS = 5  # as published
@@ -75,9 +72,10 @@ def tabulate(results: Results) -> list[Table]:
     ]
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, arm by arm."""
-    return draw_arms(results, "Test macro AUC", PUBLISHED)
-
-
-STUDY = Study("ablation", "What does each part of the recipe add?", make, tabulate, draw)
+STUDY = Study(
+    "ablation",
+    "What does each part of the recipe add?",
+    make,
+    tabulate,
+    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+)

@@ -111,17 +111,17 @@ def draw(results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     (one,) = results.outcomes_of(WHOLE)
-    found = results.measured["gradcam"].whole
-    if found is None:
+    explained = results.measured["gradcam"].whole
+    if explained is None:
         figure = Figure(figsize=(8.0, 1.2), dpi=120, facecolor="white")
         figure.text(0.05, 0.5, "There is no map: the run failed")
         return figure
-    maps, finished = found.attributions[-1], found.finished
+    maps, finished = explained.attributions[-1], explained.finished
     # Draw the most certain answer among the records whose map is not all zero.
     shown = [row for row in range(len(maps.ids)) if maps.maps[row].any()] or [0]
-    row = max(shown, key=lambda place: float(found.probabilities[place]))
+    row = max(shown, key=lambda place: float(explained.probabilities[place]))
     place = int((finished.ids == maps.ids[row]).argmax())
-    title = f"{maps.ids[row]}: {found.classes[row]}, p = {found.probabilities[row]:.2f}"
+    title = f"{maps.ids[row]}: {explained.classes[row]}, p = {explained.probabilities[row]:.2f}"
     leads = finished.leads or tuple(str(k) for k in range(finished.records.shape[1]))
     # Our own readers give millivolts; the unit of a user's arrays is unknown.
     known = not one.point.config.data.name.endswith(".npz")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from seedless.core.errors import StatsError
 from seedless.stats.ranks import friedman, levene
@@ -15,9 +15,6 @@ from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
 from seedless.studies.protocols.class_ranges import tabulate_ranges
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STRUCTURED = ("hartley", "sinusoidal", "hadamard", "dct", "mixed")
 RANDOM = "kaiming"
@@ -71,21 +68,21 @@ def test_all(results: Results) -> Table:
             for arm in arms
         }
         try:
-            found = test(groups)
+            result = test(groups)
         except StatsError as error:
             rows.append((name, "", "", f"not tested: {error}"))
         else:
-            rows.append((name, f"{found.statistic:.3f}", f"{found.p:.3g}", found.sentence))
+            rows.append((name, f"{result.statistic:.3f}", f"{result.p:.3g}", result.sentence))
     columns = ("question", "statistic", "p", "in words")
     note = "Published, over four bases and 20 seeds: Friedman 2.46, p .48."
     return Table("All bases at once", columns, tuple(rows), (note,))
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, basis by basis."""
-    return draw_arms(results, "Test macro AUC", PUBLISHED)
-
-
 STUDY = Study(
-    "basis", "Does it matter which orthogonal basis is used?", make, tabulate, draw, ("folds",)
+    "basis",
+    "Does it matter which orthogonal basis is used?",
+    make,
+    tabulate,
+    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    ("folds",),
 )

@@ -46,7 +46,7 @@ def make(options: StudyOptions) -> Grid:
 
 
 def tabulate(results: Results) -> list[Table]:
-    """Return accuracies beside the published ones, and both arms against each other."""
+    """Return accuracies with the published ones, and both arms compared."""
     notes = (
         "Published epochs were chosen on the test split, ours on 5,000 training images held out.",
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seedless.data.catalog import CATALOG
 from seedless.studies.engine.arm_tables import tabulate_arms
-from seedless.studies.engine.figures import DOT, INK, MARK, style_axes
+from seedless.studies.engine.figures import DOT, INK, MARK, make_axes, style_axes
 from seedless.studies.engine.grid import Grid, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
@@ -188,12 +188,9 @@ def list_calls(scores: Sequence[ExternalScore]) -> list[float]:
 
 def draw(results: Results) -> Figure:
     """Return AUC and positive calls side by side, every run a point."""
-    from matplotlib.figure import Figure
-
     scores: dict[Key, tuple[ExternalScore, ...]] = results.measured.scores
     height = 1.5 + 0.34 * len(scores)
-    figure = Figure(figsize=(9.0, height), dpi=120, facecolor="white")
-    left = figure.add_axes((0.3, 0.7 / height, 0.32, 1 - 1.15 / height))
+    figure, left = make_axes(9.0, height, (0.3, 0.7 / height, 0.32, 1 - 1.15 / height))
     right = figure.add_axes((0.66, 0.7 / height, 0.32, 1 - 1.15 / height))
     keys = list(reversed(scores))
     for place, key in enumerate(keys):

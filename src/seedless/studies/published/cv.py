@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import mean, stdev
-from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import tabulate_arms
@@ -16,13 +16,8 @@ from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
     Table,
-    format_mean,
-    format_published,
-    list_published_values,
+    compare_with_published,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FOLDS = ((10, 9), (9, 8), (8, 10))  # test, validation
 ARMS = ("conformer seeded", "conformer golden", "baseline mixed", "baseline kaiming")
@@ -70,9 +65,9 @@ def tabulate(results: Results) -> list[Table]:
         scores = [s for block in results.grid.blocks for s in results.scores(arm, block).values()]
         known = [value.mean for (_, name), value in PUBLISHED.items() if name == arm]
         over = Published(mean(known), stdev(known), len(known))
-        ours = mean(scores) if scores else None
-        rows.append((arm, str(len(scores)), format_mean(scores), *format_published(over, ours)))
-        values.append({"arm": arm, "mean": ours, **list_published_values(over, ours)})
+        cells, numbers = compare_with_published(scores, over)
+        rows.append((arm, str(len(scores)), *cells))
+        values.append({"arm": arm, **numbers})
     columns = ("arm", "folds", "mean over folds", *PUBLISHED_COLUMNS)
     note = "Conformers differ in their order alone, baselines in their initialization alone."
     return [
@@ -81,9 +76,10 @@ def tabulate(results: Results) -> list[Table]:
     ]
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, fold by fold."""
-    return draw_arms(results, "Test macro AUC", PUBLISHED)
-
-
-STUDY = Study("cv", "Do the results hold on other folds?", make, tabulate, draw)
+STUDY = Study(
+    "cv",
+    "Do the results hold on other folds?",
+    make,
+    tabulate,
+    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+)

@@ -10,7 +10,7 @@ from seedless.core.errors import DataError, StatsError
 from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
-from seedless.studies.engine.figures import DOT, MARK, style_axes
+from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
@@ -83,33 +83,33 @@ def find_free(results: Results, by: str) -> Subgroups | str:
 
 def tabulate_groups(results: Results, by: str) -> Table:
     """Return a row a group: records, macro AUC, and its difference from the largest group."""
-    found = find_free(results, by)
+    groups = find_free(results, by)
     columns = (by, "records", "macro AUC", "less the largest group")
     title = f"The seed-free run by {by}, test records"
-    if isinstance(found, str):
-        return Table(title, columns, ((f"not compared: {found}", "", "", ""),))
+    if isinstance(groups, str):
+        return Table(title, columns, ((f"not compared: {groups}", "", "", ""),))
     rows = [
         (name, str(group.n), _show(group.macro_auc), _show(group.macro_auc_difference, "+"))
-        for name, group in found.groups.items()
+        for name, group in groups.groups.items()
     ]
-    if found.unknown:
-        rows.append(("unknown", str(found.unknown), "", ""))
+    if groups.unknown:
+        rows.append(("unknown", str(groups.unknown), "", ""))
     notes = (
-        f"The largest group is {found.reference}. Intervals of 95 %.",
+        f"The largest group is {groups.reference}. Intervals of 95 %.",
         "Macro AUCs are compared only where both groups have every class.",
     )
-    return Table(title, columns, tuple(rows), notes, (found.as_dict(),))
+    return Table(title, columns, tuple(rows), notes, (groups.as_dict(),))
 
 
 def tabulate_classes(results: Results) -> Table:
     """Return a row a class: positives and AUC of women and men."""
-    found = find_free(results, PAIRED)
+    groups = find_free(results, PAIRED)
     columns = ("class", "positives, F", "AUC, F", "positives, M", "AUC, M", "compared")
     title = "The seed-free run by class and sex"
-    if isinstance(found, str) or not set(PAIR) <= set(found.groups):
-        why = found if isinstance(found, str) else "the test records are of one sex"
+    if isinstance(groups, str) or not set(PAIR) <= set(groups.groups):
+        why = groups if isinstance(groups, str) else "the test records are of one sex"
         return Table(title, columns, ((f"not compared: {why}", "", "", "", "", ""),))
-    women, men = (found.groups[sex].classes for sex in PAIR)
+    women, men = (groups.groups[sex].classes for sex in PAIR)
     rows = []
     for name, one in women.items():
         other = men[name]
@@ -132,32 +132,32 @@ def tabulate_classes(results: Results) -> Table:
 
 def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
     """Return for each class that can be compared its AUC in women and men, mean over runs."""
-    sums: dict[str, list[tuple[float, float]]] = {}
+    pairs: dict[str, list[tuple[float, float]]] = {}
     for one in results.outcomes_of(ARM, block):
-        found = results.measured[one.run, PAIRED]
-        if isinstance(found, str) or not set(PAIR) <= set(found.groups):
+        groups = results.measured[one.run, PAIRED]
+        if isinstance(groups, str) or not set(PAIR) <= set(groups.groups):
             continue
-        women, men = (found.groups[sex].classes for sex in PAIR)
+        women, men = (groups.groups[sex].classes for sex in PAIR)
         for name, member in women.items():
             a, b = member.auc.value, men[name].auc.value
             enough = min(member.positives, men[name].positives) > LEAST
             if enough and a is not None and b is not None:
-                sums.setdefault(name, []).append((a, b))
+                pairs.setdefault(name, []).append((a, b))
     return {
-        name: (sum(a for a, _ in found) / len(found), sum(b for _, b in found) / len(found))
-        for name, found in sums.items()
+        name: (sum(a for a, _ in areas) / len(areas), sum(b for _, b in areas) / len(areas))
+        for name, areas in pairs.items()
     }
 
 
 def explain_few(results: Results, block: str, pairs: int) -> str:
-    """Say why there are too few classes to test over: who is among the test records."""
+    """Return why there are too few classes to test over."""
     for one in results.outcomes_of(ARM, block):
-        found = results.measured[one.run, PAIRED]
-        if isinstance(found, str):
-            return f"not tested: {found}"
-        if not set(PAIR) <= set(found.groups):
+        groups = results.measured[one.run, PAIRED]
+        if isinstance(groups, str):
+            return f"not tested: {groups}"
+        if not set(PAIR) <= set(groups.groups):
             return "not tested: the test records are of one sex"
-        sizes = " and ".join(f"{found.groups[sex].n} {sex}" for sex in PAIR)
+        sizes = " and ".join(f"{groups.groups[sex].n} {sex}" for sex in PAIR)
         return (
             f"not tested: of {sizes} test records {pairs} classes have more than {LEAST} positives "
             "in both, and a test over classes needs two: take more records, --scale small or paper"
@@ -172,18 +172,18 @@ def test_classes(results: Results) -> Table:
     for name, block in (("seed-free run", FREE), ("mean over seeds", "")):
         pairs = find_pairs(results, block)
         a, b = [one for one, _ in pairs.values()], [other for _, other in pairs.values()]
-        told = published if block == "" else ""
+        known = published if block == "" else ""
         if len(pairs) < 2:
             why = explain_few(results, block, len(pairs))
-            rows.append((name, str(len(pairs)), "", "", told, why))
+            rows.append((name, str(len(pairs)), "", "", known, why))
             continue
         try:
-            found = flip_signs(a, b)
+            result = flip_signs(a, b)
         except StatsError as error:
-            rows.append((name, str(len(pairs)), "", "", told, f"not tested: {error}"))
+            rows.append((name, str(len(pairs)), "", "", known, f"not tested: {error}"))
             continue
-        numbers = (f"{found.difference:+.4f}", f"{found.p:.3g}")
-        rows.append((name, str(len(pairs)), *numbers, told, found.sentence))
+        numbers = (f"{result.difference:+.4f}", f"{result.p:.3g}")
+        rows.append((name, str(len(pairs)), *numbers, known, result.sentence))
     columns = ("", "classes", "AUC, F less M", "p", "published p", "in words")
     note = f"Classes with more than {LEAST} positives in both sexes, each a pair."
     return Table("Do the sexes differ? A permutation test", columns, tuple(rows), (note,))
@@ -200,18 +200,15 @@ def _show(rate: Rate, sign: str = "") -> str:
 
 def draw(results: Results) -> Figure:
     """Return every group's macro AUC with its interval, by sex and by age."""
-    from matplotlib.figure import Figure
-
-    found = [(by, find_free(results, by)) for by in ATTRIBUTES]
+    measured = [(by, find_free(results, by)) for by in ATTRIBUTES]
     rows = [
         (f"{by} {name} (n = {group.n})", group.macro_auc, colour)
-        for (by, groups), colour in zip(found, (DOT, MARK), strict=True)
+        for (by, groups), colour in zip(measured, (DOT, MARK), strict=True)
         if not isinstance(groups, str)
         for name, group in groups.groups.items()
     ]
     height = 1.3 + 0.34 * max(1, len(rows))
-    figure = Figure(figsize=(8.0, height), dpi=120, facecolor="white")
-    axes = figure.add_axes((0.24, 0.75 / height, 0.72, 1 - 1.15 / height))
+    figure, axes = make_axes(8.0, height, (0.24, 0.75 / height, 0.72, 1 - 1.15 / height))
     for place, (_, rate, colour) in enumerate(reversed(rows)):
         if rate.value is not None:
             axes.plot(rate.value, place, "o", color=colour)

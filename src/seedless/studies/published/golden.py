@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import tabulate_arms
@@ -16,13 +16,8 @@ from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
     Table,
-    format_mean,
-    format_published,
-    list_published_values,
+    compare_with_published,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MODELS = ("conformer", "baseline")
 RARE = ("TRIGU", "SVARR", "AFLT")
@@ -64,20 +59,13 @@ def tabulate(results: Results) -> list[Table]:
     for (block, arm), known in PUBLISHED_RARE.items():
         for name, value in zip(RARE, known, strict=True):
             scores = list(results.scores(arm, block, class_name=name).values())
-            mean = sum(scores) / len(scores) if scores else None
-            cells = format_published(Published(value), mean)
+            cells, numbers = compare_with_published(scores, Published(value))
             positives = classes.get(name, 0)
-            row = (f"{block} / {arm} / {name}", str(positives), format_mean(scores), *cells)
-            rows.append(row)
+            rows.append((f"{block} / {arm} / {name}", str(positives), *cells))
             place = {"block": block, "arm": arm, "class": name, "positives": positives}
-            values.append({**place, "mean": mean, **list_published_values(Published(value), mean)})
+            values.append({**place, **numbers})
     columns = ("", "positives", "AUC, test", *PUBLISHED_COLUMNS)
     return [arms, Table("Rare classes", columns, tuple(rows), (), tuple(values))]
-
-
-def draw(results: Results) -> Figure:
-    """Return every run as a point, arm by arm."""
-    return draw_arms(results, "Test macro AUC, golden order", PUBLISHED)
 
 
 STUDY = Study(
@@ -85,6 +73,6 @@ STUDY = Study(
     "Is a seed-free run, in golden order, as good as a random one in the same order?",
     make,
     tabulate,
-    draw,
+    partial(draw_arms, axis="Test macro AUC, golden order", published=PUBLISHED),
     ("folds",),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
@@ -17,9 +17,6 @@ from seedless.studies.protocols.headline_arms import (
     MODELS,
     make_headline_arms,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEED_FREE = "conformer, seed-free"
 PUBLISHED = {
@@ -59,15 +56,10 @@ def tabulate(results: Results) -> list[Table]:
     return [arms, compare_arms("Like for like: structured against Kaiming", results, pairs)]
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, arm by arm."""
-    return draw_arms(results, "Test macro AUC", PUBLISHED)
-
-
 STUDY = Study(
     "main",
     "Does structured initialization match or beat Kaiming, and does it vary less over seeds?",
     make,
     tabulate,
-    draw,
+    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
 )

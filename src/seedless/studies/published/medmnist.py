@@ -1,13 +1,14 @@
-"""Seven sets of medical images: structured against random starts, and what a seed decides.
+"""Seven sets of medical images: structured against random starts, and answers that seeds change.
 
 Epochs are chosen on the validation split; the published ones were chosen on the test split.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from seedless.evaluate.churn import Churn, compare_calls
+from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.evaluate.predictions import read_predictions
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
@@ -20,9 +21,6 @@ from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table, format_mean
 from seedless.studies.protocols.class_ranges import tabulate_ranges
 from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ARMS = ("dct", "kaiming")
 FREE = ", golden"
@@ -95,7 +93,7 @@ def tabulate(results: Results) -> list[Table]:
 
 
 def tabulate_selection(results: Results) -> Table:
-    """Return which epochs were chosen, and the scores of both splits there."""
+    """Return which epochs were chosen, and the scores of both splits at these epochs."""
     rows = []
     for block in results.grid.blocks:
         for arm in ARMS:
@@ -103,10 +101,10 @@ def tabulate_selection(results: Results) -> Table:
                 one.metrics for one in results.outcomes_of(arm, block) if one.metrics is not None
             ]
             epochs = sorted(metrics["selected"]["epoch"] for metrics in done)
-            found = [metrics["validation"]["macro_auc"] for metrics in done]
+            scores = [metrics["validation"]["macro_auc"] for metrics in done]
             chosen = f"{epochs[0]} to {epochs[-1]}" if epochs else "none"
             test = list(results.scores(arm, block).values())
-            validation = [score for score in found if score is not None]
+            validation = [score for score in scores if score is not None]
             rows.append((f"{block} / {arm}", chosen, format_mean(validation), format_mean(test)))
     columns = ("", "epochs chosen", "macro AUC, validation", "macro AUC, test")
     note = "The test split was looked at once a run, after its epoch had been chosen."
@@ -118,27 +116,27 @@ def tabulate_churn(results: Results, blocks: list[str]) -> Table:
     rows, values = [], []
     for block in blocks:
         for arm in ARMS:
-            found = find_churn(results, arm, block)
+            churn = find_churn(results, arm, block)
             name = f"{block} / {arm}"
-            if found is None:
+            if churn is None:
                 rows.append((name, "", "", "not defined: fewer than two runs", "", ""))
                 continue
-            low, high = found.exact.interval.as_list()
+            low, high = churn.exact.interval.as_list()
             by_class = "; ".join(
-                f"{name}: {found.classes[name].flips.count}" for name in list_classes(found)
+                f"{name}: {churn.classes[name].flips.count}" for name in list_classes(churn)
             )
             rows.append(
                 (
                     name,
-                    str(len(found.runs)),
-                    f"{found.exact.count} of {found.exact.n}",
-                    f"{found.exact.rate:.2%}",
+                    str(len(churn.runs)),
+                    f"{churn.exact.count} of {churn.exact.n}",
+                    f"{churn.exact.rate:.2%}",
                     f"{low:.2%} to {high:.2%}",
                     by_class,
                 )
             )
             values.append(
-                {"block": block, "arm": arm, "flips": found.exact.count, "n": found.exact.n}
+                {"block": block, "arm": arm, "flips": churn.exact.count, "n": churn.exact.n}
             )
     columns = ("", "runs", "records that change", "share", "95 % interval", "by class")
     note = "A record changes where not every seed's run gives it the same answer."
@@ -151,7 +149,7 @@ def find_churn(results: Results, arm: str, block: str) -> Churn | None:
     done = [one for one in results.outcomes_of(arm, block) if one.ok]
     if len(done) < 2:
         return None
-    return compare_calls({one.point.replicate: read_predictions(one.run) for one in done})
+    return compare_decisions({one.point.replicate: read_predictions(one.run) for one in done})
 
 
 def list_classes(churn: Churn) -> list[str]:
@@ -164,11 +162,13 @@ def tabulate_patients(results: Results, blocks: list[str]) -> Table:
     """Return the test records on which the seeds of both arms are most evenly divided."""
     rows = []
     for block in blocks:
-        found = {arm: _count_votes(find_churn(results, arm, block)) for arm in ARMS}
-        both = {*found[ARMS[0]], *found[ARMS[1]]}
-        evenly = sorted(both, key=lambda key: (-sum(_split(found[a].get(key)) for a in ARMS), key))
+        votes_of = {arm: _count_votes(find_churn(results, arm, block)) for arm in ARMS}
+        both = {*votes_of[ARMS[0]], *votes_of[ARMS[1]]}
+        evenly = sorted(
+            both, key=lambda key: (-sum(_split(votes_of[a].get(key)) for a in ARMS), key)
+        )
         for name, label in evenly[:SHOWN]:
-            votes = (found[arm].get((name, label)) for arm in ARMS)
+            votes = (votes_of[arm].get((name, label)) for arm in ARMS)
             shown = ("all alike" if v is None else f"{v[0]} of {v[1]}" for v in votes)
             rows.append((f"{block}: {name}", label, *shown))
     columns = ("record", "answer", *(f"{arm}: runs that give it" for arm in ARMS))
@@ -207,17 +207,12 @@ def tabulate_proofs(results: Results) -> Table:
     return Table("The same bits twice", columns, tuple(rows))
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, set by set."""
-    return draw_arms(results, "Test macro AUC", PUBLISHED)
-
-
 STUDY = Study(
     "medmnist",
     "Do structured starts match Kaiming on images, and whose answer depends on the seed?",
     make,
     tabulate,
-    draw,
+    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
     ("prove",),
     prove_arms,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import draw_arms
@@ -12,9 +12,6 @@ from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
 from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BASES = ("dct", "hadamard", "hartley", "sinusoidal", "kaiming")
 _VALUES = {
@@ -64,15 +61,10 @@ def tabulate(results: Results) -> list[Table]:
     ]
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, basis by basis."""
-    return draw_arms(results, "Test macro AUC, golden order", PUBLISHED)
-
-
 STUDY = Study(
     "medmnist_bases",
     "Does it matter which basis is used for images, in a run without a seed?",
     make,
     tabulate,
-    draw,
+    partial(draw_arms, axis="Test macro AUC, golden order", published=PUBLISHED),
 )

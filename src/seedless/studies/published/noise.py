@@ -22,8 +22,8 @@ from seedless.studies.engine.table import (
     PUBLISHED_COLUMNS,
     Published,
     Table,
+    compare_with_published,
     format_mean,
-    format_published,
     mean_and_sd,
 )
 
@@ -90,28 +90,27 @@ def tabulate(results: Results) -> list[Table]:
 
 
 def tabulate_drops(results: Results, note: str) -> Table:
-    """Return a row a basis and kind: the drop at 0 dB, beside the published one."""
+    """Return one row per basis and kind: the drop at 0 dB, with the published one."""
     rows, values = [], []
     for basis in BASES:
         clean = list(results.scores(basis, "").values())
         free = list(results.scores(basis, FREE).values())
-        cells = _show(clean, CLEAN.get(basis), free)
+        cells = _format_row(clean, CLEAN.get(basis), free)
         rows.append((f"{basis}, no noise", *cells))
         for kind in KINDS:
             drops = list(find_drops(results, basis, "", kind, 0.0).values())
             alone = list(find_drops(results, basis, FREE, kind, 0.0).values())
             published = DROPS.get(basis, {}).get(kind)
-            rows.append((f"{basis}, {WORDS[kind]}", *_show(drops, published, alone)))
+            rows.append((f"{basis}, {WORDS[kind]}", *_format_row(drops, published, alone)))
             values.append({"basis": basis, "kind": kind, "drops": drops, "published": published})
     columns = ("", "seeds", "AUC, or drop at 0 dB", *PUBLISHED_COLUMNS, "seed-free run")
     title = "What noise as strong as the signal takes from the macro AUC"
     return Table(title, columns, tuple(rows), (note,), tuple(values))
 
 
-def _show(ours: list[float], published: float | None, alone: list[float]) -> tuple[str, ...]:
+def _format_row(ours: list[float], published: float | None, alone: list[float]) -> tuple[str, ...]:
     known = None if published is None else Published(published)
-    mean = sum(ours) / len(ours) if ours else None
-    return str(len(ours)), format_mean(ours), *format_published(known, mean), format_mean(alone)
+    return str(len(ours)), *compare_with_published(ours, known)[0], format_mean(alone)
 
 
 def tabulate_ratios(results: Results) -> Table:
@@ -140,12 +139,12 @@ def compare_bases(results: Results) -> Table:
         shared = [n for n in drops["dct"] if all(n in drops[basis] for basis in CLEAN)]
         published = f"{P_VALUES[kind]:g}"
         try:
-            found = friedman({basis: [drops[basis][n] for n in shared] for basis in CLEAN})
+            result = friedman({basis: [drops[basis][n] for n in shared] for basis in CLEAN})
         except StatsError as error:
             rows.append((WORDS[kind], str(len(shared)), "", "", published, f"not tested: {error}"))
             continue
-        numbers = (f"{found.statistic:.3f}", f"{found.p:.3g}")
-        rows.append((WORDS[kind], str(len(shared)), *numbers, published, found.sentence))
+        numbers = (f"{result.statistic:.3f}", f"{result.p:.3g}")
+        rows.append((WORDS[kind], str(len(shared)), *numbers, published, result.sentence))
     columns = ("noise", "seeds", "Friedman", "p", "published p", "in words")
     note = "Over the four published bases: mixed is left out."
     return Table("Do bases differ in what noise costs at 0 dB?", columns, tuple(rows), (note,))

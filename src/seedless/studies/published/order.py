@@ -1,8 +1,8 @@
-"""Every batch order, paired by Kaiming seed: a static order has an error bar that way too."""
+"""Every batch order, paired by Kaiming seed, so that seed-free orders have error bars too."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from seedless.ordering import ORDERS
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
@@ -13,9 +13,6 @@ from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 REFERENCE = "seeded"
 MARGIN = 0.015  # as published: AUCs this close count as equal
@@ -81,8 +78,8 @@ def answer_content(results: Results) -> Table:
     Two tests: of the arms as independent samples, and of the pairs that share a Kaiming seed.
     """
     rows, values = [], []
-    there = [arm for arm in ("content", "golden") if arm in results.grid.arms]
-    pairs = [("", arm, REFERENCE) for arm in there]
+    seed_free = [arm for arm in ("content", "golden") if arm in results.grid.arms]
+    pairs = [("", arm, REFERENCE) for arm in seed_free]
     compared = compare_arms("", results, pairs, margin=MARGIN)
     for value in compared.values:
         arm, row = value["arms"][0], value["row"]
@@ -129,16 +126,11 @@ def _conclude(p: float, by_pairs: float | None) -> str:
     return "not shown to be equal"
 
 
-def draw(results: Results) -> Figure:
-    """Return every run as a point, order by order."""
-    return draw_arms(results, "Test macro AUC", PUBLISHED)
-
-
 STUDY = Study(
     "order",
     "Which batch orders cost accuracy, and does content, which needs no seed, cost any?",
     make,
     tabulate,
-    draw,
+    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
     ("folds",),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seedless.core.errors import StatsError
 from seedless.stats.effect import Effect, cohens_d
 from seedless.stats.power import find_power, find_runs_needed
-from seedless.studies.engine.figures import DOT, INK, MARK, STAR, style_axes
+from seedless.studies.engine.figures import DOT, INK, MARK, STAR, make_axes, style_axes
 from seedless.studies.engine.grid import Grid, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
@@ -46,14 +46,14 @@ def find_effect(results: Results, pair: tuple[str, str]) -> tuple[tuple[int, int
 
 
 def tabulate(results: Results) -> list[Table]:
-    """Return power and runs needed at the effects found, and power by n for given effects."""
+    """Return power and runs needed at the measured effects, and power by n for fixed effects."""
     rows, values = [], []
     for pair in PAIRS:
         counts, effect = find_effect(results, pair)
-        told = f"{PUBLISHED[0]:g}, {PUBLISHED[1]}" if pair == AS_PUBLISHED else ""
+        published = f"{PUBLISHED[0]:g}, {PUBLISHED[1]}" if pair == AS_PUBLISHED else ""
         name = f"{pair[0]} - {pair[1]}"
         if effect is None:
-            blank = ("", "", "", "", told, "")
+            blank = ("", "", "", "", published, "")
             rows.append((name, f"{counts[0]}, {counts[1]}", "not defined", *blank))
             continue
         power = find_power(effect.d, *counts).power
@@ -68,8 +68,8 @@ def tabulate(results: Results) -> list[Table]:
                 f"{power:.2f}",
                 _show(needed),
                 _show_needed(low, high),
-                told,
-                _subtract(power, needed) if told else "",
+                published,
+                _subtract(power, needed) if published else "",
             )
         )
         values.append({"pair": list(pair), "d": effect.d, "power": power, "needed": needed})
@@ -83,8 +83,8 @@ def tabulate(results: Results) -> list[Table]:
         "Power at the effect found says no more than p does; the interval of d says how little is "
         "known of the runs needed.",
     )
-    found = Table("Power at the effect found", columns, tuple(rows), notes, tuple(values))
-    return [found, _tabulate_counts(results)]
+    table = Table("Power at the effect found", columns, tuple(rows), notes, tuple(values))
+    return [table, _tabulate_counts(results)]
 
 
 def _tabulate_counts(results: Results) -> Table:
@@ -99,10 +99,10 @@ def _tabulate_counts(results: Results) -> Table:
 
 
 def list_effects(results: Results) -> dict[str, float]:
-    """Return the effects a curve is drawn for: Cohen's three, and the one found."""
+    """Return the effects that curves are drawn for: Cohen's three, and the measured one."""
     _, effect = find_effect(results, AS_PUBLISHED)
-    found = {f"{d:g}": d for d in EFFECTS}
-    return found if effect is None else {**found, f"found, {abs(effect.d):.2f}": abs(effect.d)}
+    effects = {f"{d:g}": d for d in EFFECTS}
+    return effects if effect is None else {**effects, f"found, {abs(effect.d):.2f}": abs(effect.d)}
 
 
 def _subtract(power: float, needed: int | None) -> str:
@@ -125,10 +125,7 @@ def _show_needed(low: float, high: float) -> str:
 
 def draw(results: Results) -> Figure:
     """Return power against runs an arm, a curve an effect."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 4.6), dpi=120, facecolor="white")
-    axes = figure.add_axes((0.09, 0.12, 0.87, 0.82))
+    figure, axes = make_axes(8.0, 4.6, (0.09, 0.12, 0.87, 0.82))
     counts = range(2, 201)
     colours = (DOT, MARK, INK, STAR)
     for (name, d), colour in zip(list_effects(results).items(), colours, strict=False):

@@ -72,11 +72,11 @@ def tabulate(results: Results) -> list[Table]:
 def _tabulate_rhos(
     title: str, how: Measure, style: str, note: str, *, orthonormal: bool = True
 ) -> Table:
-    found = {rho: theory.measure_bases(rho, how, orthonormal=orthonormal) for rho in RHOS}
-    names = list(found[RHOS[0]])
-    rows = [(name, *(style.format(found[rho][name]) for rho in RHOS)) for name in names]
+    measured = {rho: theory.measure_bases(rho, how, orthonormal=orthonormal) for rho in RHOS}
+    names = list(measured[RHOS[0]])
+    rows = [(name, *(style.format(measured[rho][name]) for rho in RHOS)) for name in names]
     values = [
-        {"basis": name, "rho": rho, "value": found[rho][name]} for name in names for rho in RHOS
+        {"basis": name, "rho": rho, "value": measured[rho][name]} for name in names for rho in RHOS
     ]
     columns = ("", *(f"rho {rho:g}" for rho in RHOS))
     return Table(title, columns, tuple(rows), (note,), tuple(values))
@@ -85,9 +85,9 @@ def _tabulate_rhos(
 def _tabulate_samples(energy: SampleEnergy, simulated: bool) -> Table:
     rows, values = [], []
     for key, curve in energy.curves.items():
-        kept = float(curve[int(np.ceil(BAND * len(curve))) - 1])
-        rows.append((key, f"{100 * kept:.2f} %", "> 99 %" if key == "dct" else ""))
-        values.append({"basis": key, "share": kept, "records": energy.records})
+        share = float(curve[int(np.ceil(BAND * len(curve))) - 1])
+        rows.append((key, f"{100 * share:.2f} %", "> 99 %" if key == "dct" else ""))
+        values.append({"basis": key, "share": share, "records": energy.records})
     notes = (
         f"{energy.records} records of {energy.data}, each lead's mean taken off.",
         *(("These records are simulated: --data takes real ones.",) if simulated else ()),
@@ -97,11 +97,13 @@ def _tabulate_samples(energy: SampleEnergy, simulated: bool) -> Table:
 
 
 def _tabulate_conditions() -> Table:
-    found = {size: theory.find_conditions(size) for size in SIZES}
-    names = list(found[SIZES[0]])
+    conditions = {size: theory.find_conditions(size) for size in SIZES}
+    names = list(conditions[SIZES[0]])
     shown = (5, 12, 60, 64, 160, 256, 320)
-    rows = [(name, *(_show(found[size][name]) for size in shown)) for name in names]
-    values = [{"basis": name, "size": s, "value": found[s][name]} for name in names for s in SIZES]
+    rows = [(name, *(_show(conditions[size][name]) for size in shown)) for name in names]
+    values = [
+        {"basis": name, "size": s, "value": conditions[s][name]} for name in names for s in SIZES
+    ]
     note = (
         "Hadamard's matrix is cut where N is no power of two, and then no longer orthogonal. "
         f"Gaussian: median of {DRAWS} draws."
@@ -121,8 +123,8 @@ def _tabulate_scales() -> Table:
         count = theory.count_branches(model)
         flat, fixup = theory.bound_scales(count, layers)
         shown = "undefined" if fixup is None else f"{fixup:.3f}"
-        told = published.get(model, "")
-        rows.append((model, str(count), str(layers), f"{flat:.4f}", shown, told))
+        known = published.get(model, "")
+        rows.append((model, str(count), str(layers), f"{flat:.4f}", shown, known))
         values.append(
             {"model": model, "branches": count, "layers": layers, "bounds": [flat, fixup]}
         )

@@ -15,7 +15,7 @@ import torch
 from seedless.core.config import Config
 from seedless.core.errors import StatsError
 from seedless.stats.variance import Source, decompose_crossed, separate_sources
-from seedless.studies.engine.figures import DOT, MARK, style_axes
+from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes
 from seedless.studies.engine.fold_pooling import list_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
@@ -123,7 +123,7 @@ def _tabulate_crossed(results: Results) -> Table:
     columns = ("component", "df", "variance", "SD", "share")
     title = "Initialization crossed with order, Kaiming"
     try:
-        found = decompose_crossed(
+        result = decompose_crossed(
             list(scores.values()),
             {INITIALIZATION: [a for a, _ in labels], ORDER: [b for _, b in labels]},
         )
@@ -137,19 +137,16 @@ def _tabulate_crossed(results: Results) -> Table:
             "below 0" if part.sd is None else f"{part.sd:.5f}",
             "" if part.share is None else f"{part.share:.1%}",
         )
-        for part in found.components
+        for part in result.components
     )
-    values = tuple({"source": p.source, "variance": p.variance} for p in found.components)
-    return Table(title, columns, rows, (found.sentence,), values)
+    values = tuple({"source": p.source, "variance": p.variance} for p in result.components)
+    return Table(title, columns, rows, (result.sentence,), values)
 
 
 def draw(results: Results) -> Figure:
     """Return every run as its distance from its source's mean, with one SD."""
-    from matplotlib.figure import Figure
-
     scores = list_scores(results)
-    figure = Figure(figsize=(8.0, 3.2), dpi=120, facecolor="white")
-    axes = figure.add_axes((0.2, 0.2, 0.76, 0.72))
+    figure, axes = make_axes(8.0, 3.2, (0.2, 0.2, 0.76, 0.72))
     names = list(reversed(HELD))
     for place, name in enumerate(names):
         values = scores.get(name, [])

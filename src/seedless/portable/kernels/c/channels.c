@@ -32,10 +32,10 @@ KERNEL batch_norm(const float *x, const float *weight, const float *bias, float 
             i64 bits = FLOAT_BITS(x[at]) & 0x7fffffff;
             top = LARGER(top, bits);
         }
-        i64 e = float_exponent(TOP(top));
+        i64 e = float_exponent(MAX_OF_LANES(top));
         double up = power_of_two(SUM_BITS - e), sum = 0.0;
         CHANNEL(at, c, reduction(+ : sum)) sum += rint((double)x[at] * up);
-        double centre = on_grid(ADD(sum), e) / size;
+        double centre = on_grid(SUM_OF_LANES(sum), e) / size;
         top = 0;
         CHANNEL(at, c, reduction(max : top))
         {
@@ -43,14 +43,14 @@ KERNEL batch_norm(const float *x, const float *weight, const float *bias, float 
             i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
             top = LARGER(top, bits);
         }
-        e = exponent_of(TOP(top));
+        e = exponent_of(MAX_OF_LANES(top));
         up = power_of_two(SUM_BITS - e), sum = 0.0;
         CHANNEL(at, c, reduction(+ : sum))
         {
             double gap = (double)x[at] - centre;
             sum += rint(gap * gap * up);
         }
-        double variance = on_grid(ADD(sum), e) / size;
+        double variance = on_grid(SUM_OF_LANES(sum), e) / size;
         float kept = (float)centre, by = (float)(1.0 / root(variance + eps));
         CHANNEL(at, c, )
         {
@@ -87,8 +87,8 @@ KERNEL batch_norm_backward(const float *grad, const float *x, const float *weigh
             top_inner = LARGER(top_inner, three);
             top_product = LARGER(top_product, four);
         }
-        i64 e = exponent_of(TOP(top)), e_normed = exponent_of(TOP(top_normed));
-        i64 e_inner = exponent_of(TOP(top_inner)), e_product = exponent_of(TOP(top_product));
+        i64 e = exponent_of(MAX_OF_LANES(top)), e_normed = exponent_of(MAX_OF_LANES(top_normed));
+        i64 e_inner = exponent_of(MAX_OF_LANES(top_inner)), e_product = exponent_of(MAX_OF_LANES(top_product));
         double up = power_of_two(SUM_BITS - e), up_normed = power_of_two(SUM_BITS - e_normed);
         double up_inner = power_of_two(SUM_BITS - e_inner);
         double up_product = power_of_two(SUM_BITS - e_product);
@@ -101,9 +101,9 @@ KERNEL batch_norm_backward(const float *grad, const float *x, const float *weigh
             sum_inner += rint(inner * up_inner);
             sum_product += rint(inner * normed * up_product);
         }
-        sum = on_grid(ADD(sum), e), sum_normed = on_grid(ADD(sum_normed), e_normed);
-        double first = on_grid(ADD(sum_inner), e_inner) / size;
-        double second = on_grid(ADD(sum_product), e_product) / size;
+        sum = on_grid(SUM_OF_LANES(sum), e), sum_normed = on_grid(SUM_OF_LANES(sum_normed), e_normed);
+        double first = on_grid(SUM_OF_LANES(sum_inner), e_inner) / size;
+        double second = on_grid(SUM_OF_LANES(sum_product), e_product) / size;
         CHANNEL(at, c, )
         {
             double inner = (double)grad[at] * factor, normed = ((double)x[at] - centre) * by;
@@ -121,7 +121,7 @@ INLINE double centre_of(const i64 *tops, const double *sums, i64 c, double size)
     return on_grid(sums[c], float_exponent(tops[c])) / size;
 }
 
-KERNEL gap_tops(const float *x, i64 *tops, const double *sums, i64 rows, i64 n)
+KERNEL gap_maxima(const float *x, i64 *tops, const double *sums, i64 rows, i64 n)
 {
     i64 outer = 1;
     TILES(t, ALL_TILES)
@@ -137,7 +137,7 @@ KERNEL gap_tops(const float *x, i64 *tops, const double *sums, i64 rows, i64 n)
             i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
             seen[k] = LARGER(seen[k], bits);
         }
-        tops_into(tops + n + first, seen, width);
+        maxima_into(tops + n + first, seen, width);
     }
 }
 
@@ -161,7 +161,7 @@ KERNEL gap_sums(const float *x, const i64 *tops, double *sums, i64 rows, i64 n)
     }
 }
 
-KERNEL settle_channels(const i64 *tops, const double *sums, float *running_mean,
+KERNEL finish_channels(const i64 *tops, const double *sums, float *running_mean,
                        float *running_var, float *mean, float *scale, i64 rows, i64 n,
                        double momentum, double eps)
 {
@@ -193,7 +193,7 @@ KERNEL apply_channels(const float *x, const float *weight, const float *bias, co
     }
 }
 
-KERNEL channel_tops(const float *grad, const float *x, const float *weight, const float *mean,
+KERNEL channel_maxima(const float *grad, const float *x, const float *weight, const float *mean,
                     const float *scale, i64 *tops, i64 rows, i64 n)
 {
     i64 outer = 1;
@@ -214,7 +214,7 @@ KERNEL channel_tops(const float *grad, const float *x, const float *weight, cons
             seen[2][k] = LARGER(seen[2][k], three);
             seen[3][k] = LARGER(seen[3][k], four);
         }
-        for (int part = 0; part < 4; part++) tops_into(tops + part * n + first, seen[part], width);
+        for (int part = 0; part < 4; part++) maxima_into(tops + part * n + first, seen[part], width);
     }
 }
 

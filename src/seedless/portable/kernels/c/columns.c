@@ -3,7 +3,7 @@
  * found by atomic operations: on integers these know no order. */
 
 #ifdef __CUDACC__
-#define DEEP 16 /* the most threads of a block that share a column, of 32 columns */
+#define COLUMN_THREADS 16 /* the most threads of a block that share a column, of 32 columns */
 #define TILE 1
 #define TILES(t, n) /* all threads of a block go round as often: they wait for one another */ \
     for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t - threadIdx.x < (n);           \
@@ -16,7 +16,7 @@
 #define INTO(NAME, TYPE, JOIN, ATOMIC)                                                  \
     INLINE void NAME(TYPE *place, const TYPE *seen, i64 width)                          \
     {                                                                                   \
-        __shared__ TYPE held[DEEP][32];                                                 \
+        __shared__ TYPE held[COLUMN_THREADS][32];                                                 \
         if (width) held[threadIdx.y][threadIdx.x] = *seen;                              \
         __syncthreads();                                                                \
         if (width && threadIdx.y == 0) {                                                \
@@ -27,7 +27,7 @@
         __syncthreads();                                                                \
     }
 #define PLUS(a, b) ((a) + (b))
-INTO(tops_into, i64, LARGER, atomicMax)
+INTO(maxima_into, i64, LARGER, atomicMax)
 INTO(sums_into, double, PLUS, atomicAdd)
 #else
 #define TILE 64
@@ -36,7 +36,7 @@ INTO(sums_into, double, PLUS, atomicAdd)
     for (i64 t = 0; t < (n); t++)
 #define DOWN(r, rows) for (i64 r = 0; r < (rows); r++)
 
-INLINE void tops_into(i64 *place, const i64 *seen, i64 width)
+INLINE void maxima_into(i64 *place, const i64 *seen, i64 width)
 {
     for (i64 k = 0; k < width; k++) place[k] = LARGER(place[k], seen[k]);
 }
@@ -55,7 +55,7 @@ INLINE void sums_into(double *place, const double *seen, i64 width)
     i64 first = matrix * n + begin, base = matrix * (between) + begin
 #define ALL_TILES (outer * ((n + TILE - 1) / TILE))
 
-#define COLUMN_TOPS(NAME, TYPE, MAGNITUDE_BITS)                                    \
+#define COLUMN_MAXIMA(NAME, TYPE, MAGNITUDE_BITS)                                    \
     KERNEL NAME(const TYPE *x, i64 *tops, i64 outer, i64 rows, i64 n, i64 between, \
                 i64 down)                                                          \
     {                                                                              \
@@ -69,7 +69,7 @@ INLINE void sums_into(double *place, const double *seen, i64 width)
                 i64 bits = MAGNITUDE_BITS(x[base + r * down + k]);                 \
                 seen[k] = LARGER(seen[k], bits);                                   \
             }                                                                      \
-            tops_into(tops + first, seen, width);                                  \
+            maxima_into(tops + first, seen, width);                                  \
         }                                                                          \
     }
 
@@ -92,8 +92,8 @@ INLINE void sums_into(double *place, const double *seen, i64 width)
         }                                                                                 \
     }
 
-COLUMN_TOPS(column_tops_f32, float, FLOAT_MAGNITUDE)
-COLUMN_TOPS(column_tops_f64, double, DOUBLE_MAGNITUDE)
+COLUMN_MAXIMA(column_maxima_f32, float, FLOAT_MAGNITUDE)
+COLUMN_MAXIMA(column_maxima_f64, double, DOUBLE_MAGNITUDE)
 COLUMN_SUMS(column_sums_f32, float, float_exponent)
 COLUMN_SUMS(column_sums_f64, double, exponent_of)
 
@@ -102,19 +102,19 @@ COLUMN_SUMS(column_sums_f64, double, exponent_of)
 KERNEL exponents_f32(i64 *tops, i64 n) { MAP(i, n) tops[i] = float_exponent(tops[i]); }
 KERNEL exponents_f64(i64 *tops, i64 n) { MAP(i, n) tops[i] = exponent_of(tops[i]); }
 
-KERNEL finish_f32(double *sums, const i64 *tops, i64 n)
+KERNEL scale_sums_f32(double *sums, const i64 *tops, i64 n)
 {
     MAP(i, n) sums[i] = on_grid(sums[i], float_exponent(tops[i]));
 }
 
-KERNEL finish_f64(double *sums, const i64 *tops, i64 n)
+KERNEL scale_sums_f64(double *sums, const i64 *tops, i64 n)
 {
     MAP(i, n) sums[i] = on_grid(sums[i], exponent_of(tops[i]));
 }
 
 /* The gradients of a layer norm's weight, g (x - mean) scale, and bias, g, down the columns. */
 
-KERNEL norm_tops(const float *grad, const float *x, const float *mean, const float *scale,
+KERNEL norm_maxima(const float *grad, const float *x, const float *mean, const float *scale,
                  i64 *tops, i64 rows, i64 n)
 {
     i64 outer = 1;
@@ -131,8 +131,8 @@ KERNEL norm_tops(const float *grad, const float *x, const float *mean, const flo
             of_weight[k] = LARGER(of_weight[k], bits);
             of_bias[k] = LARGER(of_bias[k], more);
         }
-        tops_into(tops + first, of_weight, width);
-        tops_into(tops + n + first, of_bias, width);
+        maxima_into(tops + first, of_weight, width);
+        maxima_into(tops + n + first, of_bias, width);
     }
 }
 

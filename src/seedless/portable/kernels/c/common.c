@@ -28,7 +28,7 @@ typedef unsigned int u32;
 #define FLOAT_BITS(x) ((u32)__float_as_int(x))
 #define FLOAT_FROM_BITS(b) __int_as_float((int)(b))
 
-INLINE double ADD(double value)
+INLINE double SUM_OF_LANES(double value)
 {
     __shared__ double seen[32];
     for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
@@ -41,7 +41,7 @@ INLINE double ADD(double value)
     return value;
 }
 
-INLINE i64 TOP(i64 value)
+INLINE i64 MAX_OF_LANES(i64 value)
 {
     __shared__ i64 seen[32];
     for (int step = 16; step > 0; step /= 2) {
@@ -76,8 +76,8 @@ typedef uint32_t u32;
     for (i64 r = 0; r < (n); r++)
 #define LANES(j, n) for (i64 j = 0; j < (n); j++)
 #define LEADER 1
-#define ADD(value) (value)
-#define TOP(value) (value)
+#define SUM_OF_LANES(value) (value)
+#define MAX_OF_LANES(value) (value)
 
 INLINE i64 BITS_OF(double x)
 {

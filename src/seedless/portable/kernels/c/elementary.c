@@ -52,7 +52,7 @@ INLINE double root(double x)
 INLINE i64 exponent_of(i64 magnitude_bits)
 {
     i64 exponent = (magnitude_bits >> 52) - 1022;
-    return exponent < LOWEST ? LOWEST : exponent > HIGHEST ? HIGHEST : exponent;
+    return exponent < LOWEST_EXPONENT ? LOWEST_EXPONENT : exponent > HIGHEST_EXPONENT ? HIGHEST_EXPONENT : exponent;
 }
 
 INLINE i64 float_exponent(i64 magnitude_bits)

@@ -1,6 +1,6 @@
 /* What surrounds a matrix product: operands on their grids, and the result off them. */
 
-INLINE double place_on(double value, i64 exponent, i64 bits)
+INLINE double round_on_grid(double value, i64 exponent, i64 bits)
 {
     return rint(value * power_of_two(bits - exponent));
 }
@@ -9,7 +9,7 @@ INLINE double place_on(double value, i64 exponent, i64 bits)
 INLINE void put(double v, double *q, double *low, i64 at)
 {
     if (low) {
-        double upper = v + HALF_SHIELD - HALF_SHIELD;
+        double upper = v + HALF_SHIFT - HALF_SHIFT;
         low[at] = v - upper;
         v = upper;
     }
@@ -17,7 +17,7 @@ INLINE void put(double v, double *q, double *low, i64 at)
 }
 
 /* x is (batch, m, n), its rows as `row_at` says, and contiguous when placed; tops one a row. */
-#define PLACE_ROWS(NAME, TYPE)                                                               \
+#define ROUND_ROWS(NAME, TYPE)                                                               \
     KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
                 i64 n, i64 between, i64 down, i64 bits)                                      \
     {                                                                                        \
@@ -26,12 +26,12 @@ INLINE void put(double v, double *q, double *low, i64 at)
             const TYPE *row = x + row_at(r, m, between, down);                               \
             i64 top = tops[r];                                                               \
             SIMD()                                                                           \
-            LANES(j, n) put(place_on((double)row[j], top, bits), q, low, r * n + j);         \
+            LANES(j, n) put(round_on_grid((double)row[j], top, bits), q, low, r * n + j);         \
         }                                                                                    \
     }
 
 /* The same with tops (batch, n), one a column. */
-#define PLACE_COLUMNS(NAME, TYPE)                                                            \
+#define ROUND_COLUMNS(NAME, TYPE)                                                            \
     KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
                 i64 n, i64 between, i64 down, i64 bits)                                      \
     {                                                                                        \
@@ -40,21 +40,21 @@ INLINE void put(double v, double *q, double *low, i64 at)
             const TYPE *row = x + row_at(r, m, between, down);                               \
             const i64 *top = tops + row_at(r, m, n, 0);                                      \
             SIMD()                                                                           \
-            LANES(j, n) put(place_on((double)row[j], top[j], bits), q, low, r * n + j);      \
+            LANES(j, n) put(round_on_grid((double)row[j], top[j], bits), q, low, r * n + j);      \
         }                                                                                    \
     }
 
-PLACE_ROWS(place_rows_f32, float)
-PLACE_ROWS(place_rows_f64, double)
-PLACE_COLUMNS(place_columns_f32, float)
-PLACE_COLUMNS(place_columns_f64, double)
+ROUND_ROWS(round_rows_f32, float)
+ROUND_ROWS(round_rows_f64, double)
+ROUND_COLUMNS(round_columns_f32, float)
+ROUND_COLUMNS(round_columns_f64, double)
 
 /* A chunk's exact product, cut in two and added to what the chunks before left. */
 KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
 {
     MAP(i, n)
     {
-        double upper = product[i] + CHUNK_SHIELD - CHUNK_SHIELD;
+        double upper = product[i] + CHUNK_SHIFT - CHUNK_SHIFT;
         high[i] += upper;
         low[i] += product[i] - upper;
     }
@@ -92,7 +92,7 @@ KERNEL chunk_columns(const float *x, const i64 *tops, double *q, i64 batch, i64 
         double *to = q + r * n;
         if (k < length) {
             SIMD()
-            LANES(j, n) to[j] = place_on((double)row[j], tops[b * n + j], PRODUCT_BITS);
+            LANES(j, n) to[j] = round_on_grid((double)row[j], tops[b * n + j], PRODUCT_BITS);
         } else {
             LANES(j, n) to[j] = 0.0;
         }
@@ -101,12 +101,12 @@ KERNEL chunk_columns(const float *x, const i64 *tops, double *q, i64 batch, i64 
 
 INLINE double step_of(i64 top)
 {
-    return top == HIGHEST ? NOT_A_NUMBER : power_of_two(top - PRODUCT_BITS);
+    return top == HIGHEST_EXPONENT ? NOT_A_NUMBER : power_of_two(top - PRODUCT_BITS);
 }
 
 /* (batch, m, n) off the grids of its rows and columns, in float32. With `inner`, columns are
  * (samples, inner) and the result is (samples, batch m, inner): a convolution's. */
-KERNEL join(const double *high, const double *low, const i64 *left, const i64 *right, float *out,
+KERNEL join_parts(const double *high, const double *low, const i64 *left, const i64 *right, float *out,
             i64 batch, i64 m, i64 n, i64 inner)
 {
     ROWS(r, batch *m)
@@ -139,7 +139,7 @@ INLINE double add_chunks(const double *first, i64 chunks, i64 apart)
     double high = 0.0, low = 0.0;
     for (i64 chunk = 0; chunk < chunks; chunk++) {
         double v = first[chunk * apart];
-        double upper = v + CHUNK_SHIELD - CHUNK_SHIELD;
+        double upper = v + CHUNK_SHIFT - CHUNK_SHIFT;
         high += upper;
         low += v - upper;
     }

@@ -9,11 +9,11 @@ KERNEL layer_norm(const float *x, const float *weight, const float *bias, float 
         i64 top = 0;
         SIMD(reduction(max : top))
         LANES(j, n) { i64 bits = FLOAT_BITS(row[j]) & 0x7fffffff; top = LARGER(top, bits); }
-        i64 e = float_exponent(TOP(top));
+        i64 e = float_exponent(MAX_OF_LANES(top));
         double up = power_of_two(SUM_BITS - e), sum = 0.0;
         SIMD(reduction(+ : sum))
         LANES(j, n) sum += rint((double)row[j] * up);
-        double centre = on_grid(ADD(sum), e) / (double)n;
+        double centre = on_grid(SUM_OF_LANES(sum), e) / (double)n;
         top = 0;
         SIMD(reduction(max : top))
         LANES(j, n)
@@ -22,7 +22,7 @@ KERNEL layer_norm(const float *x, const float *weight, const float *bias, float 
             i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
             top = LARGER(top, bits);
         }
-        e = exponent_of(TOP(top));
+        e = exponent_of(MAX_OF_LANES(top));
         up = power_of_two(SUM_BITS - e), sum = 0.0;
         SIMD(reduction(+ : sum))
         LANES(j, n)
@@ -30,7 +30,7 @@ KERNEL layer_norm(const float *x, const float *weight, const float *bias, float 
             double gap = (double)row[j] - centre;
             sum += rint(gap * gap * up);
         }
-        double variance = on_grid(ADD(sum), e) / (double)n;
+        double variance = on_grid(SUM_OF_LANES(sum), e) / (double)n;
         float kept = (float)centre, by = (float)(1.0 / root(variance + eps));
         SIMD()
         LANES(j, n)
@@ -61,7 +61,7 @@ KERNEL layer_norm_backward(const float *grad, const float *x, const float *mean,
             top = LARGER(top, bits);
             top_product = LARGER(top_product, more);
         }
-        i64 e = exponent_of(TOP(top)), e_product = exponent_of(TOP(top_product));
+        i64 e = exponent_of(MAX_OF_LANES(top)), e_product = exponent_of(MAX_OF_LANES(top_product));
         double up = power_of_two(SUM_BITS - e), up_product = power_of_two(SUM_BITS - e_product);
         double sum = 0.0, sum_product = 0.0;
         SIMD(reduction(+ : sum, sum_product))
@@ -71,8 +71,8 @@ KERNEL layer_norm_backward(const float *grad, const float *x, const float *mean,
             sum += rint(v * up);
             sum_product += rint(v * (((double)row[j] - centre) * by) * up_product);
         }
-        double first = on_grid(ADD(sum), e) / (double)n;
-        double second = on_grid(ADD(sum_product), e_product) / (double)n;
+        double first = on_grid(SUM_OF_LANES(sum), e) / (double)n;
+        double second = on_grid(SUM_OF_LANES(sum_product), e_product) / (double)n;
         SIMD()
         LANES(j, n)
         {
@@ -101,7 +101,7 @@ KERNEL softmax(const float *x, double *weights, float *y, i64 rows, i64 n)
                                                          : bits + 0x80000000LL;
             top = LARGER(top, place);
         }
-        top = TOP(top);
+        top = MAX_OF_LANES(top);
         float most = top > 0xffffffffLL  ? (float)NOT_A_NUMBER
                      : top < 0x80000000LL ? FLOAT_FROM_BITS((u32)(0xffffffffLL - top))
                                           : FLOAT_FROM_BITS((u32)(top - 0x80000000LL));
@@ -114,11 +114,11 @@ KERNEL softmax(const float *x, double *weights, float *y, i64 rows, i64 n)
             i64 bits = BITS_OF(w[j]) & MAGNITUDE;
             top = LARGER(top, bits);
         }
-        i64 e = exponent_of(TOP(top));
+        i64 e = exponent_of(MAX_OF_LANES(top));
         double up = power_of_two(SUM_BITS - e), sum = 0.0;
         SIMD(reduction(+ : sum))
         LANES(j, n) sum += rint(w[j] * up);
-        double norm = on_grid(ADD(sum), e);
+        double norm = on_grid(SUM_OF_LANES(sum), e);
         SIMD()
         LANES(j, n) y[r * n + j] = (float)(w[j] / norm);
     }
@@ -136,11 +136,11 @@ KERNEL softmax_backward(const float *grad, const float *y, float *out, i64 rows,
             i64 bits = BITS_OF((double)g[j] * (double)row[j]) & MAGNITUDE;
             top = LARGER(top, bits);
         }
-        i64 e = exponent_of(TOP(top));
+        i64 e = exponent_of(MAX_OF_LANES(top));
         double up = power_of_two(SUM_BITS - e), sum = 0.0;
         SIMD(reduction(+ : sum))
         LANES(j, n) sum += rint((double)g[j] * (double)row[j] * up);
-        double whole = on_grid(ADD(sum), e);
+        double whole = on_grid(SUM_OF_LANES(sum), e);
         SIMD()
         LANES(j, n)
         {
@@ -152,7 +152,7 @@ KERNEL softmax_backward(const float *grad, const float *y, float *out, i64 rows,
 
 /* The exponents of rows' grids; rows lie as `row_at` says. */
 
-#define ROW_TOPS(NAME, TYPE, MAGNITUDE_BITS, EXPONENT)                                       \
+#define ROW_EXPONENTS(NAME, TYPE, MAGNITUDE_BITS, EXPONENT)                                       \
     KERNEL NAME(const TYPE *x, i64 *tops, i64 batch, i64 m, i64 n, i64 between, i64 down)    \
     {                                                                                        \
         ROWS(r, batch *m)                                                                    \
@@ -161,10 +161,10 @@ KERNEL softmax_backward(const float *grad, const float *y, float *out, i64 rows,
             i64 top = 0;                                                                     \
             SIMD(reduction(max : top))                                                       \
             LANES(j, n) { i64 bits = MAGNITUDE_BITS(row[j]); top = LARGER(top, bits); }      \
-            top = TOP(top);                                                                  \
+            top = MAX_OF_LANES(top);                                                                  \
             if (LEADER) tops[r] = EXPONENT(top);                                             \
         }                                                                                    \
     }
 
-ROW_TOPS(row_tops_f32, float, FLOAT_MAGNITUDE, float_exponent)
-ROW_TOPS(row_tops_f64, double, DOUBLE_MAGNITUDE, exponent_of)
+ROW_EXPONENTS(row_exponents_f32, float, FLOAT_MAGNITUDE, float_exponent)
+ROW_EXPONENTS(row_exponents_f64, double, DOUBLE_MAGNITUDE, exponent_of)

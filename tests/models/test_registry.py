@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from seedless import models
 from seedless.core.errors import ModelError, UnknownNameError
 from seedless.models import MODELS, build
+from seedless.models.registry import ModelEntry
 
 
 def generators() -> tuple[bytes, str, Any]:
@@ -70,8 +70,8 @@ def test_a_buffer_that_would_be_lost_is_an_error(monkeypatch: pytest.MonkeyPatch
             super().__init__()
             self.register_buffer("table", torch.arange(3), persistent=False)
 
-    monkeypatch.setitem(MODELS, "keeper", models.Entry(Keeper, "leads", 12, 12, {}))
-    with pytest.raises(ModelError, match="Keeper holds a buffer"):
+    monkeypatch.setitem(MODELS, "keeper", ModelEntry(Keeper, "leads", 12, 12, {}))
+    with pytest.raises(ModelError, match="Keeper has a buffer"):
         build("keeper")
 
 

@@ -1,4 +1,4 @@
-"""The verbs as a person runs them: output, JSON, exit codes, and no tracebacks."""
+"""The commands as a person runs them: output, JSON, exit codes, and no tracebacks."""
 
 import json
 
