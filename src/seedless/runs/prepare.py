@@ -19,13 +19,14 @@ from seedless.core.dataset import Dataset
 from seedless.core.digests import digest, keys_from_digests
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
+from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
 from seedless.data.sorted_data import Arrays, SortedData
 from seedless.evaluate.ranking import macro_auc
 from seedless.init import initialize
 from seedless.models import MODELS, build
 from seedless.models.layers import set_weight_layout
-from seedless.numerics.determinism import count_usable_cores, make_deterministic
+from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS, make_order
 from seedless.train.arithmetic import check_arithmetic, compute_in
