@@ -90,8 +90,8 @@ def open_bundle(path: Path, into: Path) -> Path:
     if os.path.lexists(into) and not (into.is_dir() and not any(into.iterdir())):
         raise RunError(f"expected a new or empty folder to unpack into, got {into}")
     # A parent that does not exist is made at the end, so that a refusal leaves nothing behind.
-    beside = next(parent for parent in into.absolute().parents if parent.is_dir())
-    with unpack(path, "zip", beside, RULES) as folder:
+    existing = next(parent for parent in into.absolute().parents if parent.is_dir())
+    with unpack(path, "zip", existing, RULES) as folder:
         files = [file for file in folder.rglob("*") if file.is_file()]
         found = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
         if RECEIPT not in found:
