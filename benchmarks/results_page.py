@@ -61,9 +61,10 @@ def make_page(collected: Collected) -> str:
     ]
     if runs["all"]:
         parts.append(
-            f"{runs['all']} runs on {data['name']} ({records} in the first), {collected['seconds']:,.0f} "
-            f"seconds of epochs in all: {runs['converged']} converged, {runs['at chance']} at "
-            f"chance, {runs['failed']} failed. Grid `{collected['grid']}`. Every run's receipt, "
+            f"{runs['all']} runs on {data['name']} ({records} in the first), "
+            f"{collected['seconds']:,.0f} seconds of epochs in all: {runs['converged']} converged, "
+            f"{runs['at chance']} at chance, {runs['failed']} failed. Grid `{collected['grid']}`. "
+            "Every run's receipt, "
             f"weights and trail by their digests: [receipts](receipts/{slug}.json.gz)."
         )
         parts += [describe_place(place) for place in collected["environments"]]
