@@ -37,7 +37,9 @@ def done(run, tmp_path_factory):
 def test_every_model_gives_its_own_logits_at_any_batch_size(name):
     model, samples = make_model(name).eval(), make_samples(name, 5)
     scale = Scale((0.3,), (1.7,))
-    content = export.convert(export.Deployed(model, scale, samples.ndim), samples, {"a": "b"})
+    content = export.convert(
+        export.NormalizedModel(model, scale, samples.ndim), samples, {"a": "b"}
+    )
     with torch.no_grad():
         expected = model(torch.from_numpy(scale.apply(samples))).numpy()
     assert export.compare(content, samples, expected) < 1e-5
@@ -56,7 +58,7 @@ def test_one_scale_a_lead():
     seedless.initialize(model, "dct")
     samples = make_samples("baseline", 3)
     scale = Scale(tuple(0.1 * k for k in range(6)), tuple(1 + 0.2 * k for k in range(6)))
-    content = export.convert(export.Deployed(model, scale, 3), samples, {})
+    content = export.convert(export.NormalizedModel(model, scale, 3), samples, {})
     with torch.no_grad():
         expected = model(torch.from_numpy(scale.apply(samples))).numpy()
     assert export.compare(content, samples, expected) < 1e-5
@@ -77,7 +79,7 @@ def test_a_run_is_exported_with_what_its_user_must_know(run, done):
     assert {k: normalization[k] for k in ("mean", "deviation")} == claims["data"]["scale"]
     assert said["seedless.probabilities"] == "sigmoid"
     # Through the file alone: raw records in, the run's written probabilities out.
-    found = done.finished
+    found = done.opened
     session = ort.InferenceSession(done.file)
     logits = session.run(None, {"x": found.records})[0].astype(np.float64)
     np.testing.assert_allclose(1 / (1 + np.exp(-logits)), found.predict(found.records), atol=1e-5)

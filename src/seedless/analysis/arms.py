@@ -24,16 +24,16 @@ _IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")
 
 @dataclass(frozen=True, eq=False)
 class ScoredRun:
-    """One run's score, and what a fair comparison must know of it.
+    """The score of one run, and the facts that a fair comparison needs.
 
     Attributes:
         path: None for a plain number.
-        identity: digest of the weights scored, or of a JSON file: equal ones are one run.
-        seeds: what the run can be matched by, name to number.
-        settings: the configuration, flat; empty for a JSON file, as are the next three.
+        identity: digest of the weights, or of a JSON file: runs with equal ones are one run.
+        seeds: the numbers by which the run can be matched, by name.
+        settings: the flat configuration; empty for a JSON file, as are the next three.
         problem: digest of the data, task and classes.
         positives: of each class that the score is about.
-        converged: what the run says of itself.
+        converged: whether the run's metrics say so.
     """
 
     path: Path | None
@@ -49,15 +49,15 @@ class ScoredRun:
 
 @dataclass(frozen=True, eq=False)
 class ArmRuns:
-    """All runs of an arm, sorted by path, and what matched but is no run."""
+    """All runs of an arm, sorted by path, and the files that matched but are not runs."""
 
     name: str
     runs: tuple[ScoredRun, ...]
-    passed_over: tuple[Path, ...] = ()
+    ignored: tuple[Path, ...] = ()
 
     @property
     def scores(self) -> list[float]:
-        """One score a run."""
+        """The score of each run."""
         return [run.score for run in self.runs]
 
 
@@ -79,7 +79,7 @@ def collect_runs(
 
 
 def number_runs(name: str, values: Iterable[float], paired: bool) -> ArmRuns:
-    """Return plain numbers as an arm, matched by place where they are pairs."""
+    """Return plain numbers as an arm, matched by position where they are pairs."""
     numbers = read_sample(values, f"arm {name}")
     return ArmRuns(
         name,
@@ -92,14 +92,14 @@ def number_runs(name: str, values: Iterable[float], paired: bool) -> ArmRuns:
 
 def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
     """Return the paths that patterns match, each once, sorted."""
-    found: set[Path] = set()
+    paths: set[Path] = set()
     for place in places:
         path = Path(place).expanduser()
         matches = [path] if path.exists() else list(map(Path, glob.glob(str(path), recursive=True)))
         if not matches:
             raise StatsError(f"arm {name}: nothing matches {str(place)!r}")
-        found.update(matches)
-    return sorted(found)
+        paths.update(matches)
+    return sorted(paths)
 
 
 def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
@@ -115,8 +115,8 @@ def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
         raise RunError(f"cannot read {run / METRICS}: {error.strerror}") from None
     except (KeyError, TypeError, ValueError):
         raise RunError(
-            f"{run} is no finished run: its receipt or {METRICS} lacks what a comparison needs; "
-            f"`seedless verify --validate-only {run}` says what"
+            f"{run} is not a finished run: its receipt or {METRICS} lacks fields that a comparison "
+            f"needs; `seedless verify --validate-only {run}` says what"
         ) from None
     if hash_file(run / METRICS) != covered or metrics != claims["metrics"]:
         raise RunError(f"{run / METRICS} is not what its receipt covers: it was edited")
@@ -171,7 +171,7 @@ def _read_file(path: Path, key: str) -> ScoredRun:
 
 
 def look_up(content: Any, key: str, where: str) -> Any:
-    """Return what lies at a dotted path such as per_auc.AFIB or scores.0."""
+    """Return the value at a dotted path such as per_auc.AFIB or scores.0."""
     for part in key.split("."):
         if isinstance(content, dict):
             known = list(content)
@@ -191,7 +191,9 @@ def look_up(content: Any, key: str, where: str) -> Any:
 
 def _read_number(value: Any, where: str) -> float:
     if value is None:
-        raise StatsError(f"{where} is undefined for this run: it has positives or negatives alone")
+        raise StatsError(
+            f"{where} is undefined for this run: it has only positives or only negatives"
+        )
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise StatsError(f"{where}: expected a number, got {str(value)[:60]!r}")
     if not math.isfinite(value):

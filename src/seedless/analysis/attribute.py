@@ -1,4 +1,4 @@
-"""Maps of a finished run: what its predictions for some of its test records rest on."""
+"""Attribution maps of a finished run: which parts of test records matter to its predictions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ METHODS = ("gradcam", "attention")
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Maps of some records, one attribution a layer, and what the model said of these records.
+    """Attribution maps of some records, one set for each layer, and the predictions for them.
 
     Attributes:
-        classes: (n,) the class whose probability is given, and which Grad-CAM explains.
+        classes: (n,) the class that is explained.
         probabilities: (n,) of that class.
         labelled: (n,) whether the record is labelled with it.
     """
 
-    finished: OpenRun
+    opened: OpenRun
     attributions: tuple[Attribution, ...]
     classes: tuple[str, ...]
     probabilities: NDArray[np.float64]
@@ -49,55 +49,56 @@ def attribute_run(
     entry: str | None = None,
     data: str | None = None,
 ) -> Explained:
-    """Explain a run's predictions for the first records of its test split.
+    """Return attribution maps for the first records of a run's test split.
 
     Args:
         run: the run folder.
-        label: a class: records labelled with it are explained for it. Left out, each record is
-            explained for the class the model finds most probable.
-        records: how many, at most; they lie in the order of their contents.
+        label: a class, whose labelled records are explained. By default each record is explained
+            for its most probable class.
+        records: how many records at most; they are in the order of their contents.
         method: "gradcam", or "attention" for models that have it.
-        layer: where Grad-CAM looks; left out, where the model says.
-        entry: for a run of `fit`, where its model and arrays come from.
-        data: where the data lie now, if not where they lay then.
+        layer: the layer of Grad-CAM; by default the one that the model declares.
+        entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
+        data: the path of the data, if they were moved.
+
+    >>> attribute_run("runs/mine", label="AFIB").attributions[0].maps.shape  # doctest: +SKIP
+    (16, 1000)
     """
     choose("attribution method", method, dict.fromkeys(METHODS))
     if records < 1:
         raise ConfigError(f"expected at least one record to explain, got {records}")
     if layer is not None and method == "attention":
         raise ConfigError("a layer belongs to gradcam: attention is shown for every block")
-    finished = open_run(run, entry=entry, data=data)
-    probabilities = finished.predict(finished.records)
+    opened = open_run(run, entry=entry, data=data)
+    probabilities = opened.predict(opened.records)
     if label is None:
-        rows = np.arange(min(records, len(finished.ids)))
+        rows = np.arange(min(records, len(opened.ids)))
         targets = probabilities[rows].argmax(axis=1)
     else:
-        number = choose("class", label, {name: k for k, name in enumerate(finished.classes)})
-        rows = np.flatnonzero(finished.labels[:, number])[:records]
+        number = choose("class", label, {name: k for k, name in enumerate(opened.classes)})
+        rows = np.flatnonzero(opened.labels[:, number])[:records]
         if len(rows) == 0:
-            raise DataError(f"no {finished.split} record of {run} is labelled {label}")
+            raise DataError(f"no {opened.split} record of {run} is labelled {label}")
         targets = np.full(len(rows), number)
-    ids = finished.ids[rows].tolist()
-    samples = np.ascontiguousarray(finished.normalize(finished.records[rows]))
-    model = finished.run.model
+    ids = opened.ids[rows].tolist()
+    samples = np.ascontiguousarray(opened.normalize(opened.records[rows]))
+    model = opened.run.model
     attributions = (
         explain_attention(model, samples, ids=ids)
         if method == "attention"
-        else (
-            explain_classes(model, samples, targets, names=finished.classes, ids=ids, layer=layer),
-        )
+        else (explain_classes(model, samples, targets, names=opened.classes, ids=ids, layer=layer),)
     )
     return Explained(
-        finished=finished,
+        opened=opened,
         attributions=attributions,
-        classes=tuple(finished.classes[k] for k in targets.tolist()),
+        classes=tuple(opened.classes[k] for k in targets.tolist()),
         probabilities=probabilities[rows, targets],
-        labelled=finished.labels[rows, targets] == 1,
+        labelled=opened.labels[rows, targets] == 1,
     )
 
 
 def write_maps(explained: Explained, out: Path) -> str:
-    """Write maps, names and digests as an .npz and return its SHA-256; its bytes repeat.
+    """Write maps, names and digests as an .npz and return its SHA-256; equal maps give equal bytes.
 
     ``maps`` (layers, n, ...) float32, ``layers``, ``digests`` (layers,), ``ids``, ``classes``,
     ``probabilities``, ``labelled`` (n,), ``method`` and ``weights``, the weights' digest.
@@ -112,7 +113,7 @@ def write_maps(explained: Explained, out: Path) -> str:
         "probabilities": explained.probabilities,
         "labelled": explained.labelled,
         "method": np.array(parts[0].method),
-        "weights": np.array(explained.finished.run.digest),
+        "weights": np.array(explained.opened.run.digest),
     }
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)

@@ -1,4 +1,4 @@
-"""Two arms compared: scores collected, judged for fairness, matched by seed, put into one row."""
+"""Comparison of two arms of runs: scores read, checked for fairness, paired by seed, tested."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from seedless.analysis.arms import ArmRuns, collect_runs, number_runs
 from seedless.analysis.fairness import (
+    check_convergence,
+    check_positives,
+    check_runs,
     check_same_problem,
-    judge_convergence,
-    judge_factors,
-    judge_positives,
-    judge_runs,
+    check_settings,
 )
 from seedless.core.errors import StatsError
 from seedless.stats.compare import Row, compare_samples
@@ -23,7 +23,7 @@ from seedless.stats.samples import split_converged
 NAMES = ("A", "B")
 Arm = str | Path | Iterable[str | Path] | Iterable[float]
 
-# What pairs runs, the closest match first; order.offset makes replicates where there is no seed.
+# What runs are paired by, the closest match first.
 _MATCHES = (
     ("init.seed", "order.seed"),
     ("order.seed",),
@@ -37,14 +37,14 @@ _MATCHES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row of statistics, and what to know before believing it.
+    """The statistics of two arms, with warnings where the comparison is not fair.
 
     Attributes:
         metric: what was compared.
         row: the statistics; see `seedless.stats.compare.Row`.
         matched: how runs were paired, or why they were not.
-        set_aside: for each arm the scores of the runs that did not converge, where a bar was given.
-        warnings: what makes the comparison less than fair.
+        set_aside: for each arm, the scores left out by ``converged_above``.
+        warnings: what makes the comparison less fair.
     """
 
     metric: str
@@ -76,7 +76,7 @@ def compare(
     factor: str | Sequence[str] = (),
     paired: bool = False,
 ) -> Comparison:
-    """Compare two arms: means, SDs, Welch, Cohen's d, power, and pairs where seeds match.
+    """Compare two arms: means, SDs, Welch's t test, Cohen's d, power, and pairs of equal seed.
 
     Args:
         a: numbers; or a glob, path or paths of run folders; or, with ``field``, of JSON files.
@@ -88,7 +88,10 @@ def compare(
         published_df: n1 + n2 - 2 degrees of freedom for that test, in place of Welch's.
         converged_above: set aside, and count, runs that score this or less.
         factor: the setting, or settings, that the arms are meant to differ in.
-        paired: numbers only: they are pairs, place by place.
+        paired: for numbers only: the i-th of both arms are a pair.
+
+    >>> print(compare([0.95, 0.96, 0.97], [0.94, 0.95, 0.93]).row.sentence)
+    A 0.96 (n = 3), B 0.94 (n = 3): the means are not shown to differ, p = 0.07048, d = 2.
     """
     if published_df and margin is None:
         raise StatsError("published degrees of freedom belong to TOST: give a margin, too")
@@ -97,16 +100,16 @@ def compare(
         for name, arm in zip(NAMES, (a, b), strict=True)
     )
     if (one.runs[0].path is None) != (two.runs[0].path is None):
-        raise StatsError("one arm is of numbers and the other of runs: give two of a kind")
+        raise StatsError("one arm has numbers and the other runs: give two of the same kind")
     if paired and len(one.runs) != len(two.runs):
         raise StatsError(f"pairs need equal numbers, got {len(one.runs)} and {len(two.runs)}")
     check_same_problem(one, two)
     factors = [factor] if isinstance(factor, str) else list(factor)
     warnings = [
-        *judge_factors(one, two, factors),
-        *judge_runs(one, two),
-        *judge_positives(one, two),
-        *judge_convergence(one, two, converged_above),
+        *check_settings(one, two, factors),
+        *check_runs(one, two),
+        *check_positives(one, two),
+        *check_convergence(one, two, converged_above),
     ]
     kept = [_drop_failed(arm, converged_above) for arm in (one, two)]
     pairs, matched = pair_runs(*kept)
@@ -131,7 +134,7 @@ def compare(
 
 
 def pair_runs(a: ArmRuns, b: ArmRuns) -> tuple[tuple[list[float], list[float]] | None, str]:
-    """Return the scores of the runs that have a partner of the same seed, and how that was told."""
+    """Return the scores of runs paired by their seeds, and a sentence on how they were paired."""
     for names in _MATCHES:
         one, two = (
             {tuple(run.seeds.get(name) for name in names): run.score for run in arm.runs}
@@ -152,7 +155,7 @@ def pair_runs(a: ArmRuns, b: ArmRuns) -> tuple[tuple[list[float], list[float]] |
 def _take_arm(
     name: str, arm: Arm, metric: str, split: str, field: str | None, paired: bool
 ) -> ArmRuns:
-    """Read an arm of numbers, or of whatever lies where it points."""
+    """Read an arm of numbers, of run folders or of JSON files."""
     if not isinstance(arm, Iterable | Path):
         raise StatsError(f"arm {name}: expected numbers or paths, got {arm!r}")
     items = [arm] if isinstance(arm, str | Path) else list(arm)

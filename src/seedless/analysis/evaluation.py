@@ -89,21 +89,21 @@ def evaluate(
     chosen = override(base, settings)
     source, thresholds = find_thresholds(predictions)
     if data is not None or settings:
-        chosen_set = predict_external(path, config, chosen, predictions, thresholds, split)
+        data_set = predict_external(path, config, chosen, predictions, thresholds, split)
     else:
-        chosen_set = _read_own(path, config, predictions, thresholds, split, by is not None)
+        data_set = _read_own(path, config, predictions, thresholds, split, by is not None)
     task = predictions.task
     scores = score_split(
-        chosen_set.scored, chosen_set.classes, task, chosen_set.thresholds, source, resamples
+        data_set.scored, data_set.classes, task, data_set.thresholds, source, resamples
     )
     groups = None
     if by is not None:
-        attribute = _find_groups(chosen_set, by)
+        attribute = _find_groups(data_set, by)
         groups = score_subgroups(
-            chosen_set.scored, chosen_set.classes, attribute, chosen_set.thresholds, by, resamples
+            data_set.scored, data_set.classes, attribute, data_set.thresholds, by, resamples
         )
-    left_out, trained = chosen_set.left_out, chosen_set.trained
-    return Evaluation(str(run), chosen_set.name, split, task, scores, left_out, groups, trained)
+    left_out, trained = data_set.left_out, data_set.trained
+    return Evaluation(str(run), data_set.name, split, task, scores, left_out, groups, trained)
 
 
 def _read_own(
@@ -128,18 +128,18 @@ def _read_own(
     return ScoredSet(name, scored, predictions.classes, thresholds, left_out, dataset)
 
 
-def _find_groups(chosen_set: ScoredSet, by: str) -> NDArray[np.str_]:
+def _find_groups(data_set: ScoredSet, by: str) -> NDArray[np.str_]:
     """Return the group of each record scored."""
-    dataset = chosen_set.dataset
+    dataset = data_set.dataset
     values = None if dataset is None else getattr(dataset, by)
     if dataset is None or values is None:
-        raise DataError(f"{chosen_set.name} does not say the {by} of its records")
+        raise DataError(f"{data_set.name} does not say the {by} of its records")
     rows = {str(name): row for row, name in enumerate(dataset.ids)}
-    missing = [name for name in chosen_set.scored.ids.tolist() if name not in rows]
+    missing = [name for name in data_set.scored.ids.tolist() if name not in rows]
     if missing:
         raise DataError(
             f"{dataset.name} as it is read now lacks the record {missing[0]!r} that the run "
             "predicted; are these the same data?"
         )
-    found = values[[rows[name] for name in chosen_set.scored.ids.tolist()]]
+    found = values[[rows[name] for name in data_set.scored.ids.tolist()]]
     return band_ages(found) if by == "age" else np.asarray(found)

@@ -1,7 +1,7 @@
-"""A finished run as an ONNX file, which is left only where both give the same logits.
+"""Export of a finished run as an ONNX file, kept only if it gives the model's logits.
 
-The graph takes records as the dataset holds them and normalizes them itself, so that whoever runs
-it needs no statistics: input "x" (batch, ...) float32, output "logits" (batch, classes).
+The graph takes records as the dataset has them and includes the normalization: input "x"
+(batch, ...) float32, output "logits" (batch, classes).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from seedless.core.version import __version__
 from seedless.data.normalize import Scale
 from seedless.runs.opening import OpenRun, check_output_file, open_run
 
-TOLERANCE = 1e-4  # largest difference of a logit at which a file is left
-NEEDED = ("onnx", "onnxruntime", "onnxscript")
+TOLERANCE = 1e-4  # largest difference of a logit at which the file is kept
+REQUIRED_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A file that was checked: the largest difference of a logit over so many real records."""
+    """A checked file, and the largest difference of a logit over ``records`` test records."""
 
-    finished: OpenRun
+    opened: OpenRun
     file: Path
     digest: str
     difference: float
     records: int
 
 
-class Deployed(nn.Module):
-    """A model behind its normalization: (x - mean) / deviation, then the logits."""
+class NormalizedModel(nn.Module):
+    """A model with its normalization: (x - mean) / deviation, then the logits."""
 
     def __init__(self, model: nn.Module, scale: Scale | None, axes: int) -> None:
         super().__init__()
@@ -76,36 +76,38 @@ def export_run(
 
     Args:
         run: the run folder.
-        out: the file; nothing is left there where the check fails.
+        out: the file; it is not written if the check fails.
         records: how many records of the test split to check on, at most.
-        force: replace a file that is there.
-        entry: for a run of `fit`, where its model and arrays come from.
-        data: where the data lie now, if not where they lay then.
+        force: replace a file that exists.
+        entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
+        data: the path of the data, if they were moved.
     """
     check_extra()
     check_output_file(Path(run), out, force)
-    finished = open_run(run, entry=entry, data=data)
-    raw = finished.records[:records]
-    model = copy.deepcopy(finished.run.model).cpu().eval()
+    opened = open_run(run, entry=entry, data=data)
+    raw = opened.records[:records]
+    model = copy.deepcopy(opened.run.model).cpu().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.data = parameter.data.contiguous()
-        expected = _compute(model, finished.normalize(raw), finished.config.train.evaluate_batch)
-    inputs = raw.astype(np.float32) if raw.dtype.kind == "f" or finished.scale else raw
-    content = convert(Deployed(model, finished.scale, raw.ndim), inputs, describe_graph(finished))
+        expected = _compute(model, opened.normalize(raw), opened.config.train.evaluate_batch)
+    inputs = raw.astype(np.float32) if raw.dtype.kind == "f" or opened.scale else raw
+    content = convert(
+        NormalizedModel(model, opened.scale, raw.ndim), inputs, describe_graph(opened)
+    )
     difference = compare(content, inputs, expected)
     if not difference <= TOLERANCE:
         raise RunError(
             f"the exported graph is not the model: its logits differ by up to {difference:.3g} on "
-            f"{len(raw)} {finished.split} records, more than {TOLERANCE:g}; no file was left"
+            f"{len(raw)} {opened.split} records, more than {TOLERANCE:g}; no file was left"
         )
     write_atomic(out, content)
-    return Exported(finished, out, hash_file(out), difference, len(raw))
+    return Exported(opened, out, hash_file(out), difference, len(raw))
 
 
 def check_extra() -> None:
-    """Refuse to begin where what writes and runs ONNX is not installed."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    """Refuse to begin where the packages that write and run ONNX are not installed."""
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         raise RunError(
             f"ONNX export needs {', '.join(missing)}, not installed here: "
@@ -113,13 +115,13 @@ def check_extra() -> None:
         )
 
 
-def describe_graph(finished: OpenRun) -> dict[str, str]:
-    """Return what the file says of itself, by key."""
-    scale, loss = finished.scale, finished.loss
-    said: dict[str, Any] = {
-        "weights": finished.run.digest,
-        "md5": finished.run.md5,
-        "classes": list(finished.classes),
+def describe_graph(opened: OpenRun) -> dict[str, str]:
+    """Return the metadata of the file, by key."""
+    scale, loss = opened.scale, opened.loss
+    values: dict[str, Any] = {
+        "weights": opened.run.digest,
+        "md5": opened.run.md5,
+        "classes": list(opened.classes),
         "input": "x: records as the dataset holds them, not normalized; float32 unless the data "
         "are whole numbers that the model takes as such",
         "output": "logits",
@@ -131,8 +133,8 @@ def describe_graph(finished: OpenRun) -> dict[str, str]:
             "mean": list(scale.mean),
             "deviation": list(scale.deviation),
         },
-        "leads": None if finished.leads is None else list(finished.leads),
-        "samples_per_second": finished.fs,
+        "leads": None if opened.leads is None else list(opened.leads),
+        "samples_per_second": opened.fs,
         "clamp": loss.clamp,
         "version": __version__,
     }
@@ -140,16 +142,16 @@ def describe_graph(finished: OpenRun) -> dict[str, str]:
         f"seedless.{key}": value
         if isinstance(value, str)
         else json.dumps(value, sort_keys=True, ensure_ascii=False)
-        for key, value in said.items()
+        for key, value in values.items()
     }
 
 
 def convert(model: nn.Module, samples: NDArray[Any], metadata: dict[str, str]) -> bytes:
-    """Return a model as ONNX bytes with a free batch size; samples (n, ...) give the shape.
+    """Return a model as ONNX bytes with any batch size; samples (n, ...) give the shape.
 
-    What the exporter notes about source lines is taken out: it names folders of this machine.
+    The exporter's notes on source lines are removed: they name folders of this machine.
     """
-    # A batch of one would be taken for a constant.
+    # Two samples, since the exporter takes a batch size of one for a constant.
     example = torch.from_numpy(np.resize(samples[:2], (2, *samples.shape[1:])))
     try:
         with _quietly():
@@ -164,12 +166,12 @@ def convert(model: nn.Module, samples: NDArray[Any], metadata: dict[str, str]) -
             )
             assert program is not None
             proto: Any = program.model_proto
-    except Exception as error:  # the exporter raises whatever the model makes it meet
+    except Exception as error:  # the exporter may raise anything for a model it cannot trace
         cause = error.__cause__ or error
-        said = f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
-        raise ModelError(f"torch cannot export this model as ONNX: {said}") from error
+        values = f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
+        raise ModelError(f"torch cannot export this model as ONNX: {values}") from error
     for part in (proto.graph, *proto.functions):
-        _forget_sources(part)
+        _remove_source_notes(part)
     del proto.metadata_props[:]
     for key in sorted(metadata):
         entry = proto.metadata_props.add()
@@ -181,7 +183,7 @@ def convert(model: nn.Module, samples: NDArray[Any], metadata: dict[str, str]) -
 def compare(content: bytes, samples: NDArray[Any], expected: NDArray[np.float32]) -> float:
     """Return the largest difference between an ONNX file's logits and those expected.
 
-    All samples go in at once, and then the first alone: the batch size is free.
+    All samples are computed at once, and then the first alone, so that two batch sizes are checked.
     """
     import onnxruntime
 
@@ -203,7 +205,7 @@ def _compute(model: nn.Module, samples: NDArray[Any], batch: int) -> NDArray[np.
     return logits
 
 
-def _forget_sources(graph: Any) -> None:
+def _remove_source_notes(graph: Any) -> None:
     graph.doc_string = ""
     for part in (*graph.node, *graph.value_info, graph):
         part.doc_string = ""
@@ -212,12 +214,12 @@ def _forget_sources(graph: Any) -> None:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
                 if inner.node:
-                    _forget_sources(inner)
+                    _remove_source_notes(inner)
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Let the exporter work, and keep what it says about itself from the user."""
+    """Hide the warnings and log messages of the exporter."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

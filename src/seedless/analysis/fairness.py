@@ -1,4 +1,4 @@
-"""Is a comparison of two arms fair? What would make it not one, in sentences."""
+"""Checks of the fairness of a comparison; each returns its warnings as sentences."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from seedless.evaluate.ranking import FEW_POSITIVES
 
 def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:
     """Refuse runs on different data, tasks or classes."""
-    first, *others = [*a.runs, *b.runs]
-    for run in others:
-        for found in compare_values(first.problem, run.problem):
+    first, *rest = [*a.runs, *b.runs]
+    for run in rest:
+        for difference in compare_values(first.problem, run.problem):
             raise StatsError(
-                f"{first.path} and {run.path} are not about the same problem: {found.field} is "
-                f"{found.recorded} and {found.here}. Only scores on the same data can be compared"
+                f"{first.path} and {run.path} are not runs of the same problem: {difference.field} "
+                f"is {difference.recorded} and {difference.here}. Only scores on the same data can "
+                "be compared"
             )
 
 
-def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
-    """Say in which settings the arms differ, beyond the one or the ones that are compared."""
+def check_settings(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
+    """Warn of settings in which the arms differ besides the factors that are compared."""
     known = sorted({name for run in (*a.runs, *b.runs) for name in run.settings})
     for factor in factors:
         if not known:
@@ -58,7 +59,7 @@ def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
         ]
         if mixed:
             named = "; ".join(f"{name} is {_join(values[name][side])}" for name in mixed)
-            warnings.append(f"arm {arm.name} is not of one kind: {named}")
+            warnings.append(f"arm {arm.name} has runs of different settings: {named}")
     rest = [name for name in differing if name not in factors]
     named = "; ".join(
         f"{n} ({_join(differing[n][0])} against {_join(differing[n][1])})" for n in rest
@@ -67,18 +68,20 @@ def judge_factors(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
         warnings.append(f"besides {', '.join(factors)} the arms differ in {named}")
     elif len(rest) > 1:
         warnings.append(
-            f"the arms differ in {len(rest)} settings, so no difference can be laid to one of "
-            f"them: {named}"
+            f"the arms differ in {len(rest)} settings, so that no difference can be "
+            f"attributed to one of them: {named}"
         )
     elif known and not differing:
-        warnings.append("the arms have the same settings: a difference is chance, or the machine")
+        warnings.append(
+            "the arms have the same settings: a difference is due to chance or to the machine"
+        )
     if len({run.source for run in (*a.runs, *b.runs)}) > 1:
         warnings.append("the runs were not all trained by the same source code")
     return warnings
 
 
-def judge_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
-    """Say which runs are counted twice, and which files were passed over."""
+def check_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
+    """Warn of runs that are counted twice, and of files that were ignored."""
     warnings = []
     for arm in (a, b):
         n, identities = len(arm.runs), Counter(run.identity for run in arm.runs)
@@ -97,11 +100,11 @@ def judge_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
             warnings.append(
                 f"arm {arm.name} counts some runs twice: {n} runs, {len(identities)} different"
             )
-        if arm.passed_over:
-            shown = ", ".join(str(path) for path in arm.passed_over[:3])
-            warnings.append(f"arm {arm.name}: passed over what is no folder: {shown}")
-    there: dict[str, ScoredRun] = {run.identity: run for run in b.runs}
-    shared = [(run, there[run.identity]) for run in a.runs if run.identity in there]
+        if arm.ignored:
+            shown = ", ".join(str(path) for path in arm.ignored[:3])
+            warnings.append(f"arm {arm.name}: ignored what is not a folder: {shown}")
+    in_b: dict[str, ScoredRun] = {run.identity: run for run in b.runs}
+    shared = [(run, in_b[run.identity]) for run in a.runs if run.identity in in_b]
     if shared:
         one, two = shared[0]
         first = str(one.path) if one.path == two.path else f"{one.path} and {two.path}"
@@ -110,8 +113,8 @@ def judge_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
     return warnings
 
 
-def judge_positives(a: ArmRuns, b: ArmRuns) -> list[str]:
-    """Name the classes whose score rests on few positives."""
+def check_positives(a: ArmRuns, b: ArmRuns) -> list[str]:
+    """Warn of classes that have few positives."""
     few = {
         name: count
         for run in (*a.runs, *b.runs)
@@ -121,13 +124,16 @@ def judge_positives(a: ArmRuns, b: ArmRuns) -> list[str]:
     if not few:
         return []
     named = ", ".join(f"{name} ({count})" for name, count in few.items())
-    return [f"fewer than {FEW_POSITIVES} positives: {named}; one record moves their AUC by points"]
+    return [
+        f"fewer than {FEW_POSITIVES} positives: {named}; one record changes their AUC by points"
+    ]
 
 
-def judge_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:
-    """Say how many runs of each arm failed to learn, and whether they are counted.
+def check_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:
+    """Warn of runs that did not converge, and say whether they are counted.
 
-    A bar decides by the score compared; without one, runs say so themselves.
+    With ``above``, those are the runs that score this or less; without, those whose own metrics say
+    that they did not converge.
     """
     failed = [
         sum(run.converged is False if above is None else run.score <= above for run in arm.runs)
@@ -139,10 +145,10 @@ def judge_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:
         f"{bad} of {len(arm.runs)} in {arm.name}" for arm, bad in zip((a, b), failed, strict=True)
     )
     if above is None:
-        return [f"not converged, and counted all the same: {counts}. --converged-above sets aside"]
+        return [f"not converged, but counted: {counts}. --converged-above sets them aside"]
     text = f"not converged, and set aside: {counts}"
     if failed[0] * len(b.runs) != failed[1] * len(a.runs):
-        text += "; the arms fail unequally, so what is left compares survivors"
+        text += "; the arms fail unequally, so that only the runs that converged are compared"
     return [text]
 
 

@@ -1,4 +1,4 @@
-"""What noise does to a finished run: its test split, noisy, through its selected weights."""
+"""The scores of a finished run for its test records with added noise."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from seedless.evaluate.robustness import SNRS, Row, measure_robustness
 from seedless.runs.opening import OpenRun, open_run
 
 SOURCES = ("simulated", "nstdb")
-LIMIT = 100  # dB, beyond which neither the signal nor the noise is left in float32
+MAX_SNR_DB = 100  # beyond it, float32 cannot hold the smaller of signal and noise
 
 
 @dataclass(frozen=True, eq=False)
 class RunRobustness:
-    """The rows of a stress test, and what they were measured on."""
+    """The scores of a run under noise, and the noise's source."""
 
-    finished: OpenRun
+    opened: OpenRun
     source: str
     rows: tuple[Row, ...]
 
@@ -38,47 +38,47 @@ def measure_run_robustness(
     data: str | None = None,
     watch: Callable[[Row], None] = lambda _: None,
 ) -> RunRobustness:
-    """Measure a run's macro AUC under noise of every kind at every ratio.
+    """Return the macro AUC of a run under noise of every kind and signal-to-noise ratio.
 
     Noise is added to the records as measured; then they are normalized as in training.
 
     Args:
         run: the run folder.
         source: "simulated", or "nstdb" for the recorded noise.
-        noise_path: the folder of the recorded noise; left out, where it was fetched to.
+        noise_path: the folder of the recorded noise; by default where it was downloaded to.
         snrs: signal-to-noise ratios in dB.
-        entry: for a run of `fit`, where its model and arrays come from; noise is then added to the
-            arrays as they are.
-        data: where the data lie now, if not where they lay then.
+        entry: for a run of `fit`, "package.module:function" that returns its model and arrays;
+            noise is then added to the arrays as they are.
+        data: the path of the data, if they were moved.
         watch: called with each row as it is measured.
     """
     choose("noise source", source, dict.fromkeys(SOURCES))
     if source == "simulated" and noise_path is not None:
         raise ConfigError("a noise path belongs to recorded noise: add --noise nstdb, or leave it")
-    if not snrs or not all(abs(snr) <= LIMIT for snr in snrs) or len(set(snrs)) < len(snrs):
+    if not snrs or not all(abs(snr) <= MAX_SNR_DB for snr in snrs) or len(set(snrs)) < len(snrs):
         raise ConfigError(
-            f"expected signal-to-noise ratios from -{LIMIT} to {LIMIT} dB, each once; got "
-            f"{', '.join(f'{snr:g}' for snr in snrs) or 'none'}"
+            f"expected signal-to-noise ratios from -{MAX_SNR_DB} to {MAX_SNR_DB} dB, each once; "
+            f"got {', '.join(f'{snr:g}' for snr in snrs) or 'none'}"
         )
-    finished = open_run(run, entry=entry, data=data)
-    if finished.records.ndim != 3 or finished.records.dtype != np.float32:
+    opened = open_run(run, entry=entry, data=data)
+    if opened.records.ndim != 3 or opened.records.dtype != np.float32:
         raise ConfigError(
             f"noise is added to recordings (leads, time); {run} has samples of "
-            f"{finished.records.dtype} of shape {finished.records.shape[1:]}"
+            f"{opened.records.dtype} of shape {opened.records.shape[1:]}"
         )
-    fs = finished.fs or 100.0
+    fs = opened.fs or 100.0
     noise: Noise | None = None
     if source == "nstdb":
         folder = find_download("nstdb") if noise_path is None else Path(noise_path)
         noise = read_noise(folder, fs=round(fs))
     rows = measure_robustness(
-        finished.predict,
-        finished.records,
-        finished.labels,
+        opened.predict,
+        opened.records,
+        opened.labels,
         snrs=snrs,
         noise=noise,
-        leads=finished.leads,
+        leads=opened.leads,
         fs=fs,
         watch=watch,
     )
-    return RunRobustness(finished, source, rows)
+    return RunRobustness(opened, source, rows)

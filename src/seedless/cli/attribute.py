@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 def attribute(
     run: RunFolder,
     label: Annotated[
-        str | None,
-        typer.Option("--class", help="The class to explain; default: the most probable."),
+        str | None, typer.Option("--class", help="Explain this class, in records labelled with it.")
     ] = None,
     records: Annotated[int, typer.Option(min=1, help="The largest number of records.")] = 16,
     method: Annotated[str, typer.Option(help="gradcam or attention.")] = "gradcam",
@@ -30,7 +29,10 @@ def attribute(
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where in a record the evidence for a class is."""
+    """Show where in a record the evidence for a class is.
+
+    Without --class each record is explained for its most probable class.
+    """
     from seedless.analysis.attribute import attribute_run, write_maps
     from seedless.runs.opening import check_output_file, describe_run
 
@@ -44,7 +46,7 @@ def attribute(
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
         said = {"method": method, "layers": layers, "records": rows, "file": file}
-        print_json({**describe_run(found.finished), **said})
+        print_json({**describe_run(found.opened), **said})
         return
     for row in rows:
         typer.echo(
@@ -71,7 +73,7 @@ def _list_rows(found: Explained) -> list[dict[str, Any]]:
                 "class": label,
                 "probability": float(found.probabilities[number]),
                 "labelled": bool(found.labelled[number]),
-                "strongest": _describe_place(place, found.finished.fs, bool(shown.any())),
+                "strongest": _describe_place(place, found.opened.fs, bool(shown.any())),
             }
         )
     return rows

@@ -36,6 +36,6 @@ def export(
     text = (
         f"{done.file}\n{size:,} bytes\n{done.digest}\n"
         f"logits differ from the run's by at most {done.difference:.2g} on {done.records} "
-        f"{done.finished.split} records ({TOLERANCE:g} allowed)"
+        f"{done.opened.split} records ({TOLERANCE:g} allowed)"
     )
-    print_result({**describe_run(done.finished), **values}, text, as_json)
+    print_result({**describe_run(done.opened), **values}, text, as_json)

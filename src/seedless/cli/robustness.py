@@ -41,8 +41,8 @@ def robustness(
         data=data,
         watch=(lambda _: None) if as_json else _print,
     )
-    about, rows = describe_run(found.finished), [asdict(row) for row in found.rows]
-    text = f"\n{noise} noise on {len(found.finished.ids)} {about['split']} records"
+    about, rows = describe_run(found.opened), [asdict(row) for row in found.rows]
+    text = f"\n{noise} noise on {len(found.opened.ids)} {about['split']} records"
     print_result({**about, "noise": noise, "rows": rows}, text, as_json)
 
 

@@ -34,12 +34,12 @@ class Section(BaseModel):
 
 
 class DataConfig(Section):
-    """Which samples. A setting that a dataset does not have is refused, not passed over.
+    """Which samples. A setting that a dataset does not have is refused, not ignored.
 
     `path` is the folder or file of a dataset that is not computed; `name` may itself be an .npz.
     `normalize`: global, lead, pixels or none; by default global for signals, pixels for images.
-    `verify` hashes every sample of a cached copy before trusting it. `test_fold` and `val_fold`
-    choose other folds than the tenth and the ninth of a set that has ten; the rest train.
+    `verify` compares every sample of a cached copy with its digest. `test_fold` and `val_fold`
+    choose other folds than 10 and 9 of a dataset with ten folds; the other eight train.
     """
 
     name: str = "simulated"
@@ -73,7 +73,7 @@ class ModelConfig(Section):
 
 
 class InitConfig(Section):
-    """How its weights begin. `seed` belongs to the random controls alone."""
+    """How the weights are initialized. Only the random controls have a `seed`."""
 
     basis: str = "mixed"
     residual_scale: Annotated[float, Field(ge=0)] | None = None
@@ -82,7 +82,7 @@ class InitConfig(Section):
 
 
 class OrderConfig(Section):
-    """In which order samples are shown. `seed` belongs to the seeded control alone."""
+    """The order of the training samples. Only the seeded control has a `seed`."""
 
     name: str = "content"
     batch_size: Count = 128
@@ -92,18 +92,18 @@ class OrderConfig(Section):
 
 
 class AugmentConfig(Section):
-    """How training images are moved: by up to `padding` pixels, and mirrored. ECGs are not."""
+    """Shifts of training images by up to `padding` pixels, and mirroring. ECGs have neither."""
 
     padding: Annotated[int, Field(ge=0)] = 0
     flip: bool = False
 
 
 class LossConfig(Section):
-    """What is minimized. `name`: bce or cross_entropy; by default what the labels ask for.
+    """The loss. `name`: bce or cross_entropy; by default bce for multi-label, else cross_entropy.
 
-    `class_weights` "sqrt" gives positives of class k the weight sqrt(N / N_k). `clamp` keeps
-    logits in [-clamp, clamp]. `spare_penalty` times the mean square of the features beyond the
-    classes is added where a model has such features, by default 0.01.
+    `class_weights` "sqrt" gives positives of class k the weight sqrt(N / N_k). `clamp` limits
+    logits to [-clamp, clamp]. If a model has more features than classes, `spare_penalty` (0.01 by
+    default) times the mean square of the additional ones is added.
     """
 
     name: str | None = None
@@ -113,13 +113,13 @@ class LossConfig(Section):
 
 
 class TrainConfig(Section):
-    """How long, how fast, and what is looked at on the way.
+    """Epochs, optimizer and learning rate, and how often a run is evaluated and saved.
 
-    The rate falls by a cosine from epoch to epoch (`decay` "cosine") or stays ("none"); over the
-    first `warmup_steps` steps it rises linearly. `microbatch`: a batch's gradient is accumulated
-    over parts of this many samples. A run whose score ends at or below `converged_above` is marked
-    as not converged. `guard` "report" lets a run go on whose model uses a global generator, and
-    writes in the receipt that nothing is promised.
+    The learning rate falls by a cosine from epoch to epoch (`decay` "cosine") or is constant
+    ("none"); over the first `warmup_steps` steps it rises linearly. `microbatch`: the gradient of a
+    batch is accumulated over parts of this many samples. A run whose final score is at or below
+    `converged_above` is marked as not converged. With `guard` "report", a run whose model uses a
+    global random generator continues, and its receipt says that repeating bits are not promised.
     """
 
     epochs: Count = 85
@@ -139,14 +139,14 @@ class TrainConfig(Section):
 
 
 class ExecutionConfig(Section):
-    """What the arithmetic runs on. `threads`: all usable cores where not given.
+    """The device, precision and arithmetic. `threads`: by default all available cores.
 
-    `device`: cpu, cuda, or auto: a GPU where there is one. `mode`: eager, graph (a step as one CUDA
-    graph, with eager's bits), compiled (fused kernels, and so bits of its own), or auto: graph on a
-    GPU, else eager. `precision`: fp32, tf32 (matrix products on a GPU) or bf16 (autocast).
-    `storage` of the samples: float32 on the device, float16 there, or float32 on the host.
-    `arithmetic`: native, whatever the device and its libraries make of a sum, or portable, slower
-    and with the same bits on every processor.
+    `device`: cpu, cuda, or auto: a GPU if there is one. `mode`: eager, graph (a step as one CUDA
+    graph, with the bits of eager), compiled (fused kernels, which have their own bits), or auto:
+    graph on a GPU, else eager. `precision`: fp32, tf32 (matrix products on a GPU) or bf16
+    (autocast). `storage` of the samples: float32 on the device, float16 there, or float32 on the
+    host. `arithmetic`: native, that of the device and its libraries, or portable, which is slower
+    and has the same bits on every processor.
     """
 
     arithmetic: str = "native"
@@ -158,7 +158,7 @@ class ExecutionConfig(Section):
 
 
 class ControlConfig(Section):
-    """Negative controls: break a run on purpose, to see that the break is found.
+    """Negative controls: change a run on purpose, to show that the change is detected.
 
     `flip_bit` "PARAMETER:ELEMENT:BIT" flips one bit of one weight before step `at_step`, which
     counts from 0.
@@ -169,7 +169,10 @@ class ControlConfig(Section):
 
 
 class Config(Section):
-    """A whole run."""
+    """The configuration of a run: one section for each of its parts.
+
+    Example: ``Config().change(train={"epochs": 2}).train.epochs == 2``.
+    """
 
     data: DataConfig = DataConfig()
     augment: AugmentConfig = AugmentConfig()
@@ -182,15 +185,16 @@ class Config(Section):
     control: ControlConfig = ControlConfig()
 
     def identity(self) -> dict[str, Any]:
-        """Return every setting that can change a bit: all but where data lies and how it is kept.
+        """Return every setting that can change a bit: all but the path and caching of the data.
 
-        The data themselves are known by their own digest.
+        The data themselves are identified by their digest.
         """
         values = self.model_dump()
         for key in ("path", "cache", "verify"):
             del values["data"][key]
         values["data"]["name"] = Path(self.data.name).name
-        # Each arithmetic has its own: in the portable one, what computes cannot show.
+        # In portable arithmetic the device cannot change a bit. In native arithmetic, the default,
+        # the key is left out so that digests from before there was a choice stay valid.
         inert = ("device", "mode", "threads") if self.is_portable else ("arithmetic",)
         for key in inert:
             del values["execution"][key]
@@ -198,7 +202,7 @@ class Config(Section):
 
     @property
     def is_portable(self) -> bool:
-        """Whether the bits are a function of the data and the settings alone."""
+        """Whether the bits depend on the data and the settings alone, not on the device."""
         return self.execution.arithmetic == "portable"
 
     @property
@@ -214,7 +218,7 @@ class Config(Section):
         return parse_config(values)
 
     def to_toml(self) -> str:
-        """Return the configuration as a TOML file; what is None is left out."""
+        """Return the configuration as the text of a TOML file, without settings that are None."""
         import tomli_w
 
         return tomli_w.dumps(
@@ -235,7 +239,7 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Co
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested values by dotted key; of a list that holds mappings, the place is a key.
+    """Return nested values by dotted key; the items of a list of mappings have their index as key.
 
     >>> flatten({"init": {"basis": "dct"}, "devices": [{"name": "cpu"}]})
     {'init.basis': 'dct', 'devices.0.name': 'cpu'}
@@ -252,9 +256,11 @@ def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def override(config: Config, settings: Iterable[str]) -> Config:
-    """Return the configuration with settings such as "init.residual_scale=0.42" changed.
+    """Return the configuration with some settings changed, such as "init.residual_scale=0.42".
 
-    A value is read as TOML (numbers, true, false, quoted text); anything else is plain text.
+    A value is read as TOML (numbers, true, false, quoted text), or else as plain text.
+
+    Example: ``override(config, ["init.basis=dct", "order.batch_size=64"])``.
     """
     values = config.model_dump()
     for setting in settings:
@@ -279,7 +285,7 @@ def _read_value(text: str) -> Any:
 
 
 def _explain(error: Any) -> str:
-    """Turn one of pydantic's errors into: which key, what was expected, what was found."""
+    """Return one of pydantic's errors as text: the key, what was expected, what was found."""
     *path, last = [str(part) for part in error["loc"]] or [""]
     where = ".".join([*path, last])
     if error["type"] == "extra_forbidden":

@@ -9,13 +9,16 @@ from seedless.core.config import Config, parse_config
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
 
-# Installed, they lie inside the package; in a working copy, at the top of the tree.
+# In an installed package they are inside it; in a working copy, at the top of the tree.
 _PACKAGE = Path(__file__).resolve().parent.parent
 _PLACES = (_PACKAGE / "configs", _PACKAGE.parent.parent / "configs")
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a TOML file."""
+    """Return the configuration in a TOML file; unknown keys are an error.
+
+    Example: ``config = load_config("run.toml")``.
+    """
     try:
         values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -26,7 +29,7 @@ def load_config(path: str | Path) -> Config:
 
 
 def list_presets() -> dict[str, Path]:
-    """Return every preset's file by name."""
+    """Return {name: file} of the presets, such as "demo"."""
     for place in _PLACES:
         if place.is_dir():
             return {path.stem: path for path in sorted(place.glob("*.toml"))}

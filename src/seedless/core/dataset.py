@@ -1,4 +1,4 @@
-"""The one record every reader returns and everything downstream takes."""
+"""`Dataset`: the record that every reader returns and everything else uses."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ TASKS = ("multi-label", "multi-class")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Samples, labels and where they came from. Arrays are never written to.
+    """Samples, labels, folds, and where they came from. Nothing writes to the arrays.
 
     Attributes:
-        name: the catalog's name, or a file's.
+        name: its name in the catalog, or the file's.
         X: (n, leads, time) float32, or (n, channels, height, width) uint8 or float32; may be
             memory-mapped.
         Y: (n, K) multi-hot, uint8. A multi-class sample has exactly one 1.
         classes: K names.
         folds: (n,) integers; `protocol` says which folds make up which split.
-        ids: (n,) text, no two alike.
-        patients: (n,) text, or None where unknown.
-        sex: (n,) "F", "M" or "" where unknown; or None.
-        age: (n,) float32 years, NaN where unknown; or None.
-        fs: samples a second; None for images.
+        ids: (n,) text, all different.
+        patients: (n,) text; None if unknown.
+        sex: (n,) "F", "M" or "" (unknown); or None.
+        age: (n,) float32 years, NaN if unknown; or None.
+        fs: samples per second; None for images.
         leads: names along the second axis; None for images.
         task: "multi-label" or "multi-class".
-        provenance: source, version, licence, choices made on the way: plain values.
-        warnings: what a person should know before trusting a number.
-        content: (n, 32) digests of the samples where already known (a cache keeps them).
+        provenance: source, version, licence, choices of the reader: plain values.
+        warnings: what a user should know before trusting results.
+        content: (n, 32) digests of the samples if they are known already, as from a cache.
     """
 
     name: str
@@ -74,13 +74,13 @@ class Dataset:
         return f"Dataset({self.name!r}, {len(self)} samples of {self.X.shape[1:]}, {self.task})"
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """Return the rows of a split, as the protocol has it."""
+        """Return the row numbers of a split: "train", "val" or "test", as in `protocol`."""
         if split not in self.protocol:
             raise DataError(f"{self.name} has splits {', '.join(self.protocol)}; got {split!r}")
         return np.flatnonzero(np.isin(self.folds, self.protocol[split]))
 
     def take(self, rows: NDArray[np.int64]) -> Dataset:
-        """Return the dataset of these rows alone, in this order."""
+        """Return a dataset of these rows alone, in this order."""
         per_row = {"X", "Y", "folds", "ids", "patients", "sex", "age", "content"}
         changed = {
             item.name: value[rows]
@@ -91,12 +91,12 @@ class Dataset:
 
     @cached_property
     def digests(self) -> NDArray[np.uint8]:
-        """(n, 32) BLAKE2b of each sample's canonical bytes."""
+        """The BLAKE2b digest of each sample's canonical bytes: (n, 32)."""
         return digest_samples(self.X) if self.content is None else self.content
 
     @cached_property
     def digest(self) -> str:
-        """One digest over all that training could see, whatever order the records are stored in.
+        """One digest of all that training uses; it does not depend on the order of the records.
 
         SHA-256 over a line of canonical JSON (classes, fs, leads, task), then, sorted, each
         sample's SHA-256 of content digest, labels, fold and id.
@@ -120,7 +120,7 @@ class Dataset:
 
 
 def _check(data: Dataset) -> None:
-    """Refuse a record that contradicts itself."""
+    """Refuse a dataset that contradicts itself."""
     n, k = len(data.ids), len(data.classes)
     expected: dict[str, tuple[int, ...]] = {
         "Y": (n, k),

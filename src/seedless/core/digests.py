@@ -1,8 +1,8 @@
 """Digests of models, tensors, values and samples, and the canonical JSON that they are made from.
 
-`digest` covers names, dtypes, shapes and bytes of every parameter and buffer. `md5` is the
-published form, over the parameters' bytes alone: it cannot see BatchNorm statistics, names, shapes
-or dtypes, and is kept so that published hashes can be compared.
+`digest` covers names, dtypes, shapes and bytes of every parameter and buffer. `md5` covers the
+bytes of the parameters alone: it does not depend on BatchNorm statistics, names, shapes or dtypes,
+and exists because such hashes were published.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from torch import Tensor, nn
 
-# Bytes from which on a tensor is hashed in a thread of its own: hashing lets go of the interpreter.
-LARGE = 1 << 20
-_BLOCK = 64  # samples a thread hashes before it takes others
+# A tensor of this many bytes is hashed in its own thread: hashing releases the interpreter's lock.
+LARGE_TENSOR_BYTES = 1 << 20
+_BLOCK = 64  # samples that a thread hashes at a time
 
 
 def canonical_json(value: Any) -> bytes:
@@ -65,9 +65,11 @@ def _check_plain(value: Any, where: str) -> None:
 def digest(source: nn.Module | Mapping[str, Any]) -> str:
     """Return ``"sha256:..."`` over a model's state, or over a mapping of names to tensors.
 
-    A model's state is every parameter and buffer, whether or not a state dict would hold it. For
-    each tensor, sorted by name, the hash takes one line of canonical JSON
-    ``{"dtype","name","shape"}``, a newline, and the elements in C order, little-endian.
+    A model's state is every parameter and buffer, also those that a state dict leaves out. For each
+    tensor, sorted by name, the hash covers one line of canonical JSON ``{"dtype","name","shape"}``,
+    a newline, and the elements in C order, little-endian.
+
+    Example: ``digest(a) == digest(b)`` says whether two models have the same bits.
     """
     tensors = source if isinstance(source, Mapping) else _state(source)
     hasher = hashlib.sha256()
@@ -79,9 +81,9 @@ def digest(source: nn.Module | Mapping[str, Any]) -> str:
 
 
 def digest_each(tensors: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digest of each tensor by itself, under its name: 64 hex digits."""
+    """Return the digest of each tensor by name, as 64 hexadecimal digits."""
     described = {name: _describe(name, tensor) for name, tensor in tensors.items()}
-    large = {name: one for name, one in described.items() if one[2].nbytes >= LARGE}
+    large = {name: one for name, one in described.items() if one[2].nbytes >= LARGE_TENSOR_BYTES}
     found = {name: _hash_one(name, *one) for name, one in described.items() if name not in large}
     if large:
         with ThreadPoolExecutor(max_workers=count_threads()) as pool:
@@ -98,12 +100,12 @@ def _hash_one(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -
 
 @lru_cache(maxsize=1 << 14)
 def _head(name: str, dtype: str, shape: tuple[int, ...]) -> bytes:
-    """Return the line before a tensor's bytes; a run asks for the same ones after every epoch."""
+    """Return the line before a tensor's bytes; cached, since every epoch needs the same ones."""
     return canonical_json({"name": name, "dtype": dtype, "shape": list(shape)}) + b"\n"
 
 
 def md5(model: nn.Module) -> str:
-    """Return the published hash: MD5 over the bytes of ``model.parameters()``, in order."""
+    """Return the MD5 over the bytes of ``model.parameters()``, in order: the published hash."""
     hasher = hashlib.md5(usedforsecurity=False)
     for name, parameter in model.named_parameters():
         hasher.update(_describe(name, parameter)[2])
@@ -116,10 +118,10 @@ def digest_value(value: Any) -> str:
 
 
 def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np.uint8]:
-    """Return one 32-byte digest a sample: (n, ...) -> uint8 (n, 32).
+    """Return a 32-byte digest of each sample: (n, ...) -> uint8 (n, 32).
 
-    The canonical bytes are the sample's shape and its values as little-endian float32 (int64 for
-    integers), with -0.0 written as 0.0: what the model receives, whatever holds it in storage.
+    The hash covers the sample's dtype and shape, and its values as little-endian float32 (int64 for
+    integers), with -0.0 written as 0.0: what the model receives, however it is stored.
     """
     rows = as_rows(samples)
     header = canonical_json([rows.dtype.str, list(rows.shape[1:])])
@@ -141,7 +143,13 @@ def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np
 
 
 def sample_keys(samples: ArrayLike) -> NDArray[np.int64]:
-    """Return one int64 key a sample, from its content: what dropout and augmentation draw by."""
+    """Return an int64 key for each sample (n, ...), made from its content: (n,).
+
+    Dropout and augmentation draw their random numbers by these keys, so that they do not depend on
+    a sample's place in storage or in a batch.
+
+    Example: ``with seedless.dropout_keys(seedless.sample_keys(x), epoch=0): model(x)``.
+    """
     return keys_from_digests(digest_samples(samples))
 
 
@@ -151,7 +159,7 @@ def keys_from_digests(digests: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def as_rows(samples: ArrayLike) -> NDArray[Any]:
-    """Return samples as float32, or int64 for integers, of shape (n, ...): finite and not empty."""
+    """Return samples (n, ...) as float32, or int64 for integers; NaN and infinity are refused."""
     array = to_numpy(samples, "samples")
     if array.ndim == 0 or array.size == 0:
         raise DataError(f"expected samples of shape (n, ...), got shape {array.shape}: no samples")
@@ -161,10 +169,10 @@ def as_rows(samples: ArrayLike) -> NDArray[Any]:
         rows = array.astype("<f4", copy=False)
     finite = np.empty(len(rows), dtype=bool)
 
-    def look(block: slice) -> None:
+    def check(block: slice) -> None:
         finite[block] = [np.isfinite(row).all() for row in rows[block]]
 
-    run_in_blocks(look, len(rows), _BLOCK)
+    run_in_blocks(check, len(rows), _BLOCK)
     if not finite.all():
         bad = np.flatnonzero(~finite)
         raise DataError(
@@ -175,7 +183,7 @@ def as_rows(samples: ArrayLike) -> NDArray[Any]:
 
 
 def to_numpy(values: Any, what: str) -> NDArray[Any]:
-    """Return an array, a nested list or a torch tensor as a numpy array of real numbers."""
+    """Return an array, nested list or torch tensor as a numpy array; refuse other than reals."""
     array: NDArray[Any]
     detach = getattr(values, "detach", None)
     try:

@@ -1,10 +1,13 @@
-"""One family of errors. Each message says what was expected, what was found, and what to do."""
+"""The errors of this package. A message says what was expected, what was found, and what to do."""
 
 from __future__ import annotations
 
 
 class SeedlessError(ValueError):
-    """Everything this package refuses. The command line turns it into one line and exit code 2."""
+    """Base class of every error that this package raises on purpose.
+
+    The command line prints its message as one line and ends with exit code 2.
+    """
 
 
 class UnknownNameError(SeedlessError):
@@ -20,32 +23,32 @@ class DataError(SeedlessError):
 
 
 class OrderError(SeedlessError):
-    """A batch order asked for something it cannot give."""
+    """A batch order that cannot be made from these settings or samples."""
 
 
 class InitError(SeedlessError):
-    """A model that cannot be initialized as asked."""
+    """A model that cannot be initialized with these settings."""
 
 
 class ModelError(SeedlessError):
-    """A model that cannot be built as asked."""
+    """A model that cannot be built with these settings."""
 
 
 class NumericsError(SeedlessError):
-    """An operation or setting outside the promise of identical bits."""
+    """An operation or setting for which identical bits cannot be promised."""
 
 
 class TrainError(SeedlessError):
-    """A run that cannot start, or cannot go on."""
+    """A training run that cannot start, or cannot continue."""
 
 
 class RunError(SeedlessError):
-    """A run folder that is missing, in the way, damaged, or not what its receipt says."""
+    """A run folder that is missing, exists already, is damaged, or contradicts its receipt."""
 
 
 class StudyError(SeedlessError):
-    """A study that cannot be run or read: unequal arms, a missing run, a store in the way."""
+    """A study that cannot be run or read: unequal arms, a missing run, a bad store."""
 
 
 class StatsError(SeedlessError):
-    """Numbers that a statistic cannot be computed from, or runs that cannot be compared."""
+    """Numbers for which a statistic is not defined, or runs that cannot be compared."""

@@ -1,7 +1,7 @@
-"""What a model declares about its layers.
+"""Declarations about the layers of a model: stage, residual exit, head, parameters of your own.
 
-Marks live on the module itself, so that `init` can read what `models` (or you) declared without
-either knowing the other. Nothing is ever guessed from a parameter's name.
+They are stored on the module itself, so that `init` can read what `models` (or you) declared, and
+neither imports the other. Nothing is ever guessed from a parameter's name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RULES = ("filters", "zeros", "ones")
 
 @dataclass(frozen=True)
 class Marks:
-    """Declarations on one module; `stage` holds for everything below it as well."""
+    """The declarations on one module; `stage` applies to everything below it as well."""
 
     stage: int | None = None
     residual_exit: bool = False
@@ -42,15 +42,17 @@ def mark(
     head: str | None = None,
     rules: Mapping[str, str] | None = None,
 ) -> M:
-    """Declare something about ``module`` and return it, so that a declaration fits on one line.
+    """Declare something about ``module``, and return the module.
 
     Args:
-        stage: depth 0-3 of this module and all below it; `mixed` picks the basis by it.
+        stage: depth 0-3 of this module and all below it; `mixed` chooses the basis by it.
         residual_exit: the last convolution of a residual branch; scaled by `residual_scale`.
-        zero_gain: a norm whose gain starts at 0, so that its residual branch starts silent.
+        zero_gain: a norm whose gain starts at 0, so that its residual branch starts at 0.
         head: the classifier; "etf" for an equiangular tight frame, "basis" for a dense layer.
         rules: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
-            "filters" fills along the first axis as a dense layer's weight.
+            "filters" fills it like the weight of a dense layer, along the first axis.
+
+    Example: ``self.head = seedless.mark(nn.Linear(64, 10), head="etf")``.
     """
     if stage is not None and (type(stage) is not int or stage not in range(4)):
         raise InitError(f"a stage is 0, 1, 2 or 3, got {stage!r}")
@@ -59,21 +61,21 @@ def mark(
     for name, rule in (rules or {}).items():
         if rule not in RULES:
             raise InitError(f"rule of {name!r}: expected one of {', '.join(RULES)}, got {rule!r}")
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "stage": stage,
         "residual_exit": residual_exit,
         "zero_gain": zero_gain,
         "head": head,
         "rules": rules and {**read_marks(module).rules, **rules},
     }
-    given = {key: value for key, value in asked.items() if value is not None}
-    setattr(module, _ATTRIBUTE, replace(read_marks(module), **given))
+    changed = {key: value for key, value in settings.items() if value is not None}
+    setattr(module, _ATTRIBUTE, replace(read_marks(module), **changed))
     return module
 
 
 def read_marks(module: nn.Module) -> Marks:
-    """Return what was declared on this very module."""
-    marks = vars(module).get(_ATTRIBUTE)  # never what a wrapper passes on from inside
+    """Return what was declared on this module itself."""
+    marks = vars(module).get(_ATTRIBUTE)  # not getattr, which a wrapper may forward
     return marks if isinstance(marks, Marks) else Marks()
 
 

@@ -1,4 +1,4 @@
-"""Look a name up, or refuse it with the known names and the nearest one. Never a silent default."""
+"""Look a name up in a registry; an unknown name is an error that lists the known ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
-    """Return ``table[name]``; an unknown name is an error that lists the known ones."""
+    """Return ``table[name]``, or raise an error that names the known ones and the nearest one."""
     if isinstance(name, str) and name in table:
         return table[name]
     known = ", ".join(sorted(table))

@@ -1,6 +1,6 @@
-"""Work on rows block by block, several blocks at a time.
+"""Work on rows of arrays block by block, several blocks at a time, in threads.
 
-Blocks do not depend on one another, so neither their number nor who computes which shows.
+Blocks do not depend on each other, so the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-THREADS = 8  # at most: numpy and hashing let go of the interpreter, what lies between does not
+MAX_THREADS = 8  # only numpy and hashing release the interpreter's lock, so more do not help
 
 
 def count_threads() -> int:
-    """Return how many threads are of use here."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
-    return min(THREADS, cores)
+    """Return how many threads to use: the available cores, at most 8."""
+    return min(MAX_THREADS, count_usable_cores())
+
+
+def count_usable_cores() -> int:
+    """Return the number of cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:
-    """Call ``work`` with a slice of ``size`` for every block of ``count`` rows.
+    """Call ``work`` with a slice of ``size`` rows for every block of ``count`` rows.
 
-    An error ends the work; of several, that of the first block is raised.
+    An error ends the work; of several errors, that of the first block is raised.
     """
     blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
     if len(blocks) < 2 or count_threads() < 2:

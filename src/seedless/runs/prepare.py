@@ -19,11 +19,12 @@ from seedless.core.dataset import Dataset
 from seedless.core.digests import digest, keys_from_digests
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
+from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
 from seedless.evaluate.ranking import macro_auc
 from seedless.models import MODELS
 from seedless.models.layers import set_weight_layout
-from seedless.numerics.determinism import count_usable_cores, make_deterministic
+from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS
 from seedless.runs.build import build_model, initialize_model, order_samples

@@ -1,7 +1,7 @@
-"""What is a patient's own: the vectors of the heart's waves, their timing, and the chest.
+"""The body of each patient: the vectors of the heart's waves, their timing, and the lead positions.
 
-Vectors are in nanovolts: x to the left, y down, z to the back. Age and sex have a mild effect:
-women have smaller waves, with age waves shrink and the heart's axis turns left.
+Vectors are in nanovolts: x to the left, y down, z to the back. Age and sex have a small effect:
+women have smaller waves; with age, waves shrink and the heart's axis turns left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seedless.data.simulators.exact_math import (
 from seedless.data.simulators.population import People
 
 WAVES = ("P", "Q", "R", "S", "T", "spike")
-NARROW, BROAD, DRIVEN = range(3)  # shapes of beat: the patient's own, ventricular, paced
+NARROW, BROAD, DRIVEN = range(3)  # shapes of a beat: normal, ventricular, paced
 # Leads I, II, V1..V6 from x, y, z (Dower et al., J Electrocardiol 1980).
 _LEADS = np.array(
     [
@@ -40,12 +40,14 @@ _LEADS = np.array(
 _OWN = {"P": (0.13, -0.03), "Q": (-0.16, -0.24), "R": (1.25, 0.40), "S": (-0.22, 0.38)}
 _OWN |= {"T": (0.36, -0.16)}
 _BROAD = {"P": (0.13, -0.03), "Q": (0.25, -0.15), "R": (1.45, 0.55), "S": (-0.35, 0.45)}
-_BROAD |= {"T": (-0.48, -0.25)}  # against the QRS, as after every beat that starts in a ventricle
+_BROAD |= {
+    "T": (-0.48, -0.25)
+}  # opposite to the QRS, as after every beat that starts in a ventricle
 
 
 @dataclass(frozen=True)
 class Body:
-    """Of n patients.
+    """The bodies of n patients.
 
     Attributes:
         vectors: (n, 3 shapes, 6 waves, 3) nV.
@@ -65,7 +67,7 @@ class Body:
 
 
 def simulate_bodies(people: People) -> Body:
-    """Return the bodies of these people; each depends on the patient, sex and age alone."""
+    """Return the bodies of these people; each depends on patient number, sex and age alone."""
     n = len(people.patients)
     u = draw_rows(people.patients, "simulated body", 150)
     older = people.age - 60

@@ -1,8 +1,8 @@
-"""The embedded ECG dataset: 12 leads, 10 s at 100 Hz, no download and no seed.
+"""The simulated ECG dataset: 12 leads, 10 s at 100 Hz, without a download and without a seed.
 
-Record i is a pure function of i. It is computed with +, -, *, / and square roots of float64, one
-element at a time, and rounded to whole microvolts: no math library and no order of summation is
-involved, so every machine makes the same record.
+Record i is a pure function of i. It is computed with +, -, *, / and square roots in float64, one
+element at a time, and rounded to whole microvolts. No math library and no order of summation can
+change it, so every machine makes the same record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seedless.data.simulators.rhythm import simulate_beats
 
 FS = 100.0
 VERSION = 1  # raised whenever any record changes
-_BLOCK = 64  # records at a time: their arrays stay in the cache
+_BLOCK = 64  # records at a time, so that their arrays fit into the processor's cache
 _LAST = 1 << 40  # record numbers beyond this are surely a mistake
 
 
@@ -36,18 +36,20 @@ def simulate_ecg(
     """Return simulated ECGs with PTB-XL's rhythm classes: float32 (n, leads, 1000) in millivolts.
 
     Args:
-        count: how many records, from ``start`` on; all 21,799 of the population by default, in
+        count: number of records, from ``start`` on; by default the 21,799 of the population, in
             which label sets are exactly as frequent as in PTB-XL.
         leads: "12" or "6" (the limb leads).
         start: number of the first record.
         preset: "tiny" (240 records), "small" (1,500) or "full" (21,799) instead of a range: its
-            records are picked so that every class is in every fold.
+            records are chosen so that every class is in every fold.
+
+    Example: ``simulate_ecg(preset="tiny").X.shape == (240, 12, 1000)``.
     """
     return simulate_records(_choose_records(count, start, preset), leads=leads)
 
 
 def simulate_records(records: Int64, *, leads: str = "12") -> Dataset:
-    """Return the records of these numbers, no two alike, in this order."""
+    """Return the records with these numbers, in this order; each number may occur once."""
     names = get_lead_set(leads)
     if records.ndim != 1 or records.dtype.kind != "i" or (records < 0).any():
         raise DataError("expected record numbers as a row of integers >= 0")
@@ -81,9 +83,11 @@ def simulate_microvolts(records: Int64) -> NDArray[np.int64]:
     I and II are rounded to even microvolts. So III = II - I, aVR = -(I + II)/2, aVL = I - II/2 and
     aVF = II - I/2 are whole, and Einthoven's and Goldberger's laws hold exactly.
     """
+    # [Step 1] Who: labels, age, sex. When: the beats. How: the heart's signal and the noise.
     people = describe_records(records)
     rhythm = simulate_beats(records, people)
     measured = project_heart(records, people, rhythm) + simulate_noise(records, people, rhythm)
+    # [Step 2] Round the independent leads, then compute the others from integers.
     i, ii = (2 * np.rint(measured[:, lead] / 2000.0).astype(np.int64) for lead in (0, 1))
     chest = np.rint(measured[:, 2:] / 1000.0).astype(np.int64)
     limb = np.stack([i, ii, ii - i, -(i + ii) // 2, i - ii // 2, ii - i // 2], axis=1)

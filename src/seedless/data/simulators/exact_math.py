@@ -1,7 +1,8 @@
-"""What every part of the simulator draws from: counters for many keys at once, and a cosine.
+"""Random numbers, a cosine and a bump for the simulators, with the same bits on every machine.
 
-Nothing here depends on a math library: draws are integers scaled by powers of two, and the cosine
-is a table of correctly rounded values looked up by an integer phase.
+Nothing here depends on a math library. Random numbers are integers of a counter-based generator,
+scaled by powers of two; the cosine is a table of correctly rounded values with an integer phase as
+its index; everything else is +, -, *, / in float64.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _TABLE_BITS = 10
 
 
 def draw_rows(keys: Int64, name: str, count: int) -> Float64:
-    """Return (n, count) numbers in (0, 1): row r is `counter.draw(keys[r], name, count)`."""
+    """Return uniforms in (0, 1), (n, count): row r is `draw_uniform(keys[r], name, count)`."""
     words = _words(keys, name, (count + 1) // 2)
     pairs = np.stack([words[1] << 20 | words[0] >> 12, words[3] << 20 | words[2] >> 12], axis=-1)
     values: Float64 = (pairs.reshape(len(keys), -1)[:, :count] + 0.5) / 2.0**52
@@ -32,7 +33,7 @@ def draw_rows(keys: Int64, name: str, count: int) -> Float64:
 def draw_noise(keys: Int64, name: str, count: int) -> Float64:
     """Return (n, count) whole numbers of mean 0 and deviation 104.5: each is a sum of two bytes.
 
-    The distribution is a triangle from -255 to 255; adding neighbours makes it bell-shaped.
+    The distribution is a triangle from -255 to 255.
     """
     words = np.stack(_words(keys, name, (count + 7) // 8), axis=-1)
     low, high = words & 0xFFFF, words >> 16
@@ -42,7 +43,7 @@ def draw_noise(keys: Int64, name: str, count: int) -> Float64:
 
 
 def _words(keys: Int64, name: str, blocks: int) -> tuple[Int64, Int64, Int64, Int64]:
-    """Return four words for each key and block: (n, blocks) each."""
+    """Return four Philox words for each key and block, each (n, blocks)."""
     label = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
     block = np.arange(blocks, dtype=np.int64)[None, :]
     key = keys.astype(np.int64)[:, None]
@@ -51,7 +52,7 @@ def _words(keys: Int64, name: str, blocks: int) -> tuple[Int64, Int64, Int64, In
 
 
 def near_normal(uniforms: Float64) -> Float64:
-    """Return numbers of mean 0, deviation 1, within -3..3, from (..., 3) uniforms."""
+    """Return nearly normal numbers (mean 0, deviation 1, from -3 to 3) from (..., 3) uniforms."""
     first, second, third = uniforms[..., 0], uniforms[..., 1], uniforms[..., 2]
     spread: Float64 = 2.0 * (first + second + third - 1.5)
     return spread
@@ -66,7 +67,7 @@ def cosine(phase: Int64) -> Float64:
 
 
 def to_phase(turns: Float64) -> Int64:
-    """Return turns as integer phase."""
+    """Return an angle in turns as an integer phase: 2^32 is a full turn."""
     return np.rint(turns * TURN).astype(np.int64)
 
 

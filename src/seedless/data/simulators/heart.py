@@ -1,7 +1,7 @@
-"""What the electrodes see of the heart: a dipole with P, QRS and T waves, projected to leads.
+"""The heart's signal: a dipole with P, QRS and T waves, projected onto the leads.
 
-Each wave of each beat is a smooth hump times a vector of the patient's own. Humps are rounded to
-whole nanovolts before they are added, so that no order of addition can show.
+Each wave of each beat is a smooth bump times a vector of the patient. Bumps are rounded to whole
+nanovolts before they are added: sums of integers are exact, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from seedless.data.simulators.population import People
 from seedless.data.simulators.rhythm import EARLY, PACED, WIDE, Rhythm
 
 SAMPLES = 1000
-STEP = 10  # ms a sample
-_MARGIN = 120  # samples on either side of the strip that waves may spill into
+STEP = 10  # ms per sample
+_MARGIN = 120  # samples on either side of the strip, for waves that begin or end outside
 # Centre from the R peak and half-width, in ms, for a narrow and a wide beat.
 _TIMES = {
     "Q": ((-24, 18), (-45, 50)),
@@ -25,15 +25,18 @@ _TIMES = {
 
 
 def project_heart(records: Int64, people: People, rhythm: Rhythm) -> Float64:
-    """Return leads I, II, V1..V6 of the heart alone, in nV: (n, 8, 1000) float64."""
+    """Return the heart's signal on leads I, II, V1..V6, in nV: (n, 8, 1000) float64."""
+    # [Step 1] Add up the dipole of all beats, and of fibrillating or fluttering atria.
     u = draw_rows(records, "simulated strip", 12)
     body = simulate_bodies(people)
     dipole = _add_beats(len(records), rhythm, body)
     _add_atria(dipole, rhythm, u)
+    # [Step 2] Let breathing change its strength.
     time = np.arange(SAMPLES) * STEP
     breath = cosine(rhythm.breath_start[:, None] + rhythm.breath[:, None] * time)
     gain = (0.93 + 0.14 * u[:, 0:1]) * (1 + (0.01 + 0.07 * u[:, 1:2]) * breath)
     x, y, z = (component * gain for component in dipole)
+    # [Step 3] Project it onto the leads, in a fixed order of additions.
     leads = np.empty((len(records), 8, SAMPLES))
     for lead in range(8):
         of_x, of_y, of_z = (body.projection[:, lead, axis, None] for axis in range(3))
@@ -71,10 +74,10 @@ def _add_beats(n: int, rhythm: Rhythm, body: Body) -> list[Float64]:
 def _timing(
     name: str, rhythm: Rhythm, body: Body, shape: Int64
 ) -> tuple[Float64, Float64, Float64, Float64]:
-    """Return each beat's centre of a wave (ms), half-widths before and after it, and factor."""
+    """Return a wave's centre in each beat, half-widths before and after (ms), and factor."""
     row, time, early = rhythm.row, rhythm.time.astype(np.float64), rhythm.kind == EARLY
     one, narrow = np.ones(len(row)), shape == NARROW
-    if name == "P":  # of an early beat: nearer, and upside down
+    if name == "P":  # in an early beat: closer to the QRS, and inverted
         centre = time - body.pr[row] * np.where(early, 0.75, 1.0)
         return centre, 46 * one, 46 * one, np.where(rhythm.has_p, np.where(early, -0.6, 1.0), 0.0)
     if name == "T":  # as the square root of the interval before (Bazett)
@@ -82,7 +85,7 @@ def _timing(
         centre = time + (95 + np.where(narrow, 165, 195) * body.qt[row]) * pace
         half = np.where(narrow, 95, 115) * pace
         return centre, half, half * body.skew[row], one
-    if name == "spike":  # 2 ms in truth; a recorder's filter smears it over a sample or two
+    if name == "spike":  # lasts 2 ms, but a recorder's filter widens it to a sample or two
         return time - 85, 9 * one, 11 * one, np.where(shape == DRIVEN, 1.0, 0.0)
     width = np.where(narrow, body.width[row], 0.8 + 0.2 * body.width[row])
     (own, own_half), (broad, broad_half) = _TIMES[name]
@@ -91,7 +94,7 @@ def _timing(
 
 
 def _add_atria(dipole: list[Float64], rhythm: Rhythm, u: Float64) -> None:
-    """Add fibrillatory waves (4 to 9 Hz, ever changing) or the saw-tooth of flutter, in nV."""
+    """Add irregular fibrillatory waves (4 to 9 Hz) or the saw-tooth of flutter, in nV."""
     rows = np.flatnonzero(rhythm.fibrillates | rhythm.flutters)
     time = np.arange(SAMPLES) * STEP
     u = u[rows]

@@ -1,8 +1,8 @@
-"""Embedded images, so that the imaging protocols run without a download and without a seed.
+"""Simulated images, so that the imaging protocols run without a download and without a seed.
 
-Image i is a pure function of i and of what is asked for. A class is a shape with a texture and a
-tone; place, size, angle, contrast, light, clutter and noise are the image's own. As with the
-simulated ECG there is no math library involved: every machine makes the same bytes.
+Image i is a pure function of i and the arguments. A class is a shape with a texture and a tone;
+position, size, angle, contrast, light, clutter and noise differ from image to image. As for the
+simulated ECG, no math library is used: every machine makes the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seedless.data.simulators.exact_math import (
 VERSION = 1  # raised whenever any image changes
 SIZES = (28, 32)
 CHANNELS = (1, 3)
-MOST_CLASSES = 100  # five shapes, five textures, four tones
+MAX_CLASSES = 100  # five shapes, five textures, four tones
 _BLOCK = 256  # images at a time
 _SPLITS = np.array([1, 1, 1, 1, 1, 1, 1, 2, 3, 3])  # of every ten images in a row
 _STEEPNESS = 8  # the first class is this many times as frequent as the last
@@ -50,18 +50,20 @@ def simulate_images(
     shapes, or none.
 
     Args:
-        count: how many images, from ``start`` on; by default `least_count`, but at least 1,000.
+        count: number of images, from ``start`` on; by default `least_count`, but at least 1,000.
         size: 28 or 32 pixels.
         channels: 1 or 3.
         classes: 2 to 100.
         task: "multi-class" or "multi-label".
         start: number of the first image.
+
+    Example: ``simulate_images(1000, size=32, channels=3, classes=10)``.
     """
     for name, value, known in (("size", size, SIZES), ("channels", channels, CHANNELS)):
         if value not in known:
             raise DataError(f"expected {name} to be one of {known}, got {value!r}")
     choose("task", task, dict.fromkeys(TASKS))
-    _check_whole("classes", classes, 2, MOST_CLASSES)
+    _check_whole("classes", classes, 2, MAX_CLASSES)
     count = max(1000, least_count(classes, task)) if count is None else count
     _check_whole("count", count, 1, 1 << 31)
     _check_whole("start", start, 0, (1 << 31) - count)
@@ -89,10 +91,11 @@ def simulate_images(
 
 
 def least_count(classes: int, task: str) -> int:
-    """Return the number of images, from 0 on, from which every class is in every split.
+    """Return a number of images with which every class is in every split.
 
-    2^m images of a split fall one each into the 2^m equal parts of the unit interval; a class whose
-    share is twice such a part contains a whole one. Validation has a tenth of the images.
+    Of 2^m images of a split, one falls into each of the 2^m equal parts of the unit interval. A
+    class whose share is at least twice as long as such a part contains a whole part. Validation,
+    the smallest split, has a tenth of the images.
     """
     weights = _weights(classes, task)
     parts = -(-2 * int(weights.sum()) // int(weights[:classes].min()))
@@ -100,10 +103,10 @@ def least_count(classes: int, task: str) -> int:
 
 
 def label_images(images: Int64, classes: int, task: str) -> tuple[Int64, NDArray[np.uint8]]:
-    """Return fold (n,) and labels (n, classes) of these images, without drawing them.
+    """Return folds (n,) and labels (n, classes) of these images, without drawing them.
 
-    The j-th image of a split has the class into whose share of the unit interval the radical
-    inverse of j falls (van der Corput's sequence): shares are met evenly, not just on average.
+    The j-th image of a split has the class whose share of the unit interval contains the radical
+    inverse of j (van der Corput's sequence), so classes have their shares exactly, not on average.
     """
     digit, group = images % 10, images // 10
     folds = _SPLITS[digit]
@@ -141,7 +144,7 @@ def draw_images(
     for k in range(2):
         turns = u[:, 3 + k] + (1 + 2 * u[:, 5 + k]) * x + (4 * u[:, 7 + k] - 2) * y
         ground = ground + 8 * cosine(to_phase(turns))
-    for k in range(3):  # clutter: small blobs that mean nothing
+    for k in range(3):  # clutter: small blobs that belong to no class
         away = np.sqrt(_square(x - u[:, 9 + k]) + _square(y - u[:, 12 + k]))
         ground = ground + 90 * (u[:, 15 + k] - 0.5) * bump(away, 0.06 + 0.07 * u[:, 18 + k])
     colours = np.repeat(ground[:, None], channels, axis=1)
@@ -159,7 +162,7 @@ def draw_images(
 
 
 def _draw_class(k: int, draws: Float64, x: Float64, y: Float64) -> Float64:
-    """Return what class k adds to the light: (n, size, size)."""
+    """Return the brightness that class k adds: (n, size, size)."""
     u = draws[:, :, None, None]
     shape, texture, tone = k % 5, k // 5 % 5, k // 25
     radius = (0.16 + 0.12 * u[:, 0]) * (0.7 if tone >= 2 else 1.0)
@@ -174,7 +177,7 @@ def _draw_class(k: int, draws: Float64, x: Float64, y: Float64) -> Float64:
 
 
 def _tint(k: int, channel: int) -> Int64:
-    """Return a colour as a phase: classes lie around the wheel, channels a third of it apart."""
+    """Return the hue of a class in a channel, as a phase; channels are a third of a turn apart."""
     return np.array((k * TURN // 7 + channel * TURN // 3) % TURN, dtype=np.int64)
 
 
@@ -183,7 +186,7 @@ def _square(values: Float64) -> Float64:
 
 
 def _wave(turns: Float64) -> Float64:
-    """Return 0..1."""
+    """Return a cosine wave from 0 to 1."""
     return 0.5 + 0.5 * cosine(to_phase(turns))
 
 

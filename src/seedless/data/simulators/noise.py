@@ -1,7 +1,7 @@
-"""What disturbs a recording: breathing and drifting electrodes, muscles, and sudden movement.
+"""Noise of a recording: breathing, electrode drift, muscles, and sudden movement.
 
-All of it sits on the nine electrodes, as in life, and leads are differences of electrodes: so
-Einthoven's law holds for the disturbed signal too.
+It is simulated at the nine electrodes, and leads are differences of electrodes, so Einthoven's law
+holds for the noisy signal too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ ELECTRODES = ("RA", "LA", "LL", "V1", "V2", "V3", "V4", "V5", "V6")
 
 
 def simulate_noise(records: Int64, people: People, rhythm: Rhythm) -> Float64:
-    """Return the disturbance of leads I, II, V1..V6 in nV: (n, 8, 1000) float64."""
+    """Return the noise on leads I, II, V1..V6 in nV: (n, 8, 1000) float64."""
     n, electrodes = len(records), len(ELECTRODES)
     u = draw_rows(records, "simulated noise", 60)
-    bare = ~people.labels.any(axis=1)  # what nobody could read is often the worst recorded
+    bare = ~people.labels.any(axis=1)  # records without a label are often the noisy ones
     bad = (u[:, 0] < 0.05) | (bare & (u[:, 0] < 0.6))
     level = np.where(bad, 2.0 + 3.0 * u[:, 1], 0.2 + 1.1 * u[:, 1] * u[:, 2])
     time = np.arange(SAMPLES) * STEP
@@ -41,7 +41,7 @@ def simulate_noise(records: Int64, people: People, rhythm: Rhythm) -> Float64:
     ]
     white = draw_noise(records, "simulated muscle", electrodes * (SAMPLES + 1))
     white = white.reshape(n, electrodes, SAMPLES + 1)
-    muscle = (white[:, :, 1:] - 0.5 * white[:, :, :-1]) / 120  # deviation 1, high notes stronger
+    muscle = (white[:, :, 1:] - 0.5 * white[:, :, :-1]) / 120  # deviation 1, mostly high
     tense = 0.6 + 0.8 * bump(time - 10_000 * u[:, 7:8], 1_500 + 3_000 * u[:, 8:9])
     jolt = bump(time - 10_000 * u[:, 9:10], 150 + 500 * u[:, 10:11])
     shaken = np.floor(u[:, 11] * electrodes).astype(np.int64)

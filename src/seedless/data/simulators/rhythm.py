@@ -1,7 +1,8 @@
-"""When the heart beats: beat times by rhythm, in whole milliseconds.
+"""Times and kinds of heart beats for each rhythm, in whole milliseconds.
 
-A rhythm is a handful of numbers (`_plan`) and a rule for the next interval (`_walk`). Label sets
-combine: AFIB with PACE paces over a fibrillating atrium, STACH with BIGU is a fast bigeminy.
+A rhythm is a few parameters (`_choose_parameters`) and a rule for the next interval
+(`_simulate_intervals`). Labels combine: AFIB with PACE is pacing over a fibrillating atrium, STACH
+with BIGU is a fast bigeminy.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from seedless.data.simulators.population import CLASSES, People
 
 NORMAL, EARLY, WIDE, PACED, NODAL = range(5)  # kinds of beat: EARLY is narrow, NODAL has no P wave
 LENGTH = 10_000  # ms
-_LEAD_IN = 1_500  # ms before the strip in which the rhythm already runs
-_REACH = 700  # ms outside the strip from which a wave can still reach into it
-_MOST = 64  # beats a record: at the shortest interval they cover 17 s
+_LEAD_IN = 1_500  # ms simulated before the strip starts
+_REACH = 700  # ms outside the strip within which a beat may have waves inside it
+_MAX_BEATS = 64  # per record: at the shortest interval they cover 17 s
 _SHORTEST = 270  # ms between two beats
 
 Mask = NDArray[np.bool_]
@@ -34,19 +35,19 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Rhythm:
-    """The beats of n records, ordered by record and time, and what their atria do.
+    """The beats of n records, ordered by record and time, and the state of their atria.
 
     Attributes:
-        row: (beats,) which of the records.
+        row: (beats,) number of the record, from 0 to n - 1.
         time: (beats,) ms from the strip's start to the R peak; up to 0.7 s outside the strip.
-        before: (beats,) ms since the beat before.
+        before: (beats,) ms since the previous beat.
         kind: (beats,) NORMAL, EARLY, WIDE, PACED or NODAL.
-        has_p: (beats,) whether a P wave goes before.
-        fibrillates: (n,) whether fibrillatory waves take the P waves' place.
-        flutters: (n,) whether saw-tooth waves do; with both, fibrillation turns into flutter.
-        flutter_period: (n,) ms from tooth to tooth.
-        turn: (n,) ms at which fibrillation turns into flutter, or pacing into sinus rhythm.
-        breath: (n,) phase a ms of respiration; breath_start: (n,) its phase at 0 ms.
+        has_p: (beats,) whether the beat has a P wave.
+        fibrillates: (n,) whether fibrillatory waves replace the P waves.
+        flutters: (n,) whether saw-tooth waves do; with both, fibrillation becomes flutter.
+        flutter_period: (n,) ms between two flutter waves.
+        turn: (n,) ms at which fibrillation becomes flutter, or pacing sinus rhythm.
+        breath: (n,) phase of respiration per ms; breath_start: (n,) its phase at 0 ms.
     """
 
     row: Int64
@@ -64,8 +65,8 @@ class Rhythm:
 
 def simulate_beats(records: Int64, people: People) -> Rhythm:
     """Return the beats of these records; each record's depend on its number and labels alone."""
-    plan = _plan(records, people)
-    time, kind = _walk(plan, draw_rows(records, "simulated beats", 5 * _MOST))
+    plan = _choose_parameters(records, people)
+    time, kind = _simulate_intervals(plan, draw_rows(records, "simulated beats", 5 * _MAX_BEATS))
     before = np.diff(time, axis=1, prepend=time[:, :1] - 800)
     has_p = (kind == NORMAL) | (kind == EARLY) | ((kind == PACED) & plan["paces_atria"][:, None])
     has_p &= ~(plan["fibrillates"] | plan["flutters"])[:, None]
@@ -81,8 +82,8 @@ def simulate_beats(records: Int64, people: People) -> Rhythm:
     )
 
 
-def _plan(records: Int64, people: People) -> dict[str, Any]:
-    """Return the numbers that make a rhythm, (n,) each."""
+def _choose_parameters(records: Int64, people: People) -> dict[str, Any]:
+    """Return the parameters of each record's rhythm by name, each (n,)."""
     has = {name: people.labels[:, k] == 1 for k, name in enumerate(CLASSES)}
     bare = ~people.labels.any(axis=1)
     u = draw_rows(records, "simulated rhythm", 24).T
@@ -133,7 +134,7 @@ def _plan(records: Int64, people: People) -> dict[str, Any]:
 
 
 def _rates(has: dict[str, Mask], u: Float64, people: People) -> tuple[Float64, Float64, Int64]:
-    """Return beats a minute, ms between flutter waves, and flutter waves a beat (0: changing)."""
+    """Return beats per minute, ms between flutter waves, flutter waves per beat (0: changing)."""
     lively = np.where(people.female, 2.0, 0.0) - 0.06 * (people.age - 60)
     rate = np.clip(61 + 38 * u[0] * (0.3 + 0.7 * u[1]) + lively, 61.5, 98)
     rate = np.where(has["STACH"], 103 + 42 * u[0] * u[1], rate)
@@ -152,29 +153,33 @@ def _rates(has: dict[str, Mask], u: Float64, people: People) -> tuple[Float64, F
     return rate, period, block
 
 
-def _walk(plan: dict[str, Any], uniforms: Float64) -> tuple[Int64, Int64]:
-    """Return times and kinds of 64 beats a record, (n, 64) each, from (n, 320) draws."""
-    u = uniforms.reshape(len(uniforms), _MOST, 5)
+def _simulate_intervals(plan: dict[str, Any], uniforms: Float64) -> tuple[Int64, Int64]:
+    """Return times and kinds of 64 beats per record, each (n, 64), from (n, 320) uniforms."""
+    u = uniforms.reshape(len(uniforms), _MAX_BEATS, 5)
     spread = near_normal(u[:, :, :3])
     times, kinds = np.empty(u.shape[:2], np.int64), np.empty(u.shape[:2], np.int64)
     now = -plan["start"]
     was_early = np.zeros(len(u), bool)
-    for k in range(_MOST):
+    for k in range(_MAX_BEATS):
+        # [Step 1] The regular interval: breathing, variation, or a number of flutter waves.
         swing = plan["depth"] * cosine(plan["breath_start"] + plan["breath"] * now)
         wander = np.clip(1 + plan["jitter"] * spread[:, k], 0.45, 2.0)
         interval = plan["interval"] * (1 + swing) * wander
         waves = np.where(plan["block"] > 0, plan["block"], 2 + np.floor(3 * u[:, k, 4]))
         interval = np.where(plan["flutters"], plan["flutter_period"] * waves, interval)
+        # [Step 2] Is this beat early? Regularly (bigeminy), or by chance, never twice in a row.
         on_beat = (plan["every"] > 0) & ((k + plan["shift"]) % np.maximum(plan["every"], 1) == 0)
         runs = now >= plan["onset"]
         early = (on_beat | (u[:, k, 3] < plan["stray"])) & ~was_early & ~runs
         early &= ~(plan["flutters"] & ~plan["wide"])
+        # [Step 3] Early beats are followed by a pause; some beats are dropped; a paroxysm is fast.
         rest = 1 + (1 - plan["coupling"]) * plan["pause"]
         interval = np.where(was_early, interval * rest, interval)
         interval = np.where(early, interval * plan["coupling"], interval)
         dropped = (plan["drops"] > 0) & (k % np.maximum(plan["drops"], 1) == 0)
         interval = np.where(dropped, 1.9 * interval, interval)
         interval = np.where(runs, plan["fast"] * (1 + 0.008 * spread[:, k]), interval)
+        # [Step 4] Go to the beat, and decide what kind it is.
         now = now + np.maximum(np.rint(interval).astype(np.int64), _SHORTEST)
         paced = plan["paced"] & ~(plan["stops_pacing"] & (now > plan["turn"]))
         kind = np.where(plan["nodal"] | runs, NODAL, np.where(paced, PACED, NORMAL))

@@ -1,8 +1,8 @@
-"""Noise for stress tests where no recorded noise is at hand: a function of key and kind alone.
+"""Simulated noise for stress tests without recorded noise: a function of key and kind alone.
 
-The three kinds of the MIT-BIH Noise Stress Test Database, made from counters and IEEE arithmetic,
-so that every machine has the same bits. It sits on leads I, II and V1 to V6; the other limb leads
-follow by Einthoven and Goldberger, as they do for the signal.
+The three kinds of the MIT-BIH Noise Stress Test Database, made from a counter-based generator and
+IEEE arithmetic, so that every machine has the same bits. Leads I, II and V1 to V6 are simulated;
+the other limb leads are computed from them (Einthoven, Goldberger), as for the signal.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from seedless.data.simulators.exact_math import bump, cosine, draw_rows, to_phas
 from seedless.numerics.normal_quantile import normal_quantile
 
 Float64 = NDArray[np.float64]
-LEADS = 8  # I, II, V1..V6; the others follow
+LEADS = 8  # I, II, V1..V6; the others are computed
 
 
 def simulate_stress(kind: str, key: int, names: tuple[str, ...], length: int, fs: float) -> Float64:
-    """Return noise of a kind for a record's key: (leads, time) float64 in an arbitrary unit."""
+    """Return noise of one kind for a record's key: (leads, time) float64, unit arbitrary."""
     make = choose("noise", kind, KINDS)
     independent = make(np.array([key], dtype=np.int64), length, fs).astype(np.float32)
     limb = derive_limb_leads(independent[0], independent[1])
@@ -29,7 +29,7 @@ def simulate_stress(kind: str, key: int, names: tuple[str, ...], length: int, fs
 
 
 def _wander(key: NDArray[np.int64], length: int, fs: float) -> Float64:
-    """Baseline wander: four slow waves of 0.05 to 0.5 Hz, each with its strength on each lead."""
+    """Return baseline wander: four waves of 0.05 to 0.5 Hz, each with a strength on each lead."""
     waves = 4
     u = draw_rows(key, "stress wander", 2 * waves + waves * LEADS)[0]
     time = np.arange(length) / fs
@@ -40,7 +40,7 @@ def _wander(key: NDArray[np.int64], length: int, fs: float) -> Float64:
 
 
 def _muscle(key: NDArray[np.int64], length: int, fs: float) -> Float64:
-    """Muscle artifact: white noise with its high notes stronger, swelling once in the record."""
+    """Return muscle artifact: noise with strong high frequencies, louder once in the record."""
     white = _white(key, "stress muscle", length + 1)
     u = draw_rows(key, "stress tension", 2)[0]
     time = np.arange(length) / fs
@@ -51,7 +51,7 @@ def _muscle(key: NDArray[np.int64], length: int, fs: float) -> Float64:
 
 
 def _motion(key: NDArray[np.int64], length: int, fs: float) -> Float64:
-    """Electrode motion: six jolts of 0.1 to 0.8 s on all leads, over noise slower than muscles'."""
+    """Return electrode motion: six jolts of 0.1 to 0.8 s on all leads, and slow noise."""
     jolts = 6
     u = draw_rows(key, "stress motion", 2 * jolts + jolts * LEADS)[0]
     time = np.arange(length) / fs
@@ -71,7 +71,7 @@ def _white(key: NDArray[np.int64], name: str, length: int) -> Float64:
 
 
 def _mix(strength: Float64, waves: Float64) -> Float64:
-    """strength @ waves, wave after wave: a matrix product's order of sums is its library's own."""
+    """Return strength @ waves, added wave by wave: a library's order of additions is not fixed."""
     total = np.zeros((len(strength), waves.shape[1]))
     for column, wave in zip(strength.T, waves, strict=True):
         total = total + column[:, None] * wave[None, :]

@@ -116,18 +116,16 @@ def draw(results: Results) -> Figure:
         figure = Figure(figsize=(8.0, 1.2), dpi=120, facecolor="white")
         figure.text(0.05, 0.5, "There is no map: the run failed")
         return figure
-    maps, finished = explained.attributions[-1], explained.finished
+    maps, opened = explained.attributions[-1], explained.opened
     # Draw the most certain answer among the records whose map is not all zero.
     shown = [row for row in range(len(maps.ids)) if maps.maps[row].any()] or [0]
     row = max(shown, key=lambda place: float(explained.probabilities[place]))
-    place = int((finished.ids == maps.ids[row]).argmax())
+    place = int((opened.ids == maps.ids[row]).argmax())
     title = f"{maps.ids[row]}: {explained.classes[row]}, p = {explained.probabilities[row]:.2f}"
-    leads = finished.leads or tuple(str(k) for k in range(finished.records.shape[1]))
+    leads = opened.leads or tuple(str(k) for k in range(opened.records.shape[1]))
     # Our own readers give millivolts; the unit of a user's arrays is unknown.
     known = not one.point.config.data.name.endswith(".npz")
-    return draw_ecg(
-        finished.records[place], leads, finished.fs or 100.0, title, known, maps.maps[row]
-    )
+    return draw_ecg(opened.records[place], leads, opened.fs or 100.0, title, known, maps.maps[row])
 
 
 STUDY = Study(
