@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import seedless
-from seedless.numerics.determinism import count_usable_cores
+from seedless.core.threads import count_usable_cores
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_no_entry_is_a_negative_zero():
 
 @pytest.mark.parametrize("size", [0, -3, 2.0, True, "8"])
 def test_a_size_that_is_no_size_is_refused(size):
-    with pytest.raises(seedless.SeedlessError, match="at least 1"):
+    with pytest.raises(seedless.SeedlessError, match="size of a basis to be an integer >= 1"):
         seedless.basis("dct", size)
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.determinism import count_usable_cores, make_deterministic, preserve_flags
+from seedless.core.threads import count_usable_cores
+from seedless.numerics.determinism import make_deterministic, preserve_flags
 from seedless.numerics.environment import capture_environment
 
 SHOW = (
@@ -99,5 +100,5 @@ def test_a_workspace_that_is_not_reproducible_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_bad_thread_counts(threads):
-    with pytest.raises(NumericsError, match="at least 1"):
+    with pytest.raises(NumericsError, match="threads to be an integer >= 1"):
         make_deterministic(threads=threads)

@@ -105,10 +105,10 @@ def test_bad_rates(p):
 
 @pytest.mark.parametrize("word", [-1, 2**32, True, "x"])
 def test_epochs_and_layers_are_32_bits(word):
-    with pytest.raises(NumericsError, match="layer from 0"):
+    with pytest.raises(NumericsError, match="layer to be an integer from 0"):
         seedless.Dropout(0.5, layer=word)
     with (
-        pytest.raises(NumericsError, match="epoch from 0"),
+        pytest.raises(NumericsError, match="epoch to be an integer from 0"),
         seedless.dropout_keys(samples=KEYS, epoch=word),
     ):
         pass

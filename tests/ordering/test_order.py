@@ -126,12 +126,12 @@ def test_bad_epochs_are_refused(epoch: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "expected batch_size from 1"),
+        ({"batch_size": 0}, "expected batch_size to be an integer from 1"),
         ({"batch_size": 2.0}, "expected batch_size to be an integer"),
-        ({"offset": -1}, "expected offset from 0"),
+        ({"offset": -1}, "expected offset to be an integer from 0"),
         ({"offset": False}, "expected offset to be an integer"),
-        ({"seed": -1}, "expected seed from 0"),
-        ({"seed": 2**64}, "expected seed from 0"),
+        ({"seed": -1}, "expected seed to be an integer from 0"),
+        ({"seed": 2**64}, "expected seed to be an integer from 0"),
         ({"seed": 0.5}, "expected seed to be an integer"),
     ],
 )
@@ -141,7 +141,7 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
 
 
 def test_a_schedule_needs_a_batch_size() -> None:
-    with pytest.raises(OrderError, match="expected batch_size from 1"):
+    with pytest.raises(OrderError, match="expected batch_size to be an integer from 1"):
         make_order("content", X).schedule(0, batch_size=0)
 
 

@@ -9,12 +9,12 @@ import torch
 from seedless.core.config import Config, DataConfig, override, parse_config
 from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
+from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
+from seedless.data.sorted_data import sort_records
 from seedless.models import MODELS, build
-from seedless.numerics.determinism import count_usable_cores
 from seedless.runs.prepare import check_names, configure_execution, prepare, resolve
-from seedless.runs.records import sort_records
 from tests.train.problems import images
 
 TINY = parse_config(

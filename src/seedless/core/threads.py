@@ -14,9 +14,13 @@ MAX_THREADS = 8  # only numpy and hashing release the interpreter's lock, so mor
 
 def count_threads() -> int:
     """Return how many threads to use: the available cores, at most 8."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
-    return min(MAX_THREADS, cores)
+    return min(MAX_THREADS, count_usable_cores())
+
+
+def count_usable_cores() -> int:
+    """Return the number of cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:

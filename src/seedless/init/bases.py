@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import InitError
 from seedless.core.registry import choose
 from seedless.numerics.correct_rounding import rounded_cosines, rounded_sqrt
@@ -87,8 +88,7 @@ def basis(name: str, size: int) -> Float64:
         (4, 4)
     """
     corner = choose("basis", name, BASES)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InitError(f"a basis needs a size of at least 1, got {size!r}")
+    check_integer("the size of a basis", size, 1, error=InitError)
     return corner(size, size, size)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import torch
 from torch import nn
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import ModelError
 from seedless.core.registry import choose
 from seedless.models.baseline import Baseline
@@ -77,22 +77,17 @@ def build(
             raise ModelError(
                 f"model {name!r} takes {entry.input_name}, not {argument}; got {argument}={value!r}"
             )
-    inputs = _check_size(entry.input_name, arguments[entry.input_name], entry.inputs)
-    sizes = {entry.input_name: inputs, "classes": _check_size("classes", classes, entry.classes)}
+    inputs = arguments[entry.input_name]
+    sizes = {
+        entry.input_name: entry.inputs if inputs is None else inputs,
+        "classes": entry.classes if classes is None else classes,
+    }
+    sizes = {key: check_integer(key, value, 1, error=ModelError) for key, value in sizes.items()}
     # torch uses its global generator when it builds a layer with memory, so layers are built on the
     # meta device, without memory.
     with torch.device("meta"):
         model = entry.make(**sizes, **(entry.small if small else {}))
     return _materialize(model)
-
-
-def _check_size(name: str, value: object, default: int) -> int:
-    """Return the value, or the default for None; refuse anything but a positive integer."""
-    if value is None:
-        return default
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ModelError(f"expected {name} to be an integer >= 1, got {value!r}")
-    return int(value)
 
 
 def _materialize(model: nn.Module) -> nn.Module:

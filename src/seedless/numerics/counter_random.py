@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 
 WORD_MASK = 0xFFFFFFFF  # the 32 bits of a word
@@ -57,9 +58,8 @@ def _multiply(word: Any, constant: int) -> tuple[Any, Any]:
 
 def split_uint64(value: int) -> tuple[int, int]:
     """Return the low and high 32-bit words of an integer in [0, 2^64)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 64:
-        raise NumericsError(f"expected an integer from 0 to 2^64 - 1, got {value!r}")
-    return value & WORD_MASK, value >> 32
+    number = check_integer("a 64-bit number", value, 0, (1 << 64) - 1, error=NumericsError)
+    return number & WORD_MASK, number >> 32
 
 
 def draw_uniform(seed: int, name: str, count: int) -> NDArray[np.float64]:

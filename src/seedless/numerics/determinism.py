@@ -13,7 +13,9 @@ from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Any
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
+from seedless.core.threads import count_usable_cores
 
 # cuBLAS keeps its results reproducible only with a workspace of fixed size.
 CUBLAS_WORKSPACE = ":4096:8"
@@ -56,8 +58,7 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
     import torch
 
     count = count_usable_cores() if threads is None else threads
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise NumericsError(f"expected threads to be an integer of at least 1, got {threads!r}")
+    check_integer("threads", count, 1, error=NumericsError)
     workspace = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
     if workspace not in (":4096:8", ":16:8"):
         raise NumericsError(
@@ -143,9 +144,3 @@ def flushes_denormals() -> bool:
     import torch
 
     return float(torch.full((1,), 2.0**-126) * 0.5) == 0.0
-
-
-def count_usable_cores() -> int:
-    """Return the number of cores this process may run on."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor, nn
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 from seedless.numerics.counter_random import WORD_MASK, philox
 
@@ -45,7 +46,7 @@ def dropout_keys(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
         ...     logits = model(X[rows])
     """
     if not isinstance(epoch, Tensor):
-        _check_word("epoch", epoch)
+        check_integer("epoch", epoch, 0, WORD_MASK, error=NumericsError)
     token = _ACTIVE.set((samples, epoch))
     before, _Traced.active = _Traced.active, (samples, epoch)
     try:
@@ -104,7 +105,7 @@ class Dropout(nn.Module):
     def __init__(self, p: float, layer: int) -> None:
         super().__init__()
         _check_probability(p)
-        _check_word("layer", layer)
+        check_integer("layer", layer, 0, WORD_MASK, error=NumericsError)
         self.p = p
         self.layer = layer
 
@@ -138,11 +139,6 @@ def check_layers(model: nn.Module) -> None:
                     "their masks would be equal; give each dropout of a model its own layer number"
                 )
             seen[module.layer] = name
-
-
-def _check_word(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= WORD_MASK:
-        raise NumericsError(f"dropout needs its {name} from 0 to 2^32 - 1, got {value!r}")
 
 
 def _check_probability(p: float) -> None:

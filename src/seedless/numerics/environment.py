@@ -13,9 +13,9 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from seedless.core.threads import count_usable_cores
 from seedless.numerics.determinism import (
     PRECISION_SETTINGS,
-    count_usable_cores,
     find_precision_setting,
     flushes_denormals,
 )

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 from seedless.numerics.sliding_windows import (
     add_taps,
     apply_function,
-    check_integer,
     check_sequence,
     count_windows,
     pad_time,
@@ -31,7 +31,7 @@ def adaptive_avg_pool1d(x: Tensor, size: int) -> Tensor:
     where size does not divide T, and repeat samples where size > T.
     """
     check_sequence("adaptive_avg_pool1d", x)
-    check_integer("adaptive_avg_pool1d", "size", size, 1)
+    check_integer("adaptive_avg_pool1d's size", size, 1, error=NumericsError)
     return _average_bins(x, 1, size)
 
 
@@ -51,7 +51,7 @@ def adaptive_avg_pool2d(x: Tensor, size: tuple[int, int]) -> Tensor:
             f"adaptive_avg_pool2d expects size to be a pair of integers; got {size!r}"
         )
     for name, value in zip(("height", "width"), size, strict=True):
-        check_integer("adaptive_avg_pool2d", name, value, 1)
+        check_integer(f"adaptive_avg_pool2d's {name}", value, 1, error=NumericsError)
     return _average_bins(_average_bins(x, 2, size[0]), 3, size[1])
 
 

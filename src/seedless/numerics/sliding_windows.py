@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
+from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 
 
@@ -32,17 +33,11 @@ def check_sequence(op: str, x: Tensor) -> None:
         )
 
 
-def check_integer(op: str, name: str, value: object, least: int) -> None:
-    """Refuse a setting that is not an integer of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise NumericsError(f"{op} expects {name} to be an integer >= {least}; got {value!r}")
-
-
 def count_windows(op: str, length: int, kernel: int, stride: int, padding: int) -> int:
     """Return the number of windows that fit; refuse settings that are invalid or leave none."""
-    check_integer(op, "kernel", kernel, 1)
-    check_integer(op, "stride", stride, 1)
-    check_integer(op, "padding", padding, 0)
+    check_integer(f"{op}'s kernel", kernel, 1, error=NumericsError)
+    check_integer(f"{op}'s stride", stride, 1, error=NumericsError)
+    check_integer(f"{op}'s padding", padding, 0, error=NumericsError)
     if length + 2 * padding < kernel:
         raise NumericsError(
             f"{op} expects at least kernel = {kernel} samples of time with padding; "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from seedless.core.checks import check_integer
 from seedless.core.digests import to_numpy
 from seedless.core.errors import DataError, OrderError
 from seedless.core.registry import choose
@@ -18,6 +18,9 @@ from seedless.ordering.registry import ORDERS
 from seedless.ordering.samples import Positions, Samples, read_samples
 from seedless.ordering.schedule import Schedule, make_schedule
 from seedless.ordering.strategy import EpochInputs, Strategy
+
+MAX_EPOCH = (1 << 63) - 1  # offset included
+MAX_OFFSET = MAX_BATCH_SIZE = (1 << 62) - 1
 
 
 @dataclass(eq=False, repr=False)
@@ -50,11 +53,8 @@ class Order:
     def schedule(self, epoch: int, batch_size: int | None = None) -> Schedule:
         """Return the epoch's batches and their digest; the order's batch size is the default."""
         index = self._index(epoch)
-        size = (
-            self.batch_size
-            if batch_size is None
-            else check_integer("batch_size", batch_size, low=1)
-        )
+        size = self.batch_size if batch_size is None else batch_size
+        size = check_integer("batch_size", size, 1, MAX_BATCH_SIZE, error=OrderError)
         return make_schedule(self.samples, self._arrange(index, size), index, size)
 
     def observe(self, losses: ArrayLike) -> Order:
@@ -109,7 +109,8 @@ class Order:
         return self
 
     def _index(self, epoch: int) -> int:
-        return check_integer("epoch", epoch, high=(1 << 63) - self.offset) + self.offset
+        most = MAX_EPOCH - self.offset
+        return check_integer("epoch", epoch, 0, most, error=OrderError) + self.offset
 
     def _arrange(self, index: int, batch_size: int) -> Positions:
         return self.strategy.arrange(
@@ -158,20 +159,10 @@ def make_order(
     order = Order(
         name=name,
         strategy=strategy,
-        batch_size=check_integer("batch_size", batch_size, low=1),
-        seed=check_integer("seed", 0 if seed is None else seed, high=1 << 64),
-        offset=check_integer("offset", offset),
+        batch_size=check_integer("batch_size", batch_size, 1, MAX_BATCH_SIZE, error=OrderError),
+        seed=check_integer("seed", 0 if seed is None else seed, 0, (1 << 64) - 1, error=OrderError),
+        offset=check_integer("offset", offset, 0, MAX_OFFSET, error=OrderError),
         samples=read_samples(X, labels, keep_unlabelled),
     )
     order.epoch(0)  # reads the data now, so that a later change of X in place has no effect
     return order
-
-
-def check_integer(what: str, value: object, low: int = 0, high: int = 1 << 62) -> int:
-    """Return ``value`` as an int in [low, high); raise OrderError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise OrderError(f"expected {what} to be an integer, got {value!r}")
-    number = int(value)
-    if not low <= number < high:
-        raise OrderError(f"expected {what} from {low} to {high - 1}, got {number}")
-    return number

@@ -268,10 +268,7 @@ def norm(
 
 
 def var_mean(
-    x: Tensor,
-    dim: Sequence[int] | None = None,
-    correction: float | None = 1,
-    keepdim: bool = False,
+    x: Tensor, dim: Sequence[int] | None = None, correction: float | None = 1, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean over ``dim``."""
     dims = list_axes(x, dim)
@@ -284,10 +281,7 @@ def var_mean(
 
 
 def std(
-    x: Tensor,
-    dim: Sequence[int] | None = None,
-    correction: float | None = 1,
-    keepdim: bool = False,
+    x: Tensor, dim: Sequence[int] | None = None, correction: float | None = 1, keepdim: bool = False
 ) -> Tensor:
     """The root of the variance over ``dim``."""
     return e.root(var_mean(x, dim, correction, keepdim)[0].to(torch.float64)).to(x.dtype)
