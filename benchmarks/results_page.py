@@ -13,7 +13,7 @@ from seedless.evaluate.ranking import FEW_POSITIVES
 from seedless.studies.engine.fold_pooling import MIN_POSITIVES
 from seedless.studies.engine.table import Table
 
-Found = Mapping[str, Any]
+Collected = Mapping[str, Any]
 PARTS = {"train": "in training folds", "val": "to validate", "test": "to test"}
 
 # What must be said wherever these records are used.
@@ -35,42 +35,43 @@ SMALL = "The network is the small one of `--scale small`, not the published one.
 
 
 def write_pages(entries: Sequence[Entry], out: Path) -> None:
-    """Write a page for each study that was collected, and the one they are found by."""
-    found = {}
+    """Write a page for each study that was collected, and the index of all pages."""
+    collected = {}
     for entry in entries:
         file = out / "collected" / f"{entry.slug}.json"
         if file.exists():
-            found[entry.slug] = json.loads(file.read_text(encoding="utf-8"))
-            page = make_page(found[entry.slug])
+            collected[entry.slug] = json.loads(file.read_text(encoding="utf-8"))
+            page = make_page(collected[entry.slug])
             (out / f"{entry.slug}.md").write_text(page, encoding="utf-8")
     out.mkdir(parents=True, exist_ok=True)
-    (out / "README.md").write_text(make_index(entries, found), encoding="utf-8")
+    (out / "README.md").write_text(make_index(entries, collected), encoding="utf-8")
 
 
-def make_page(found: Found) -> str:
+def make_page(collected: Collected) -> str:
     """Return a study's page."""
-    slug, runs = found["slug"], found["runs"]
-    data = found["data"]
-    told = ", ".join(f"{count} {PARTS[name]}" for name, count in data["records"].items())
+    slug, runs = collected["slug"], collected["runs"]
+    data = collected["data"]
+    records = ", ".join(f"{count} {PARTS[name]}" for name, count in data["records"].items())
     parts = [
         f"# {slug}",
-        f"{found['question']} {answer(found)}",
-        "\n".join(f"- {remark}" for remark in choose_remarks(found)),
+        f"{collected['question']} {answer(collected)}",
+        "\n".join(f"- {remark}" for remark in choose_remarks(collected)),
         "## How it was run",
-        f"```\n{found['command']}\n```",
+        f"```\n{collected['command']}\n```",
     ]
     if runs["all"]:
         parts.append(
-            f"{runs['all']} runs on {data['name']} ({told} in the first), {found['seconds']:,.0f} "
-            f"seconds of epochs in all: {runs['converged']} converged, {runs['at chance']} at "
-            f"chance, {runs['failed']} failed. Grid `{found['grid']}`. Every run's receipt, "
+            f"{runs['all']} runs on {data['name']} ({records} in the first), "
+            f"{collected['seconds']:,.0f} seconds of epochs in all: {runs['converged']} converged, "
+            f"{runs['at chance']} at chance, {runs['failed']} failed. Grid `{collected['grid']}`. "
+            "Every run's receipt, "
             f"weights and trail by their digests: [receipts](receipts/{slug}.json.gz)."
         )
-        parts += [describe_place(place) for place in found["environments"]]
+        parts += [describe_place(place) for place in collected["environments"]]
     else:
         parts.append("Nothing is trained: closed forms, and the records themselves.")
     parts += [f"![{slug}]({slug}.png)"]
-    for table in found["tables"]:
+    for table in collected["tables"]:
         shown = Table(
             table["title"],
             tuple(table["columns"]),
@@ -81,7 +82,7 @@ def make_page(found: Found) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def describe_place(place: Found) -> str:
+def describe_place(place: Collected) -> str:
     """Return where runs were made, in a line."""
     runs = f"{place['runs']} runs" if place["runs"] > 1 else "1 run"
     return (
@@ -91,19 +92,19 @@ def describe_place(place: Found) -> str:
     )
 
 
-def choose_remarks(found: Found) -> list[str]:
+def choose_remarks(collected: Collected) -> list[str]:
     """Return what a reader must know of these data and runs, by what they are."""
     remarks = []
-    classes: Mapping[str, int] = found["data"]["classes"]
-    runs = found["runs"]
+    classes: Mapping[str, int] = collected["data"]["classes"]
+    runs = collected["runs"]
     theory = not runs["all"]
-    if "derived100" in found["data"]["name"]:
+    if "derived100" in collected["data"]["name"]:
         remarks += [FILTERED] if theory else DERIVED
-    if found["setting"]["simulated"]:
+    if collected["setting"]["simulated"]:
         remarks.append(SIMULATED)
-    if found["setting"].get("scale") == "small":
+    if collected["setting"].get("scale") == "small":
         remarks.append(SMALL)
-    if labelled := found["data"].get("labelled"):
+    if labelled := collected["data"].get("labelled"):
         count, of = labelled
         rest = "; no other is trained on, but validated and tested with" if count < of else ""
         remarks.append(f"{count:,} of the {of:,} records carry a label{rest}.")
@@ -116,7 +117,7 @@ def choose_remarks(found: Found) -> list[str]:
     if few:
         pooled = (
             f"; under {MIN_POSITIVES} of them a class is not scored"
-            if "folds" in found["command"]
+            if "folds" in collected["command"]
             else ""
         )
         remarks.append(f"Classes that rest on few positives: {', '.join(few)}{pooled}.")
@@ -128,8 +129,8 @@ def choose_remarks(found: Found) -> list[str]:
     return remarks
 
 
-def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
-    """Return the page all others are found by."""
+def make_index(entries: Sequence[Entry], collected: Mapping[str, Collected]) -> str:
+    """Return the index of all pages."""
     lines = [
         "# What was run, and what came of it",
         "",
@@ -141,18 +142,18 @@ def make_index(entries: Sequence[Entry], found: Mapping[str, Found]) -> str:
         "| study | data | runs | answer |",
         "|---|---|--:|---|",
     ]
-    for slug, one in found.items():
+    for slug, one in collected.items():
         name, runs = one["data"]["name"], one["runs"]["all"]
         lines.append(f"| [{slug}]({slug}.md) | {name} | {runs} | {answer(one)} |")
     lines += ["", "## Where, when and with what", ""]
-    for slug, one in found.items():
+    for slug, one in collected.items():
         when = f" {one['date']}." if one["date"] else ""
         places = " ".join(map(describe_place, one["environments"])) or "No runs."
         lines.append(f"- {slug}:{when} {places}")
     lines += ["", "## Run them again", "", RERUN.strip(), "", "```"]
     lines += [spell_command(entry) for entry in entries]
     lines += ["python -m benchmarks.results --store STORE --data DATA", "```", "", CARRY.strip()]
-    missing = [entry.slug for entry in entries if entry.slug not in found]
+    missing = [entry.slug for entry in entries if entry.slug not in collected]
     if missing:
         lines += ["", "## Not there yet", "", f"{', '.join(missing)}: their commands stand above."]
     return "\n".join(lines) + "\n"

@@ -25,9 +25,9 @@ from benchmarks.measure import write_results
 from benchmarks.pages import RESULTS
 from seedless.core.config import Config
 from seedless.core.config_files import open_config
-from seedless.proof.trail import TrailWriter
+from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.prepare import Prepared, prepare
-from seedless.runs.train import CheckpointWriter, gather_facts
+from seedless.runs.train import CheckpointWriter
 from seedless.train.background_observer import BackgroundObserver
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
@@ -56,7 +56,7 @@ class Clock(Observer):
 
 def write_with(prepared: Prepared, run: Path) -> Sequence[Observer]:
     """Return the writers of a run, as the program uses them."""
-    trail = TrailWriter(run, gather_facts(prepared))
+    trail = TrailWriter(run, describe_beginning(prepared.config.digest, prepared.facts))
     writers = (trail, CheckpointWriter(run, prepared.config.digest))
     if prepared.problem.device.type == "cuda":
         return (BackgroundObserver(writers), LogWriter(run))

@@ -18,24 +18,27 @@ from pygments.formatters import HtmlFormatter
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 LINK = re.compile(r"\]\(([^)\s#]+)")
+OUTSIDE = "repository/"  # the folder of the site for files outside docs
+SESSION = re.compile(r"(?m)^>>> .*(?:\n.+)*")
 
 
-class ExampleSections(griffe.Extension):
-    """Shows `Example:` in a docstring as `Examples:`, the one word that griffe knows."""
+class Examples(griffe.Extension):
+    """Shows the examples of docstrings as code, however they are introduced."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of each object that is read."""
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(r"(?m)^Example:", "Examples:", obj.docstring.value)
+            # griffe knows the section `Examples:`; lines of a session elsewhere need a fence.
+            text = re.sub(r"(?m)^Example:", "Examples:", obj.docstring.value)
+            obj.docstring.value = SESSION.sub(r"```pycon\n\g<0>\n```", text)
 
 
 def on_config(config: Any) -> Any:
     """Add a page for each package that has public names to the navigation."""
     for section in config.nav:
         if "Reference" in section:
-            section["Reference"] += [
-                {package: _page_of(package)} for package, names in find_public().items() if names
-            ]
+            pages = [{name: _page_of(name)} for name, names in find_public().items() if names]
+            section["Reference"].append({"Python packages": pages})
     return config
 
 
@@ -51,39 +54,45 @@ def on_files(files: Files, config: Any) -> Files:
         "[data-bs-theme=dark] .highlight"
     )
     files.append(File.generated(config, "assets/code.css", content=css))
-    for path in sorted(
-        {target for page in files.documentation_pages() for target in _outside(page)}
-    ):
-        uri = f"repository/{path}"
-        files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    _add_linked_files(files, config)
     return files
 
 
+def _add_linked_files(files: Files, config: Any) -> None:
+    """Add every file outside docs that a page links to, and those that these link to."""
+    pages = list(files.documentation_pages())
+    while pages:
+        page = pages.pop()
+        if page.abs_src_path is None:
+            continue
+        for target in LINK.findall(Path(page.abs_src_path).read_text(encoding="utf-8")):
+            uri = _find_uri(page, target)
+            if uri is not None and files.get_file_from_path(uri) is None:
+                path = ROOT / uri.removeprefix(OUTSIDE)
+                files.append(File.generated(config, uri, abs_src_path=str(path)))
+                if path.suffix == ".md":
+                    pages.append(files.src_uris[uri])
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links to files outside docs to their copies on the site."""
+    """Lead links to files outside docs, and from them, to their places on the site."""
     folder = Path(page.file.src_uri).parent
 
     def lead(link: re.Match[str]) -> str:
-        path = _find_outside(folder, link[1])
-        return f"]({os.path.relpath(f'repository/{path}', folder)}" if path else link[0]
+        uri = _find_uri(page.file, link[1])
+        return f"]({os.path.relpath(uri, folder)}" if uri else link[0]
 
     return LINK.sub(lead, markdown)
 
 
-def _outside(page: File) -> list[str]:
-    """Return the files outside docs that a page links to, from the repository's root."""
-    if page.abs_src_path is None:
-        return []
-    folder = Path(page.src_uri).parent
-    targets = LINK.findall(Path(page.abs_src_path).read_text(encoding="utf-8"))
-    return [path for target in targets if (path := _find_outside(folder, target))]
-
-
-def _find_outside(folder: Path, target: str) -> str | None:
-    """Return the path from the root of a link target that lies outside docs, else None."""
-    path = os.path.relpath(ROOT / "docs" / folder / target, ROOT)
-    outside = not path.startswith(("docs/", "..")) and (ROOT / path).is_file()
-    return path if outside and not target.startswith("http") else None
+def _find_uri(page: File, target: str) -> str | None:
+    """Return the place on the site of a file that a page links to; None if it is no such file."""
+    if page.abs_src_path is None or target.startswith("http"):
+        return None
+    path = os.path.relpath(Path(page.abs_src_path).parent / target, ROOT)
+    if path.startswith("..") or not (ROOT / path).is_file():
+        return None
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"{OUTSIDE}{path}"
 
 
 def _page_of(package: str) -> str:
@@ -130,18 +139,33 @@ def _follow(target: str, found: dict[str, dict[str, str]]) -> str:
 def write_package_page(
     package: str, names: dict[str, str], public: dict[str, dict[str, str]]
 ) -> str:
-    """Return a page: each name in full, or a link where a package below documents it."""
+    """Return a page: its own names in full, and links to those that other packages document."""
     docstring = ast.get_docstring(
         ast.parse((SOURCE / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
     )
+    own = {name: one for name, one in names.items() if not _find_home(package, one, public)}
     lines = [f"# {package}", "", docstring or "", ""]
-    for name, target in names.items():
-        home = _find_home(package, target, public)
-        if home is None:
-            lines += [f"::: {target}", "    options:", f"      heading: {package}.{name}", ""]
-        else:
-            lines += [f"## {package}.{name}", "", f"Described at [{target}][{target}].", ""]
+    if len(own) < len(names):
+        lines += ["| name | what it is |", "|---|---|"]
+        for name, target in names.items():
+            lines.append(f"| [{package}.{name}][{target}] | {read_first_line(target)} |")
+        lines.append("")
+    for name, target in own.items():
+        options = {"heading": f"{package}.{name}", "toc_label": name}
+        lines += [f"::: {target}", "    options:"]
+        lines += [f"      {option}: {value}" for option, value in options.items()] + [""]
     return "\n".join(lines)
+
+
+def read_first_line(target: str) -> str:
+    """Return the first line of the docstring of a function or class, by its full name."""
+    module, _, name = target.rpartition(".")
+    path = SOURCE / module.replace(".", "/")
+    file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if getattr(node, "name", None) == name:
+            return (ast.get_docstring(node) or "").split("\n")[0].replace("|", "\\|")
+    return ""
 
 
 def _find_home(package: str, target: str, public: dict[str, dict[str, str]]) -> str | None:

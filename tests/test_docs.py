@@ -81,6 +81,33 @@ def find_module(name):
         return False
 
 
+ARCHITECTURE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+
+
+def list_walks():
+    """The files and functions of each walk through the code: {title: [(file, name), ...]}."""
+    sections = re.split(r"^## ", ARCHITECTURE, flags=re.MULTILINE)
+    walks = {part.split("\n")[0]: part for part in sections if part.startswith("The walk")}
+    return {title: re.findall(r"`([\w/]+\.py):([\w.]+)`", part) for title, part in walks.items()}
+
+
+def test_the_walks_name_functions_that_exist():
+    walks = list_walks()
+    assert len(walks) == 3
+    for title, steps in walks.items():
+        assert len(steps) >= 8, title
+        for file, name in steps:
+            tree = ast.parse((ROOT / "src" / "seedless" / file).read_text())
+            for part in name.split("."):
+                tree = next((one for one in tree.body if getattr(one, "name", "") == part), None)
+                assert tree is not None, f"{file}:{name}"
+
+
+def test_the_walks_are_short():
+    files = [len({file for file, _ in steps}) for steps in list_walks().values()]
+    assert all(count <= most for count, most in zip(files, (30, 12, 12), strict=True)), files
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, run_python):
     """The documentation, built with warnings as errors."""

@@ -14,13 +14,21 @@ import torch
 from torch import nn
 
 import seedless
+from seedless.audit import verification
 from seedless.core.config import parse_config
 from seedless.core.errors import ConfigError, RunError
 from seedless.proof.bundle import write_bundle
 from seedless.runs.folder import read_config
 from seedless.runs.train import train_run
 from seedless.runs.user_model import load_entry
-from tests.forgery import forge, read_entries, read_statement, reconfigure, seal
+from tests.forgery import (
+    forge,
+    read_entries,
+    read_statement,
+    reconfigure,
+    rewrite_checkpoint,
+    seal,
+)
 from tests.tiny import (
     ENTRY,
     SETTINGS,
@@ -120,6 +128,44 @@ def test_a_verdict_is_plain_values(fitted):
     verdict = seedless.verify(fitted, validate_only=True).as_dict()
     assert json.loads(json.dumps(verdict)) == verdict
     assert verdict["code"] == 0
+
+
+# One validation, and what was validated is what runs
+
+
+def change_after_validation(monkeypatch, change):
+    """Let ``change()`` work on the folder after it was validated and before it is executed."""
+    counted = []
+    real = verification.validate
+    monkeypatch.setattr(verification, "validate", lambda run: counted.append(run) or real(run))
+
+    def execute(*request):
+        change()
+        return answer_here(*request)
+
+    monkeypatch.setattr(verification, "run_worker", execute)
+    return counted
+
+
+def test_a_folder_is_validated_once_and_not_read_again(fitted, tmp_path, monkeypatch):
+    run = copy_run(fitted, tmp_path / "run")
+    counted = change_after_validation(monkeypatch, lambda: shutil.rmtree(run))
+    assert seedless.verify(run, entry=ENTRY).outcome == "identical"
+    assert counted == [run]
+
+
+def test_a_checkpoint_swapped_after_the_validation_is_found(fitted, tmp_path, monkeypatch):
+    """It is the one file that is read later: for a segment that begins with it."""
+    run = copy_run(fitted, tmp_path / "run")
+    path = run / "checkpoints" / "epoch-0001.safetensors"
+
+    def nudge(meta, tensors):
+        tensors["model/0.weight"][0, 0] += 1e-3
+
+    change_after_validation(monkeypatch, lambda: rewrite_checkpoint(path, nudge))
+    verdict = seedless.verify(run, entry=ENTRY, segment=2)
+    assert (verdict.outcome, verdict.difference["epoch"]) == ("differs", 1)
+    assert verdict.difference["names"] == ["model/0.weight"]
 
 
 # What was recorded is what runs

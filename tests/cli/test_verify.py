@@ -139,7 +139,7 @@ def test_what_is_no_run_is_2_with_a_helpful_sentence(call, run, tmp_path):
         tmp_path / "empty": "is not a run folder: it has no receipt.json",
         tmp_path / "file.txt": "is a file, and neither a run folder nor a bundle of one",
         tmp_path / "cut.zip": "is damaged or cut short",
-        tmp_path / "own": "it can be compared by `seedless diff`, not verified",
+        tmp_path / "own": "`seedless diff` can compare it, but nothing can verify it",
         run: f"the run is not finished; `seedless resume {run}` finishes it",
     }
     for place, sentence in expected.items():

@@ -29,7 +29,7 @@ def test_a_run_has_its_bits_after_any_other_in_the_process(tmp_path):
     assert len({there.read(point).weights for point in points}) == len(points)
 
 
-def test_a_light_run_is_executed_again_on_the_device(tmp_path):
+def test_a_stripped_run_is_executed_again_on_the_device(tmp_path):
     point = make_tiny_grid(epochs=2, execution={"device": "cuda"}).points[0]
     store, other = Store(tmp_path / "store"), Store(tmp_path / "other")
     work_through(store, [point])

@@ -11,9 +11,8 @@ import torch
 
 from seedless.portable import self_test
 from seedless.portable.context import CONTEXT
-from seedless.portable.kernels import cpu, products
-from seedless.portable.kernels.cpu import LaunchShape
-from seedless.portable.kernels.launch import COLUMN_THREADS
+from seedless.portable.kernels import launch, products
+from seedless.portable.kernels.launch import COLUMN_THREADS, LaunchShape
 from tests.portable.emulation.library import Emulated
 from tests.portable.reference_cases import some
 
@@ -31,7 +30,7 @@ def emulated(tmp_path_factory):
 @pytest.fixture
 def as_cuda(emulated, monkeypatch):
     """Send what CUDA would compute to the emulated kernels; products there are not in products."""
-    monkeypatch.setattr(cpu, "load_kernels", lambda: emulated)
+    monkeypatch.setattr(launch, "load_cpu_kernels", lambda: emulated)
     monkeypatch.setattr(products, "is_ready", lambda *_: False)
     monkeypatch.setattr("seedless.portable.exact.product.MIN_CHUNKED_ELEMENTS", 1 << 40)
     emulated.launched.clear()
@@ -47,11 +46,7 @@ def test_every_kernel_agrees_with_ops_one_by_one(as_cuda):
         "column_maxima_f64",
         "column_sums_f64",
         "scale_sums_f32",
-    } | {
-        "exponents_f64",
-        "round_rows_f64",
-        "round_columns_f64",
-    }
+    } | {"exponents_f64", "round_rows_f64", "round_columns_f64"}
 
 
 @pytest.mark.parametrize("across", [1, 3])
@@ -80,10 +75,11 @@ def test_a_barrier_that_some_threads_never_reach_is_found(tmp_path):
         "old = 't - threadIdx.x < (n);'\n"
         "assert old in real()\n"
         "library.write_source = lambda: real().replace(old, 't < (n);')\n"
-        "from seedless.portable.kernels.cpu import LaunchShape\n"
+        "from seedless.portable.kernels.launch import LaunchShape, convert_argument\n"
         f"kernels = library.Emulated(Path({str(tmp_path)!r}))\n"
         "given = (torch.ones(4, 40), torch.zeros(40, dtype=torch.int64), 1, 4, 40, 0, 40)\n"
-        "kernels.launch('column_maxima_f32', LaunchShape(2, 1, 32, 2), given)\n"
+        "args = [convert_argument(value) for value in given]\n"
+        "kernels.launch('column_maxima_f32', LaunchShape(2, 1, 32, 2), args)\n"
     )
     if shutil.which("g++") is None:
         pytest.skip("needs a C++ compiler")

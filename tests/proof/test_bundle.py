@@ -387,6 +387,19 @@ def test_a_foreign_file_is_refused(tmp_path):
         open_bundle(tmp_path / "absent", tmp_path / "out")
 
 
+def test_parents_are_made_only_for_a_good_bundle(tmp_path, bundle):
+    whole = bundle.read_bytes()
+    bundle.write_bytes(whole.replace(b"epochs = 2", b"epochs = 3"))
+    with pytest.raises(SeedlessError, match="damaged"):
+        open_bundle(bundle, tmp_path / "deep" / "out")
+    assert not (tmp_path / "deep").exists()
+    bundle.write_bytes(whole)
+    with pytest.raises(SeedlessError, match="cannot unpack"):
+        open_bundle(bundle, bundle / "out")
+    assert bundle.read_bytes() == whole
+    assert open_bundle(bundle, tmp_path / "deep" / "out").is_dir()
+
+
 def test_only_a_new_or_empty_folder_is_unpacked_into(tmp_path, bundle):
     used = tmp_path / "used"
     write_all(used, {"mine": b"kept"})

@@ -12,9 +12,9 @@ from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownN
 from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
 from seedless.data.normalize import fit_scale
+from seedless.data.sorted_data import sort_records
 from seedless.models import MODELS, build
 from seedless.runs.prepare import check_names, configure_execution, prepare, resolve
-from seedless.runs.records import sort_records
 from tests.train.problems import images
 
 TINY = parse_config(

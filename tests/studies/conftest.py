@@ -16,7 +16,7 @@ SMOKE = StudyOptions(scale="smoke", data="simulated", device="cpu")
 
 @pytest.fixture(autouse=True)
 def _restore():
-    """Studies settle threads and flags in the process that makes or opens runs."""
+    """Studies set threads and flags in the process that executes or opens runs."""
     with flags_restored():
         yield
 

@@ -141,7 +141,7 @@ def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):
     assert broken.count("mixed") == (3, 1, 0)
 
 
-def test_pooled_runs_judge_every_record_of_their_folds_once(tmp_path):
+def test_pooled_runs_score_every_record_of_their_folds_once(tmp_path):
     train = {"epochs": 1, "warmup_steps": 0}
     config = OPTIONS.ecg(init=choose_init("mixed"), train=train)
     grid = split_folds(Grid("x", (), (Point("mixed", "seed-free", config),)), 2)

@@ -1,4 +1,4 @@
-"""A study's runs travel in one file, and are as good elsewhere: light, checked, executed again."""
+"""Runs of a study in one file: stripped, checked on unpacking, and executed again elsewhere."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def test_what_was_made_is_found_elsewhere(made, unpacked):
     assert other.check(points[0])
 
 
-def test_a_light_run_says_what_it_lacks_and_is_executed_again(unpacked):
+def test_a_stripped_run_says_what_it_lacks_and_is_executed_again(unpacked):
     store, points = unpacked
     run = store.run_folder(points[0])
     opened = validate(run)
@@ -84,7 +84,7 @@ def test_a_light_run_says_what_it_lacks_and_is_executed_again(unpacked):
         load(run)
 
 
-def test_a_light_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
+def test_a_stripped_run_of_other_bits_does_not_repeat(unpacked, tmp_path):
     """The head of the trail is what is compared: a receipt with another one is found out."""
     from seedless.proof.stripped_run import describe_stripped
 
@@ -113,7 +113,7 @@ def seal(run, receipt):
     "harm",
     ["a score", "a prediction", "the log", "no note", "another note", "a file that came back"],
 )
-def test_a_light_run_that_was_changed_is_found(unpacked, made, harm):
+def test_a_stripped_run_that_was_changed_is_found(unpacked, made, harm):
     store, points = unpacked
     run = store.run_folder(points[0])
     if harm == "a score":
@@ -149,10 +149,10 @@ def test_weights_go_along_where_asked_for(made, tmp_path):
     (one,) = write_run_archives(other, points[:1], tmp_path / "a.tar.xz")
     (two,) = write_run_archives(store, points[:1], tmp_path / "b.tar.xz")
     assert one.digest == two.digest
-    light = Store(tmp_path / "light")
-    unpack_run_archive(one.file, light)
+    stripped = Store(tmp_path / "stripped")
+    unpack_run_archive(one.file, stripped)
     with pytest.raises(StudyError, match="without its weights"):
-        write_run_archives(light, points[:1], tmp_path / "c.tar.xz", weights=True)
+        write_run_archives(stripped, points[:1], tmp_path / "c.tar.xz", weights=True)
 
 
 def test_a_run_that_is_there_stays_unless_its_bits_are_others(made, archive, unpacked):

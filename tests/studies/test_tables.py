@@ -50,16 +50,16 @@ def test_churn_counts_the_images_that_seeds_disagree_about(read):
 
 
 def test_proof_executes_runs_and_finds_the_broken_one(read, monkeypatch):
-    from seedless.audit.verdict import Verdict
+    from seedless.audit import Verdict
     from seedless.studies.engine import findings
 
     asked = []
 
-    def judge(run):
+    def check(run):
         asked.append(run.name)
         return Verdict("differs" if len(asked) == 2 else "identical", "")
 
-    monkeypatch.setattr(findings, "verify", judge)
+    monkeypatch.setattr(findings, "verify", check)
     monkeypatch.setattr(findings, "read_finding", lambda *_: None)
     monkeypatch.setattr(findings, "write_finding", lambda *_: None)  # others share this store
     plain, proven = (

@@ -6,8 +6,8 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.audit.difference import Difference, diff
+    from seedless.audit.reexecution import Verdict
     from seedless.audit.validation import validate
-    from seedless.audit.verdict import Verdict
     from seedless.audit.verification import verify
 
 __all__ = ["Difference", "Verdict", "diff", "validate", "verify"]

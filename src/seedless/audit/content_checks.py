@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from seedless.audit.validated_run import DAMAGE, ValidatedRun
 from seedless.core.config import Config
 from seedless.core.digests import digest, digest_each
 from seedless.core.errors import SeedlessError
@@ -31,6 +30,12 @@ from seedless.runs.seal import METRICS, PROMISES
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
+
+if TYPE_CHECKING:
+    from seedless.audit.validation import ValidatedRun
+
+# What reading a damaged file raises.
+DAMAGE = (OSError, ValueError, RecursionError)
 
 # The fields of a trail's first line, and of those after it.
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
 
 from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
-from seedless.audit.validated_run import ValidatedRun
-from seedless.audit.verdict import Verdict
+from seedless.audit.validation import ValidatedRun
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
@@ -31,6 +30,49 @@ from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpo
 from seedless.train.loop import Outcome, train
 from seedless.train.progress_state import Observer, Position
 from seedless.train.state_tensors import restore_state
+
+# Exit codes of `seedless verify`. 3: inconclusive, this machine cannot decide.
+CODES = {"identical": 0, "consistent": 0, "differs": 1, "invalid": 2, "cannot judge": 3}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of a verification.
+
+    Attributes:
+        outcome: "identical", "consistent" (validated, not executed), "differs", "invalid" or
+            "cannot judge" (it differs, and this machine is not like the one it was made on).
+        sentence: the result in words.
+        details: what is wrong, or what differs, line by line.
+        difference: {"epoch", "names"} of the first trail entry that differs, where one does.
+        seconds: how long it took to execute the run again.
+    """
+
+    outcome: str
+    sentence: str
+    details: tuple[str, ...] = ()
+    difference: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def code(self) -> int:
+        """The exit code: 0 identical or consistent, 1 differs, 2 invalid, 3 cannot judge."""
+        return CODES[self.outcome]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the run."""
+        return self.code == 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, with the exit code."""
+        return {**asdict(self), "details": list(self.details), "code": self.code}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Verdict:
+        """Return the verdict that `as_dict` described."""
+        rest = {name: value for name, value in values.items() if name != "code"}
+        return cls(**{**rest, "details": tuple(values["details"])})
 
 
 @dataclass(frozen=True, eq=False)

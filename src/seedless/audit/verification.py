@@ -13,10 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from seedless.audit.reexecution import choose_device, execute_again
-from seedless.audit.validated_run import ValidatedRun
-from seedless.audit.validation import validate
-from seedless.audit.verdict import Verdict
+from seedless.audit.reexecution import Verdict, choose_device, execute_again
+from seedless.audit.validation import ValidatedRun, validate
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
 from seedless.numerics.determinism import preserve_flags

@@ -101,10 +101,20 @@ def compare(
     only: Sequence[str] = (),
     say: Say = lambda _: None,
 ) -> Comparison:
-    """Measure one training step of every rival, in turns in this process.
+    """Measure one training step of ours and of plain PyTorch, in turns in this process.
 
-    Flags and threads are what they were when it returns. Compiled code keeps the compiler's own
-    settings (`seedless.train.step_modes.configure_compiler`), which concern nothing else.
+    Torch's flags and threads have their earlier values when it returns. Compiled code keeps the
+    compiler's own settings (`seedless.train.step_modes.configure_compiler`), which affect nothing
+    else.
+
+    Args:
+        config: what is trained, such as `make_config` returns.
+        steps: how many steps each rival makes in its turn.
+        rounds: how many turns each rival has.
+        only: parts of the names of rivals to measure; by default all are measured.
+        say: called with a line of text at each start and round.
+
+    Example: ``print(compare(make_config("conformer", batch=16), steps=3, rounds=3).verdict)``
     """
     check_comparable(config)
     with run_with_flags(lambda: None):
@@ -121,10 +131,10 @@ def compare(
                 "raise data.records or lower --batch"
             )
         rivals = choose_rivals(list_rivals(problem), only)
-        found = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
+        measured = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
         with run_with_flags(partial(make_deterministic, threads=problem.config.execution.threads)):
             environment = capture_environment()
-    rows = make_rows(found, size)
+    rows = make_rows(measured, size)
     return Comparison(
         model=config.model.name,
         small=config.model.small,

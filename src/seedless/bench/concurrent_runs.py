@@ -88,10 +88,12 @@ def make_job_config(model: str, settings: Sequence[str] = ()) -> Config:
 def run_concurrently(
     config: Config, runs: int, *, work: Path | None = None, say: Say = lambda _: None
 ) -> ConcurrentRuns:
-    """Train ``runs`` jobs one after the other, then all at once, on the device of ``config``.
+    """Train ``runs`` jobs one after the other, then at the same time, on the device of ``config``.
 
     The jobs start at different epochs of their order, so that no two have the same bits. Their
     folders are temporary, or under ``work``.
+
+    Example: ``run_concurrently(make_job_config("conformer"), 4).same``
     """
     if runs < 1:
         raise RunError(f"expected at least one run, got {runs}")

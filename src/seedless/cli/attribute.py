@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 def attribute(
     run: RunFolder,
     label: Annotated[
-        str | None,
-        typer.Option("--class", help="The class to explain; default: the most probable."),
+        str | None, typer.Option("--class", help="Explain this class, in records labelled with it.")
     ] = None,
     records: Annotated[int, typer.Option(min=1, help="The largest number of records.")] = 16,
     method: Annotated[str, typer.Option(help="gradcam or attention.")] = "gradcam",
@@ -30,7 +29,10 @@ def attribute(
     data: DataPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where in a record the evidence for a class is."""
+    """Show where in a record the evidence for a class is.
+
+    Without --class each record is explained for its most probable class.
+    """
     from seedless.analysis.attribute import attribute_run, write_maps
     from seedless.runs.opening import check_output_file, describe_run
 

@@ -35,7 +35,8 @@ def show(
     The plan is the same on every machine.
     """
     from seedless.core.digests import digest, md5
-    from seedless.runs.build import build_model, initialize_model
+    from seedless.init import initialize
+    from seedless.models import build
 
     resolved = read_config(
         config,
@@ -48,8 +49,8 @@ def show(
         init__basis=basis,
     )
     chosen = resolved.model
-    network = build_model(chosen)
-    plan = initialize_model(network, resolved.init)
+    network = build(**chosen.model_dump())
+    plan = initialize(network, **resolved.init.model_dump())
     identity = {"model": chosen.name, "weights": digest(network), "md5": md5(network)}
     text = f"{plan}\nweights {identity['weights']}\nmd5 {identity['md5']}"
     print_result({**identity, **plan.as_dict()}, text, as_json)

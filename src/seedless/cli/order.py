@@ -41,8 +41,7 @@ def show(
     """
     from seedless.core.registry import choose
     from seedless.data.loading import load
-    from seedless.ordering import ORDERS, count_collisions
-    from seedless.runs.build import order_samples
+    from seedless.ordering import ORDERS, count_collisions, make_order
 
     resolved = read_config(
         config,
@@ -56,7 +55,7 @@ def show(
     chosen = resolved.order
     choose("order", chosen.name, ORDERS)  # a wrong name should not cost reading the data
     samples = load(resolved.data)
-    order = order_samples(samples.X, samples.Y, chosen)
+    order = make_order(X=samples.X, labels=samples.Y, **chosen.model_dump())
     found: dict[str, Any] = {
         "order": order.name,
         "data": samples.name,

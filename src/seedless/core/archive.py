@@ -78,15 +78,15 @@ class Member(NamedTuple):
 
 
 @contextmanager
-def unpack(archive: Path, kind: Kind, beside: Path, rules: Rules) -> Iterator[Path]:
-    """Unpack ``archive`` into a temporary folder inside ``beside``, for the length of a block.
+def unpack(archive: Path, kind: Kind, parent: Path, rules: Rules) -> Iterator[Path]:
+    """Unpack ``archive`` into a temporary folder inside ``parent``; give it to a `with` block.
 
     The caller renames the folder, or what it needs of it; the rest is removed.
     """
     if not archive.is_file():
         raise rules.error(f"there is no file {archive}")
     try:
-        with tempfile.TemporaryDirectory(prefix=".seedless.", dir=beside) as temporary:
+        with tempfile.TemporaryDirectory(prefix=".seedless.", dir=parent) as temporary:
             # A temporary folder is private; one made inside it has the usual permissions.
             folder = Path(temporary) / "unpacked"
             folder.mkdir()
@@ -102,7 +102,7 @@ def unpack(archive: Path, kind: Kind, beside: Path, rules: Rules) -> Iterator[Pa
             yield folder
     except OSError as error:
         raise rules.error(
-            f"cannot unpack {archive} in {beside}: {error.strerror or error}"
+            f"cannot unpack {archive} in {parent}: {error.strerror or error}"
         ) from error
 
 
@@ -249,7 +249,7 @@ class _ForwardStream:
             raise self._check.refuse(f"has a header of {size} bytes")
         data = self._stream.read(size)
         self._position += len(data)
-        self._check.total(self._position - 2**10 * MAX_MEMBERS)  # beside headers and padding
+        self._check.total(self._position - 2**10 * MAX_MEMBERS)  # without headers and padding
         return data
 
     def tell(self) -> int:

@@ -30,7 +30,7 @@ _BLOCK = 64  # samples that a thread hashes at a time
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return the one sequence of bytes that stands for ``value``, on every machine.
+    """Return ``value`` as bytes of JSON, the same bytes on every machine.
 
     ``value`` holds dicts with string keys, lists, tuples, str, int, float, bool and None. Keys are
     sorted by code point, there is no white space, text is UTF-8, floats are written in the shortest

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Write files that are complete or absent, never half written; hash files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write to a temporary name beside ``path``, flush it to the disk, and rename."""
+    """Write to a temporary name in the folder of ``path``, flush it to the disk, and rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:

@@ -165,9 +165,8 @@ def _check_types(
     """Refuse half types, complex numbers, and float64 where a grid would be coarser than it."""
     for value in args:
         if isinstance(value, Tensor):
-            if value.device.type != "meta":
-                check_once(value.device)
-                check_kernels_once(value.device)
+            if value.device not in CONTEXT.tested_devices:
+                _check_device(value.device)
             dtype = value.dtype
             if dtype in _HALF_TYPES or dtype.is_complex:
                 raise refuse(f"{overload} of {dtype}", ADVICE["reduced"])
@@ -176,6 +175,13 @@ def _check_types(
     target = kwargs.get("dtype")
     if isinstance(target, torch.dtype) and (target in _HALF_TYPES or target.is_complex):
         raise refuse(f"{overload} to {target}", ADVICE["reduced"])
+
+
+def _check_device(device: torch.device) -> None:
+    """Refuse a device that does not follow IEEE, and test its kernels, on its first use."""
+    if device.type != "meta":
+        check_once(device)
+        check_kernels_once(device)
 
 
 def _save(tensor: Tensor) -> tuple[Tensor, int]:

@@ -89,8 +89,9 @@ def open_bundle(path: Path, into: Path) -> Path:
     path, into = Path(path), Path(into)
     if os.path.lexists(into) and not (into.is_dir() and not any(into.iterdir())):
         raise RunError(f"expected a new or empty folder to unpack into, got {into}")
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with unpack(path, "zip", into.parent, RULES) as folder:
+    # A parent that does not exist is made at the end, so that a refusal leaves nothing behind.
+    existing = next(parent for parent in into.absolute().parents if parent.is_dir())
+    with unpack(path, "zip", existing, RULES) as folder:
         files = [file for file in folder.rglob("*") if file.is_file()]
         found = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
         if RECEIPT not in found:
@@ -100,6 +101,7 @@ def open_bundle(path: Path, into: Path) -> Path:
         _check_digests(found, digests, path)
         if into.is_dir():
             shutil.copymode(into, folder)  # a private folder stays private
+        into.parent.mkdir(parents=True, exist_ok=True)
         os.rename(folder, into)
     return into
 

@@ -21,6 +21,7 @@ from seedless.core.digests import canonical_json, digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment
+from seedless.proof.source import describe_source
 from seedless.train.progress_state import Observer, ProgressState
 from seedless.train.state_tensors import collect_state, fetch_state
 
@@ -35,6 +36,21 @@ def chain(entry: Mapping[str, Any], previous: str) -> Entry:
     """Return an entry with the two fields that chain it to the one before."""
     content = {**entry, "previous": previous}
     return {**content, "digest": digest_value(content)}
+
+
+def describe_beginning(settings: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run begins with, as line 0 of its trail and its receipt state it.
+
+    Args:
+        settings: the digest of its configuration.
+        facts: of its data, its initialization and its model.
+    """
+    return {
+        "settings": settings,
+        "source": describe_source(),
+        "environment": capture_environment(),
+        **facts,
+    }
 
 
 def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:

@@ -21,12 +21,12 @@ from seedless.core.config import Config
 from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.normalize import Scale
+from seedless.data.sorted_data import Arrays, sort_records
+from seedless.models import build
 from seedless.proof.receipt import WEIGHTS, read_receipt
 from seedless.proof.stripped_run import read_left_out
-from seedless.runs.build import build_model
 from seedless.runs.folder import Run, read_config
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
-from seedless.runs.records import Arrays, sort_records
 from seedless.runs.run_data import load_run_data
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
 from seedless.train.loss import Loss, make_loss
@@ -98,7 +98,7 @@ def load(run: str | Path, model: nn.Module | None = None) -> Run:
     if model is None:
         if settings.name == USER_MODEL:
             raise ConfigError(f"{path} is a run of fit(): pass the model to put its weights into")
-        model = build_model(settings)
+        model = build(**settings.model_dump())
     if WEIGHTS in read_left_out(path, receipt):
         raise RunError(
             f"{path} is a stripped run, without its weights: `seedless verify` executes it again, "

@@ -21,14 +21,14 @@ from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
 from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
+from seedless.data.sorted_data import Arrays, SortedData
 from seedless.evaluate.ranking import macro_auc
-from seedless.models import MODELS
+from seedless.init import initialize
+from seedless.models import MODELS, build
 from seedless.models.layers import set_weight_layout
 from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.dropout import check_layers
-from seedless.ordering import ORDERS
-from seedless.runs.build import build_model, initialize_model, order_samples
-from seedless.runs.records import Arrays, SortedData
+from seedless.ordering import ORDERS, make_order
 from seedless.train.arithmetic import check_arithmetic, compute_in
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
@@ -79,7 +79,8 @@ def prepare(config: Config, data: Dataset | SortedData | None = None) -> Prepare
         data = SortedData(load(config.data) if data is None else data)
     records = data.data
     config = resolve(config, records)
-    model = build_model(config.model)
+    # The fields of a section of the configuration are the arguments of what it configures.
+    model = build(**config.model.model_dump())
     scale, arrays = data.scale(config.data.normalize or "global")
     facts = {
         "name": Path(config.data.name).name,
@@ -112,10 +113,10 @@ def build_problem(
         data_facts: what the receipt says of the data, without the classes.
         kind: as in `Prepared`.
     """
-    device = torch.device(config.execution.device)
+    # [Step 1] First weights.
     start = config.init
     check_layers(model)
-    plan = None if start.basis == "given" else initialize_model(model, start)
+    plan = None if start.basis == "given" else initialize(model, **start.model_dump())
     facts = {
         "data": {**data_facts, "classes": list(classes)},
         "initialization": {
@@ -128,18 +129,17 @@ def build_problem(
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
         },
     }
-    known = arrays["train"]
-    if not config.order.keep_unlabelled:
-        labelled = np.flatnonzero(known.Y.any(axis=1))
-        if len(labelled) == 0:
-            raise DataError("expected labelled training samples, found none")
-        rows = None if known.rows is None else known.rows[labelled]
-        known = Arrays(known.X[labelled], known.Y[labelled], known.ids[labelled], rows)
-    order = order_samples(known.X, known.Y, config.order)
+    # [Step 2] The batch order over the labelled training samples, and a key for each sample.
+    known = arrays["train"] if config.order.keep_unlabelled else keep_labelled(arrays["train"])
+    images = known.X.ndim == 4
+    if (config.augment.padding or config.augment.flip) and not images:
+        raise ConfigError("augment moves images; these samples are signals: leave it out")
+    order = make_order(X=known.X, labels=known.Y, **config.order.model_dump())
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_from_digests(order.samples.digests)
-    move_model(model, device, known.X.ndim == 4)
-    storage = config.execution.storage
+    # [Step 3] Everything on the device.
+    device, storage = torch.device(config.execution.device), config.execution.storage
+    move_model(model, device, images)
     problem = TrainingProblem(
         config=config,
         model=model,
@@ -151,12 +151,20 @@ def build_problem(
         keys=torch.from_numpy(keys).to(device),
         val=make_split(arrays["val"], device, storage) if "val" in arrays else None,
     )
-    if (config.augment.padding or config.augment.flip) and known.X.ndim != 4:
-        raise ConfigError("augment moves images; these samples are signals: leave it out")
+    # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
     check_model(problem, len(classes))
     test = make_split(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
+
+
+def keep_labelled(arrays: Arrays) -> Arrays:
+    """Return the samples that have at least one label."""
+    labelled = np.flatnonzero(arrays.Y.any(axis=1))
+    if len(labelled) == 0:
+        raise DataError("expected labelled training samples, found none")
+    rows = None if arrays.rows is None else arrays.rows[labelled]
+    return Arrays(arrays.X[labelled], arrays.Y[labelled], arrays.ids[labelled], rows)
 
 
 @torch.no_grad()

@@ -10,10 +10,10 @@ from seedless.core.errors import RunError
 from seedless.core.mismatch import compare_values
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.trail import TrailWriter
+from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.folder import Run, clear_leftovers, lock, read_config
 from seedless.runs.prepare import Preparer, prepare
-from seedless.runs.train import explain_memory, gather_facts, run_loop
+from seedless.runs.train import explain_memory, run_loop
 from seedless.train.checkpoint import find_last_checkpoint, list_checkpoints
 from seedless.train.progress_state import Observer
 from seedless.train.state_tensors import restore_state
@@ -48,7 +48,7 @@ def resume_run(
             raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
         # [Step 2] Read the trail: the run must have begun with what is here now.
         clear_leftovers(run)
-        trail = TrailWriter(run, gather_facts(prepared))
+        trail = TrailWriter(run, describe_beginning(config.digest, prepared.facts))
         check_beginning(run, trail, prepared.config.execution)
         # [Step 3] Find the last intact checkpoint; drop the damaged ones after it, which this run
         # writes again.

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from seedless.core.config import Config
 from seedless.core.errors import RunError, SeedlessError, TrainError
-from seedless.numerics.environment import capture_environment
-from seedless.proof.source import describe_source
-from seedless.proof.trail import TrailWriter
+from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.folder import Run, check_destination, lock, make_folder
 from seedless.runs.prepare import Prepared, Preparer, prepare
 from seedless.runs.seal import seal
@@ -76,7 +73,7 @@ def train_run(
         prepared = preparer(config)
     make_folder(out, prepared.config, force)
     with lock(out):
-        trail = TrailWriter(out, gather_facts(prepared))
+        trail = TrailWriter(out, describe_beginning(prepared.config.digest, prepared.facts))
         return run_loop(prepared, out, trail, None, observers, stop)
 
 
@@ -90,31 +87,23 @@ def run_loop(
 ) -> Run:
     """Train from ``start`` to the end, writing trail, log and checkpoints; then seal the run."""
     writers: Sequence[Observer] = (trail, CheckpointWriter(run, prepared.config.digest))
-    background = BackgroundObserver(writers)
-    if prepared.problem.device.type == "cuda":
+    background = None
+    if prepared.problem.device.type == "cuda":  # the GPU goes on while they write
+        background = BackgroundObserver(writers)
         writers = (background,)
     # The log is written first: when a checkpoint exists, the log lines it follows must exist too.
     watchers = (LogWriter(run), *writers, *observers)
     try:
         with explain_memory(prepared.config):
             outcome = train(prepared.problem, watchers, start=start, stop=stop)
-            background.wait()
+            if background is not None:
+                background.wait()
             if not outcome.stopped:
                 return seal(prepared, run, trail, outcome)
     except OSError as error:
         raise RunError(f"cannot write {run}: {error.strerror}") from None
     step = outcome.last.position.step
     raise InterruptedRunError(f"stopped; `seedless resume {run}` continues after step {step}")
-
-
-def gather_facts(prepared: Prepared) -> dict[str, Any]:
-    """Return what a run begins with, as the trail's first line and the receipt state it."""
-    return {
-        "settings": prepared.config.digest,
-        "source": describe_source(),
-        "environment": capture_environment(),
-        **prepared.facts,
-    }
 
 
 @contextmanager

@@ -278,7 +278,7 @@ def test_what_cannot_be_asked_for(tmp_path):
     write_record(tmp_path, "r", wave(30), ("I", "II"))
     with pytest.raises(DataError, match="record x is not there"):
         read_rhythms(tmp_path, records=["x"])
-    with pytest.raises(DataError, match="not the 12 asked for"):
+    with pytest.raises(DataError, match="not 12 leads"):
         read_rhythms(tmp_path, leads="12")
     with pytest.raises(DataError, match="lead_map: expected leads such as I and II, found X"):
         read_rhythms(tmp_path, lead_map={"I": "X"})

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from seedless.portable.kernels.cpu import convert_argument
 from seedless.portable.kernels.source import write_source
 
 SHIM = Path(__file__).parent / "shim.h"
@@ -68,5 +67,5 @@ class Emulated:
             work.blocks_y,
             min(work.threads_x, 64),
             min(work.threads_y, 3),
-            *map(convert_argument, args),
+            *args,
         )

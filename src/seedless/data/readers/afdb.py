@@ -137,7 +137,7 @@ def iterate_windows(
 ) -> Iterator[Windows]:
     """Yield the windows of one record after another, so that one at a time is in memory."""
     if get_lead_set(leads) != SIX:
-        raise DataError(f"two leads determine the six limb leads, not the {leads} asked for")
+        raise DataError(f"two leads determine the six limb leads, not {leads} leads")
     strange = [lead for lead in (lead_map or {}).values() if lead not in TWELVE]
     if strange:
         raise DataError(f"lead_map: expected leads such as I and II, found {', '.join(strange)}")

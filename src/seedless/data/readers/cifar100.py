@@ -42,9 +42,9 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
             f"{path}: cannot hold out {validation} of {len(train)} training images for validation"
         )
     digests, test_digests = digest_in_blocks(train), digest_in_blocks(test)
-    held = _smallest(digests, train_labels, validation)
+    validation_rows = _smallest(digests, train_labels, validation)
     folds = np.full(len(train) + len(test), THREE_SPLITS["train"][0], dtype=np.int64)
-    folds[held] = THREE_SPLITS["val"][0]
+    folds[validation_rows] = THREE_SPLITS["val"][0]
     folds[len(train) :] = THREE_SPLITS["test"][0]
     labels = np.zeros((len(folds), CLASSES), dtype=np.uint8)
     labels[np.arange(len(folds)), np.concatenate([train_labels, test_labels])] = 1

@@ -196,11 +196,11 @@ def _find(
     if not paths:
         raise DataError(f"{folder}: no WFDB headers (.hea) here or in its sub-folders")
     kept = [path for path in paths if belongs(path.stem) and path.stem not in skip]
-    taken = set(kept)
+    kept_set = set(kept)
     left = Counter(
         "asked for (skip)" if path.stem in skip else _origin(path.stem)
         for path in paths
-        if path not in taken
+        if path not in kept_set
     )
     if not kept:
         found = ", ".join(f"{count} of {origin}" for origin, count in sorted(left.items()))

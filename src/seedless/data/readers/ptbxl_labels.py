@@ -60,9 +60,9 @@ def read_labels(
     """
     classes = choose("PTB-XL task", task, PTBXL_TASKS)
     path = Path(csv_path)
-    beside = path.parent / STATEMENTS
-    if scp_path is None and (task == "superclass" or beside.exists()):
-        scp_path = beside
+    default = path.parent / STATEMENTS
+    if scp_path is None and (task == "superclass" or default.exists()):
+        scp_path = default
     statements = None if scp_path is None else _read_statements(Path(scp_path))
     meaning = statements or {} if task == "superclass" else dict(zip(RHYTHMS, RHYTHMS, strict=True))
     labels, strange = [], Counter[str]()

@@ -95,7 +95,7 @@ def simulate_microvolts(records: Int64) -> NDArray[np.int64]:
 
 
 def _choose_records(count: int | None, start: int, preset: str | None) -> Int64:
-    """Return the record numbers asked for, or refuse."""
+    """Return the record numbers of a range or a preset."""
     if preset is not None:
         if count is not None or start != 0:
             raise DataError(

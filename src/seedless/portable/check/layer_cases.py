@@ -109,16 +109,7 @@ LAYERS: dict[str, Case] = {
         (Input((9, 6)),),
     ),
     "lstm_packed": Case(_run_lstm, (SEQUENCE, Input((24, 10)), Input((24, 6)))),
-    "gru": Case(
-        _run_gru,
-        (
-            SEQUENCE,
-            Input((18, 10)),
-            Input((18, 6)),
-            Input((18,)),
-            Input((18,)),
-        ),
-    ),
+    "gru": Case(_run_gru, (SEQUENCE, Input((18, 10)), Input((18, 6)), Input((18,)), Input((18,)))),
     "multi_head_attention": Case(_attend, (SEQUENCE, Input((30, 10)), Input((10, 10)))),
     "weight_norm": Case(
         lambda v, g: torch._weight_norm(v, g, 0), (Input((6, 8, 5)), Input((6, 1, 1)))

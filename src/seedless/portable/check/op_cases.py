@@ -44,8 +44,7 @@ OPS: dict[str, Case] = {
     "topk": Case(lambda x: x.topk(5)[0], (LOGITS,)),
     "sort": Case(lambda x: x.sort(dim=0)[0], (LOGITS,)),
     "einsum": Case(
-        lambda a, b: torch.einsum("bij,bkj->bik", a, b),
-        (Input((4, 9, 30)), Input((4, 7, 30))),
+        lambda a, b: torch.einsum("bij,bkj->bik", a, b), (Input((4, 9, 30)), Input((4, 7, 30)))
     ),
     "baddbmm": Case(
         lambda c, a, b: torch.baddbmm(c, a, b, beta=0.3, alpha=0.7),

@@ -6,11 +6,8 @@ import ctypes
 import platform
 import shutil
 import subprocess
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from torch import Tensor
 
 from seedless.portable.kernels.kernel_cache import find_or_build
 from seedless.portable.kernels.source import write_source
@@ -23,39 +20,7 @@ FLAGS = (
 )
 
 
-class LaunchShape(NamedTuple):
-    """How a GPU divides a kernel's work: blocks in x and y, threads of a block in x and y."""
-
-    blocks_x: int
-    blocks_y: int
-    threads_x: int
-    threads_y: int
-
-
-class CpuKernels:
-    """The compiled kernels; a call takes tensors, whole numbers, floats, and None for no tensor."""
-
-    def __init__(self, path: Path) -> None:
-        self._library = ctypes.CDLL(str(path))
-
-    def launch(self, name: str, shape: LaunchShape, args: tuple[Any, ...]) -> None:
-        """Run a kernel; ``shape`` is for GPUs alone."""
-        function = getattr(self._library, name)  # ctypes keeps it after the first time
-        function.restype = None
-        function(*map(convert_argument, args))
-
-
-def convert_argument(value: Any) -> Any:
-    """Return an argument as C takes it."""
-    if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    if value is None:
-        return ctypes.c_void_p(None)
-    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
-
-
-@lru_cache(maxsize=1)
-def load_kernels() -> CpuKernels | None:
+def load_library() -> ctypes.CDLL | None:
     """Return the kernels, compiled now or earlier; None where no compiler can compile them."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
@@ -64,7 +29,7 @@ def load_kernels() -> CpuKernels | None:
         version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
         key = "\n".join([write_source(), *FLAGS, _describe_processor()]).encode() + version
         build = partial(compile_library, compiler, write_source())
-        return CpuKernels(find_or_build(key, ".so", build))
+        return ctypes.CDLL(str(find_or_build(key, ".so", build)))
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from seedless.portable.kernels.cpu import LaunchShape, convert_argument
 from seedless.portable.kernels.kernel_cache import find_or_build
 from seedless.portable.kernels.source import write_source
 
@@ -34,20 +33,19 @@ class CudaKernels:
         with self._entered():
             self._call("cuModuleLoadData", byref(self._module), binary)
 
-    def launch(self, name: str, shape: LaunchShape, args: tuple[Any, ...]) -> None:
-        """Run a kernel on the current stream."""
+    def launch(self, name: str, shape: tuple[int, ...], args: list[Any]) -> None:
+        """Run a kernel on the current stream, on blocks in x and y, threads in x and y."""
         with self._entered():
             function = self._functions.get(name)
             if function is None:
                 function = ctypes.c_void_p()
                 self._call("cuModuleGetFunction", byref(function), self._module, name.encode())
                 self._functions[name] = function
-            values = [convert_argument(value) for value in args]
-            pointers = (ctypes.c_void_p * len(values))(
-                *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
+            pointers = (ctypes.c_void_p * len(args))(
+                *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in args)
             )
             stream = ctypes.c_void_p(torch.cuda.current_stream(self.index).cuda_stream)
-            sizes = (shape.blocks_x, shape.blocks_y, 1, shape.threads_x, shape.threads_y, 1)
+            sizes = (*shape[:2], 1, *shape[2:], 1)
             self._call("cuLaunchKernel", function, *sizes, 0, stream, pointers, None)
 
     @contextmanager

@@ -112,11 +112,7 @@ def _reduce_shape(x: Tensor, dims: Sequence[int]) -> list[int]:
 
 
 def round_to_grid(
-    x: Tensor,
-    exponents: Tensor,
-    bits: int,
-    in_halves: bool = False,
-    memory: Tensor | None = None,
+    x: Tensor, exponents: Tensor, bits: int, in_halves: bool = False, memory: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None] | None:
     """Return x as integers on its grids, and None; ``in_halves``: their upper and lower part."""
     if memory is None and _is_repeated(x) and _is_repeated(exponents):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,7 +12,6 @@ from torch.nn import Parameter
 
 from seedless.portable.context import CONTEXT
 from seedless.portable.kernels import cpu, cuda
-from seedless.portable.kernels.cpu import CpuKernels, LaunchShape
 from seedless.portable.kernels.cuda import CudaKernels
 
 MAP_THREADS = 256  # of a block, each with one element at a time
@@ -21,6 +22,28 @@ WARPS_PER_BLOCK = 8  # each with a row of its own
 COLUMN_THREADS = 16  # of a block that share a column, as in columns.c
 
 
+class LaunchShape(NamedTuple):
+    """How a GPU divides a kernel's work: blocks in x and y, threads of a block in x and y."""
+
+    blocks_x: int
+    blocks_y: int
+    threads_x: int
+    threads_y: int
+
+
+class CpuKernels:
+    """The kernels that `cpu` compiled."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    def launch(self, name: str, shape: LaunchShape, args: list[Any]) -> None:
+        """Run a kernel; ``shape`` is for GPUs alone."""
+        function = getattr(self._library, name)  # ctypes keeps it after the first time
+        function.restype = None
+        function(*args)
+
+
 def find_kernels(device: torch.device) -> CpuKernels | CudaKernels | None:
     """Return the compiled kernels to use on a device; None where it has none, or none allowed."""
     return _load_kernels(device) if CONTEXT.allows_kernels(device) else None
@@ -28,11 +51,18 @@ def find_kernels(device: torch.device) -> CpuKernels | CudaKernels | None:
 
 def _load_kernels(device: torch.device) -> CpuKernels | CudaKernels | None:
     if device.type == "cpu":
-        return cpu.load_kernels()
+        return load_cpu_kernels()
     if device.type == "cuda":
         index = torch.cuda.current_device() if device.index is None else device.index
         return cuda.load_kernels(index)
     return None
+
+
+@lru_cache(maxsize=1)
+def load_cpu_kernels() -> CpuKernels | None:
+    """Return the kernels for the CPU; None where no compiler can compile them."""
+    library = cpu.load_library()
+    return None if library is None else CpuKernels(library)
 
 
 def is_ready(first: Tensor, *others: Tensor | None) -> bool:
@@ -60,7 +90,16 @@ def launch(name: str, device: torch.device, shape: LaunchShape, *args: Any) -> N
     """
     kernels = _load_kernels(device)
     assert kernels is not None
-    kernels.launch(name, shape, args)
+    kernels.launch(name, shape, [convert_argument(value) for value in args])
+
+
+def convert_argument(value: Any) -> Any:
+    """Return a tensor, None for no tensor, a float or a whole number as C takes it."""
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    if value is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
 
 
 def shape_map(size: int) -> LaunchShape:

@@ -69,8 +69,8 @@ class Worker:
 
     def _prepare(self, config: Config) -> Any:
         from seedless.data.loading import load
+        from seedless.data.sorted_data import SortedData
         from seedless.runs.prepare import prepare
-        from seedless.runs.records import SortedData
 
         key = config.data.model_dump_json()
         if key not in self._data:

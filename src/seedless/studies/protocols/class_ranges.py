@@ -26,9 +26,9 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
     ``arms``: the random and the structured one.
     """
     random, structured = arms
-    classes, twin = results.classes(block), ""
+    classes, same_scores = results.classes(block), ""
     if len(classes) == 2 and _have_equal_scores(results, arms, block):
-        twin = f" {list(classes)[1]} has the same AUCs, being the only other class."
+        same_scores = f" {list(classes)[1]} has the same AUCs, being the only other class."
         classes = dict(list(classes.items())[:1])
     rows: list[tuple[str, ...]] = []
     values: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
     published = "" if known is None else f" Published: {known[0]} of {known[1]}."
     varying = [describe_varying_seeds(results.grid.points_of(arm, block)) for arm in arms]
     notes = (
-        f"{structured} is tighter in {share}.{twin}{published}",
+        f"{structured} is tighter in {share}.{same_scores}{published}",
         f"Seeds vary in {varying[0]} ({random}), in {varying[1]} ({structured}).",
         f"Ranges in percentage points with their 95 % interval; (few): under {FEW_POSITIVES} "
         "positives. No interval was published.",

@@ -1,5 +1,6 @@
 """Fused kernels: the bits of ops one by one, wherever they are used; and what would break that."""
 
+import ctypes
 import math
 import shutil
 import warnings
@@ -11,7 +12,7 @@ import torch
 from seedless.portable import self_test
 from seedless.portable.check.compute import OPS, hash_op, read_committed
 from seedless.portable.context import CONTEXT
-from seedless.portable.kernels import cpu, cuda, kernel_cache, products
+from seedless.portable.kernels import cpu, cuda, kernel_cache, launch, products
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.kernels.source import write_source
 from seedless.portable.mode import portable
@@ -196,7 +197,7 @@ def compile_with(tmp_path, *changes, flags=()):
         cpu.compile_library(shutil.which("cc"), text, path)
     finally:
         cpu.FLAGS = before
-    return cpu.CpuKernels(path)
+    return launch.CpuKernels(ctypes.CDLL(str(path)))
 
 
 WEAK = {
@@ -216,7 +217,7 @@ WEAK = {
 @pytest.mark.parametrize("name", sorted(WEAK))
 def test_negative_control_a_weak_kernel_is_found_and_not_used(name, tmp_path, monkeypatch):
     library = compile_with(tmp_path, *WEAK[name])
-    monkeypatch.setattr(cpu, "load_kernels", lambda: library)
+    monkeypatch.setattr(launch, "load_cpu_kernels", lambda: library)
     monkeypatch.setattr(CONTEXT, "tested_devices", set())
     monkeypatch.setattr(CONTEXT, "rejected_devices", set())
     with pytest.warns(RuntimeWarning, match="other bits than the ops they replace"):
@@ -229,7 +230,7 @@ def test_negative_control_contraction_is_found(tmp_path, monkeypatch):
     if "fma" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no fused multiply-add")
     library = compile_with(tmp_path, flags=("-ffp-contract=fast",))
-    monkeypatch.setattr(cpu, "load_kernels", lambda: library)
+    monkeypatch.setattr(launch, "load_cpu_kernels", lambda: library)
     assert self_test.find_differing(CPU)
 
 
@@ -241,7 +242,7 @@ def test_without_kernels_the_digests_are_the_shipped_ones(name):
 
 def test_without_a_compiler_ops_are_computed_one_by_one(monkeypatch):
     monkeypatch.setattr(cpu.shutil, "which", lambda _: None)
-    cpu.load_kernels.cache_clear()
+    launch.load_cpu_kernels.cache_clear()
     try:
         assert find_kernels(CPU) is None
         with warnings.catch_warnings():
@@ -250,19 +251,19 @@ def test_without_a_compiler_ops_are_computed_one_by_one(monkeypatch):
                 out = torch.nn.functional.gelu(some(9))
     finally:
         monkeypatch.undo()
-        cpu.load_kernels.cache_clear()
+        launch.load_cpu_kernels.cache_clear()
     with portable():
         assert same_bits(torch.nn.functional.gelu(some(9)), out)
 
 
 def test_a_compiler_that_fails_is_no_error(monkeypatch, tmp_path):
     monkeypatch.setattr(cpu.shutil, "which", lambda _: "/bin/false")
-    cpu.load_kernels.cache_clear()
+    launch.load_cpu_kernels.cache_clear()
     try:
-        assert cpu.load_kernels() is None
+        assert cpu.load_library() is None
     finally:
         monkeypatch.undo()
-        cpu.load_kernels.cache_clear()
+        launch.load_cpu_kernels.cache_clear()
 
 
 def test_the_text_for_cuda_contracts_nothing():

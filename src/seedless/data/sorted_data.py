@@ -1,4 +1,4 @@
-"""Records of a run: sorted by content, split, and scaled as the model receives them."""
+"""A dataset sorted by content, split, and scaled as a model receives it."""
 
 from __future__ import annotations
 
