@@ -15,6 +15,7 @@ PAGES = sorted(
     path.relative_to(ROOT)
     for pattern in ("*.md", "docs/**/*.md", "src/**/*.md")
     for path in ROOT.glob(pattern)
+    if "templates" not in path.parts
 )
 FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
