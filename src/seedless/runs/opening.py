@@ -126,7 +126,7 @@ def open_run(run: str | Path, *, entry: str | None = None, data: str | None = No
     Args:
         run: the run folder.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
-        data: where the data lie now, if they were moved.
+        data: where the data are now, if they were moved.
 
     Example:
         >>> opened = open_run("runs/demo")
