@@ -1,4 +1,4 @@
-"""How a computation is cut into blocks, chunks and lent memory cannot be seen in its bits."""
+"""How a computation is cut into blocks, chunks and scratch memory cannot be seen in its bits."""
 
 from contextlib import nullcontext
 
@@ -16,9 +16,9 @@ from seedless.portable.ops import elementwise, optimizer
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True, params=["fused", "op by op"])
+@pytest.fixture(autouse=True, params=["kernels", "without kernels"])
 def _both_ways(request):
-    with CONTEXT.without_kernels() if request.param == "op by op" else nullcontext():
+    with CONTEXT.without_kernels() if request.param == "without kernels" else nullcontext():
         yield
 
 
@@ -47,7 +47,7 @@ def bits(run):
 def test_blocks_do_not_show(name, monkeypatch):
     whole = bits(OPS[name])
     for size in (1, 50, 100):
-        monkeypatch.setattr(elementwise, "BLOCK", size)
+        monkeypatch.setattr(elementwise, "BLOCK_ELEMENTS", size)
         monkeypatch.setattr(product, "MAX_PRODUCT_ADDENDS", min(size, 128))
         monkeypatch.setattr(product, "MIN_CHUNKED_ELEMENTS", 1)
         assert all(map(torch.equal, whole, bits(OPS[name])))
@@ -83,7 +83,7 @@ def step(options, strided):
 def test_parameters_stepped_together_are_stepped_as_alone(options, strided, monkeypatch):
     together = step(options, strided)
     for size in (1, 10, 64):
-        monkeypatch.setattr(optimizer, "BLOCK", size)
+        monkeypatch.setattr(optimizer, "BLOCK_ELEMENTS", size)
         assert all(map(torch.equal, together, step(options, strided)))
 
 

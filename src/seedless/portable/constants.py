@@ -1,4 +1,4 @@
-"""Tables for `elementary`, evaluated to 200 bits and rounded once: no library rounds in them."""
+"""Numbers of bits, and tables for `exact.elementary` evaluated to 200 bits and rounded once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 _MP = mpmath.MPContext()
 _MP.prec = 200
-ERF_STEP, ERF_EDGE, ERF_DEGREE = 32, 6, 6
+ERF_STEP, ERF_EDGE, ERF_DEGREE = 32, 6, 6  # centres in 1, largest argument, degree
 # The exponents of grids; those of float32 and its squares lie within, an infinity has the highest.
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -400, 400
 SUM_BITS, PRODUCT_BITS = 36, 23  # of integers on the grids of sums, and of a product's operands
@@ -32,7 +32,7 @@ def _round(value: Any, bits: int | None = None) -> float:
 
 LN2 = _round(_MP.ln2)
 PER_LN10 = _round(1 / _MP.ln10)
-PER_LN2 = _round(64 / _MP.ln2)  # steps of ln 2 / 64 in one
+PER_LN2 = _round(64 / _MP.ln2)  # steps of ln 2 / 64 in 1
 STEP_HIGH = _round(_MP.ln2 / 64, 40)
 STEP_LOW = _round(_MP.ln2 / 64 - STEP_HIGH)
 ROOT_HALF = _round(_MP.sqrt(_MP.mpf(1) / 2))

@@ -1,4 +1,4 @@
-"""Refusing an op: its name, the line of the caller's code it came from, and what to do."""
+"""Errors for what has no portable form: the op, the line of the caller's code, and what to do."""
 
 from __future__ import annotations
 
@@ -14,33 +14,16 @@ from seedless.core.errors import NumericsError
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
 
-RANDOM = frozenset(
-    {
-        "bernoulli",
-        "uniform",
-        "normal",
-        "random",
-        "randint",
-        "rand",
-        "randn",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "randperm",
-        "native_dropout",
-        "multinomial",
-        "exponential",
-        "geometric",
-        "log_normal",
-        "cauchy",
-        "rrelu_with_noise",
-        "_fused_dropout",
-        "poisson",
-        "normal_functional",
-    }
-)
+# Ops that take random numbers from torch's generator.
+_DRAWING = """
+    bernoulli uniform normal random randint rand randn rand_like randn_like randint_like
+    randperm native_dropout multinomial exponential geometric log_normal cauchy
+    rrelu_with_noise _fused_dropout poisson normal_functional
+"""
+RANDOM = frozenset(_DRAWING.split())
 ADVICE = {
-    "random": "it draws from torch's generator; use seedless.Dropout, or draw before and pass in",
+    "random": "it takes random numbers from torch's generator; use seedless.Dropout, or make them "
+    "before and pass them in",
     "reduced": "portable arithmetic works in float32: leave autocast and half types out",
     "double": "sums and products of float64 would keep float32's precision only: cast to float32",
     "unknown": "write it with ops that have a portable form (seedless.portable.ops.registry), or "
@@ -49,7 +32,7 @@ ADVICE = {
 
 
 def find_caller() -> str:
-    """Return file:line of the innermost frame that is neither torch's nor this room's."""
+    """Return file:line of the innermost frame that is neither torch's nor this package's."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -62,7 +45,7 @@ def find_caller() -> str:
 
 
 def find_place() -> str:
-    """Return where an op came from; in a backward pass, what it is the gradient of as well.
+    """Return where an op was called; in a backward pass, also the node whose gradient it is.
 
     Torch remembers the line of the forward pass only while its anomaly detection is on.
     """
@@ -91,10 +74,10 @@ def refuse(op: str, advice: str) -> NumericsError:
 
 
 def refuse_backward() -> NumericsError:
-    """Return the error for a backward pass that left the mode."""
+    """Return the error for a backward pass outside the block."""
     return NumericsError(
         "expected backward() inside `with portable():`, like the forward pass it belongs to; "
-        f"got it outside, at {find_caller()}: it would run in plain arithmetic. Move it inside"
+        f"got it outside, at {find_caller()}: it would run in ordinary arithmetic. Move it inside"
     )
 
 
@@ -102,6 +85,6 @@ def refuse_changed(shape: tuple[int, ...]) -> NumericsError:
     """Return the error for a tensor that was written to between forward and backward pass."""
     return NumericsError(
         f"expected a tensor {shape} as the forward pass left it, got it changed in place since, "
-        f"{find_place()}: its gradient would be another function's. Write the result of the "
+        f"{find_place()}: its gradient would be that of another function. Write the result of the "
         "change to a new tensor"
     )

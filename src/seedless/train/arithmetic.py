@@ -1,4 +1,4 @@
-"""The arithmetics a run may have: the device's own, or one that is the same on every processor."""
+"""The arithmetics of a run: the device's own, or one with the same bits on every processor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARITHMETICS = ("native", "portable")
 
 
 def compute_in(arithmetic: str) -> AbstractContextManager[None]:
-    """Return the context that forward, backward and the optimizer's step run in."""
+    """Return the context for forward pass, backward pass and optimizer step."""
     if arithmetic == "portable":
         from seedless.portable.mode import portable
 
@@ -29,7 +29,7 @@ def compute_in(arithmetic: str) -> AbstractContextManager[None]:
 
 
 def check_arithmetic(config: Config) -> None:
-    """Refuse an unknown arithmetic, and settings that the portable one has no meaning for."""
+    """Refuse an unknown arithmetic, and settings that portable arithmetic does not have."""
     execution = config.execution
     choose("arithmetic", execution.arithmetic, dict.fromkeys(ARITHMETICS))
     if not config.is_portable:
@@ -41,15 +41,15 @@ def check_arithmetic(config: Config) -> None:
         )
     if execution.mode == "compiled":
         raise ConfigError(
-            "execution.mode is compiled, whose fused kernels round elsewhere; portable arithmetic "
-            "needs eager or graph"
+            "execution.mode is compiled, whose fused kernels round at other points; portable "
+            "arithmetic needs eager or graph"
         )
 
 
 def make_split(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
-    """Return what computes a batch in parts that do not show; None where parts show, or are none.
+    """Return what computes a batch in parts with the bits of the whole batch; None without parts.
 
-    In native arithmetic sums of parts round otherwise than the sum of the whole.
+    Only portable arithmetic has it: in native arithmetic the sum of the parts is rounded otherwise.
     """
     if not config.is_portable or config.train.microbatch is None:
         return None
@@ -74,7 +74,7 @@ def softmax(logits: Tensor, arithmetic: str) -> Tensor:
 
         powers = exp(logits - logits.amax(dim=1, keepdim=True))
         total = torch.zeros_like(powers[:, :1])
-        for column in torch.split(powers, 1, dim=1):  # one after another: a sum of its own order
+        for column in torch.split(powers, 1, dim=1):  # one after another: the order is fixed
             total = total + column
         return powers / total
     return logits.softmax(dim=1)

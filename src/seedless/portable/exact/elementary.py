@@ -1,8 +1,8 @@
-"""exp, log, erf, tanh and their kin from float64 +, -, *, /, each its own kernel.
+"""exp, log, erf, tanh, sin, roots and powers from float64 +, -, *, /, each its own kernel.
 
 Law: each function takes float64 and is a fixed sequence of IEEE operations on it, so its bits are
-those of the formula. Errors stay below 2^-40 of the result where that result is a normal float32,
-so the float32 it is rounded to is the nearest one but for about one input in 2^15.
+those of the formula. The error is below 2^-40 of the result where that is a normal float32, so the
+float32 it is rounded to is the nearest one, except for about one input in 2^15.
 """
 
 from __future__ import annotations
@@ -31,37 +31,43 @@ def _horner(coefficients: Sequence[float], x: Tensor, out: Tensor) -> Tensor:
 
 
 def exp(x: Tensor) -> Tensor:
-    """2^(n / 64) times a polynomial in what is left; beyond +-700 as at +-700."""
+    """2^(n / 64) exp(rest), n the nearest integer to 64 x / ln 2; constant beyond +-700."""
+    # [Step 1] Subtract n ln 2 / 64 in two parts, the first of which is exact.
     rest = x.clamp(-700.0, 700.0)
     steps = (rest * c.PER_LN2).round_()
     spare = steps * c.STEP_HIGH
     rest.sub_(spare).sub_(torch.mul(steps, c.STEP_LOW, out=spare))
-    n = spare.view(torch.int64).copy_(steps.nan_to_num_(nan=0.0))  # memory is reused: it costs
+    # [Step 2] Look 2^(j / 64) up, j = n mod 64. Memory is reused, since new memory takes time.
+    n = spare.view(torch.int64).copy_(steps.nan_to_num_(nan=0.0))
     row = torch.bitwise_and(n, 63, out=steps.view(torch.int64))
     fraction = c.table("powers", x.device).index_select(0, row.flatten()).view(x.shape)
+    # [Step 3] Multiply the polynomial by it, and by the whole power of two.
     out = _horner(c.EXP, rest, steps).mul_(fraction)
     return out.mul_(n.bitwise_right_shift_(6).add_(1023).bitwise_left_shift_(52).view(x.dtype))
 
 
 def log(x: Tensor) -> Tensor:
     """e ln 2 + 2 atanh((m - 1) / (m + 1)) with x = m 2^e and m in [0.75, 1.5)."""
+    # [Step 1] Split x into m and e by its bits; 0x3FE8... are those of 0.75.
     bits = x.view(torch.int64)
     exponent = (bits - 0x3FE8000000000000) >> 52
     mantissa = (bits - (exponent << 52)).view(torch.float64)
+    # [Step 2] Evaluate the series of atanh.
     s = (mantissa - 1.0) / (mantissa + 1.0)
     out = horner(c.ATANH, s * s).mul_(s).add_(exponent.to(torch.float64).mul_(c.LN2))
+    # [Step 3] Zero, infinity, negative numbers and NaN.
     out = torch.where(x == 0, -math.inf, out)
     out = torch.where(x == math.inf, math.inf, out)
     return torch.where((x < 0) | (x != x), math.nan, out)
 
 
 def log1p(x: Tensor) -> Tensor:
-    """log(1 + x), corrected for what 1 + x rounds away."""
-    up = x + 1.0
-    kept = up - 1.0
-    plain = (kept == 0) | (kept == math.inf)
-    safe = torch.where(plain, torch.ones_like(kept), kept)
-    return torch.where(kept == 0, x, torch.where(plain, up, log(up) * (x / safe)))
+    """log(1 + x) = log(u) x / (u - 1) with u = 1 + x rounded, which corrects for that rounding."""
+    u = x + 1.0
+    rest = u - 1.0
+    is_special = (rest == 0) | (rest == math.inf)
+    divisor = torch.where(is_special, torch.ones_like(rest), rest)
+    return torch.where(rest == 0, x, torch.where(is_special, u, log(u) * (x / divisor)))
 
 
 def expm1(x: Tensor) -> Tensor:
@@ -71,7 +77,7 @@ def expm1(x: Tensor) -> Tensor:
 
 
 def erf(x: Tensor) -> Tensor:
-    """A Taylor polynomial about the nearest multiple of 1/32; beyond +-6 as at +-6."""
+    """A Taylor polynomial about the nearest multiple of 1/32; constant beyond +-6."""
     rest = x.clamp(-float(c.ERF_EDGE), float(c.ERF_EDGE))
     centre = (rest * c.ERF_STEP).round_()
     rest.sub_(centre * (1 / c.ERF_STEP))
@@ -158,16 +164,20 @@ def cos(x: Tensor) -> Tensor:
 def _wave(x: Tensor, quarter: int) -> Tensor:
     """sin(x + quarter pi/2), with x = m 2^k and m an integer of 24 bits.
 
-    Two parts of m (2^k 2/pi mod 4) are exact, so that no argument is too large.
+    m (2^k 2/pi mod 4) is the angle in quarter turns. Two of its three parts are exact, so that no
+    argument is too large.
     """
+    # [Step 1] Split x into m and k by its bits.
     k = (((x.view(torch.int64) >> 52) & 0x7FF) - 1046).clamp_(c.LOWEST_TURN, c.HIGHEST_TURN)
     m = x * power_of_two(-k)
     parts = c.table("turns", x.device).index_select(1, (k - c.LOWEST_TURN).flatten())
     first, second, third = parts.view(3, *x.shape).unbind()
+    # [Step 2] Count whole quarter turns, and keep the rest of each part.
     one, two = m * first, m * second
     whole_one, whole_two = one.round(), two.round()
     rest = ((one - whole_one) + (two - whole_two)) + m * third
     whole = rest.round()
+    # [Step 3] Evaluate the series of sin or cos, by the quarter, in the angle that is left.
     angle = (rest - whole) * c.HALF_PI
     turns = (whole_one + whole_two + whole).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     index = (turns.to(torch.int64) + quarter) & 3

@@ -11,25 +11,31 @@ from torch import Tensor
 from seedless.portable import constants as c
 from seedless.portable.exact import elementary as e
 from seedless.portable.kernels.rows import apply_map
-from seedless.portable.ops.elementwise import Implementation, clamp, fuse, wide, widen
+from seedless.portable.ops.elementwise import (
+    Implementation,
+    clamp,
+    compute_in_float64,
+    in_float64,
+    with_kernel,
+)
 
 _CUBIC = 0.044715
 
 
-def wide_pair(f: Callable[..., Tensor]) -> Implementation:
+def gradient_in_float64(f: Callable[..., Tensor]) -> Implementation:
     """Return f(gradient, x, *numbers) computed in float64 and rounded to the gradient's type."""
 
     def apply(grad: Tensor, x: Tensor, *numbers: Any, **named: Any) -> Tensor:
-        return widen(lambda g, v: f(g, v, *numbers, **named), grad, x)
+        return compute_in_float64(lambda g, v: f(g, v, *numbers, **named), grad, x)
 
     return apply
 
 
-def wide_one(f: Callable[..., Tensor]) -> Implementation:
+def in_float64_with_options(f: Callable[..., Tensor]) -> Implementation:
     """Return f(x, *numbers) computed in float64 and rounded to x's type."""
 
     def apply(x: Tensor, *numbers: Any, **named: Any) -> Tensor:
-        return widen(lambda v: f(v, *numbers, **named), x)
+        return compute_in_float64(lambda v: f(v, *numbers, **named), x)
 
     return apply
 
@@ -89,7 +95,7 @@ def elu_backward(
     grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor
 ) -> Tensor:
     """The gradient of elu, with aten's order of arguments."""
-    out: Tensor = wide_pair(_elu_grad)(grad, x, alpha, scale, input_scale, is_result)
+    out: Tensor = gradient_in_float64(_elu_grad)(grad, x, alpha, scale, input_scale, is_result)
     return out
 
 
@@ -137,7 +143,7 @@ def _log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _log_sigmoid_grad(grad: Tensor, x: Tensor, _: Tensor) -> Tensor:
-    out: Tensor = wide_pair(lambda g, v: g * e.sigmoid(-v))(grad, x)
+    out: Tensor = gradient_in_float64(lambda g, v: g * e.sigmoid(-v))(grad, x)
     return out
 
 
@@ -182,29 +188,29 @@ def threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Tensor:
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
-    "aten::gelu": fuse("gelu", wide_one(_gelu)),
-    "aten::gelu_backward": fuse("gelu_backward", wide_pair(_gelu_grad)),
-    "aten::silu": fuse("silu", wide(lambda x: x * e.sigmoid(x))),
-    "aten::silu_backward": fuse("silu_backward", wide_pair(_silu_grad)),
-    "aten::mish": wide(lambda x: x * e.tanh(e.softplus(x))),
-    "aten::mish_backward": wide_pair(_mish_grad),
-    "aten::sigmoid_backward": wide_pair(lambda grad, y: grad * (y * (1.0 - y))),
-    "aten::tanh_backward": wide_pair(lambda grad, y: grad * (1.0 - y * y)),
+    "aten::gelu": with_kernel("gelu", in_float64_with_options(_gelu)),
+    "aten::gelu_backward": with_kernel("gelu_backward", gradient_in_float64(_gelu_grad)),
+    "aten::silu": with_kernel("silu", in_float64(lambda x: x * e.sigmoid(x))),
+    "aten::silu_backward": with_kernel("silu_backward", gradient_in_float64(_silu_grad)),
+    "aten::mish": in_float64(lambda x: x * e.tanh(e.softplus(x))),
+    "aten::mish_backward": gradient_in_float64(_mish_grad),
+    "aten::sigmoid_backward": gradient_in_float64(lambda grad, y: grad * (y * (1.0 - y))),
+    "aten::tanh_backward": gradient_in_float64(lambda grad, y: grad * (1.0 - y * y)),
     "aten::glu": glu,
     "aten::glu_backward": glu_backward,
-    "aten::softplus": wide_one(_softplus),
-    "aten::softplus_backward": wide_pair(_softplus_grad),
-    "aten::elu": wide_one(_elu),
+    "aten::softplus": in_float64_with_options(_softplus),
+    "aten::softplus_backward": gradient_in_float64(_softplus_grad),
+    "aten::elu": in_float64_with_options(_elu),
     "aten::elu_backward": elu_backward,
-    "aten::celu": wide_one(lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
-    "aten::leaky_relu": wide_one(_leaky),
-    "aten::leaky_relu_backward": wide_pair(_leaky_grad),
-    "aten::hardswish": wide(_hardswish),
-    "aten::hardswish_backward": wide_pair(_hardswish_grad),
-    "aten::hardsigmoid": wide(_hardsigmoid),
-    "aten::hardsigmoid_backward": wide_pair(_hardsigmoid_grad),
-    "aten::hardtanh": wide_one(_hardtanh),
-    "aten::hardtanh_backward": wide_pair(_hardtanh_grad),
+    "aten::celu": in_float64_with_options(lambda x, alpha=1.0: _elu(x, alpha, 1.0, 1.0 / alpha)),
+    "aten::leaky_relu": in_float64_with_options(_leaky),
+    "aten::leaky_relu_backward": gradient_in_float64(_leaky_grad),
+    "aten::hardswish": in_float64(_hardswish),
+    "aten::hardswish_backward": gradient_in_float64(_hardswish_grad),
+    "aten::hardsigmoid": in_float64(_hardsigmoid),
+    "aten::hardsigmoid_backward": gradient_in_float64(_hardsigmoid_grad),
+    "aten::hardtanh": in_float64_with_options(_hardtanh),
+    "aten::hardtanh_backward": gradient_in_float64(_hardtanh_grad),
     "aten::log_sigmoid_forward": _log_sigmoid,
     "aten::log_sigmoid_backward": _log_sigmoid_grad,
     "aten::_prelu_kernel": prelu,
@@ -212,7 +218,7 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::threshold": lambda x, t, value: torch.where(x <= t, torch.full_like(x, value), x),
     "aten::hardshrink": lambda x, edge=0.5: torch.where(x.abs() <= edge, torch.zeros_like(x), x),
     "aten::hardshrink_backward": _shrink_grad,
-    "aten::softshrink": wide_one(_softshrink),
+    "aten::softshrink": in_float64_with_options(_softshrink),
     "aten::softshrink_backward": _shrink_grad,
     "aten::threshold_backward": threshold_backward,
 }

@@ -120,7 +120,7 @@ def convolve_transposed(
     filters = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
     taps = windows.taps(positions)
     rows = x.transpose(0, 1).reshape(groups, -1, batch * math.prod(positions))
-    found = _gather_fused(filters, rows, sizes, positions, windows, groups)
+    found = _gather_by_kernel(filters, rows, sizes, positions, windows, groups)
     if found is not None:
         return found
     products = multiply(filters, rows)
@@ -132,7 +132,7 @@ def convolve_transposed(
     return windows.unpad(out, sizes).transpose(0, 1).to(x.dtype)
 
 
-def _gather_fused(
+def _gather_by_kernel(
     filters: Tensor, rows: Tensor, sizes: Sizes, positions: Sizes, windows: Windows, groups: int
 ) -> Tensor | None:
     """Return the same from the product's parts, in one kernel; None where there is none."""

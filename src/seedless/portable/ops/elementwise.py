@@ -1,7 +1,7 @@
-"""Elementwise ops that need care: where a kernel may fuse, take a reciprocal or break a tie.
+"""Elementwise ops that are not exact as they are: a kernel may fuse two roundings, multiply by a
+reciprocal, or choose either of two equal values.
 
-Each handler takes the arguments of the aten op it stands for. Two roundings stay two: alpha and
-value are multiplied in a kernel of their own.
+Law: two roundings stay two. ``alpha`` and ``value`` are multiplied in a kernel of their own.
 """
 
 from __future__ import annotations
@@ -20,73 +20,64 @@ from seedless.portable.exact import elementary as e
 from seedless.portable.kernels.rows import apply_map
 
 Implementation = Callable[..., Any]
+BLOCK_ELEMENTS = 1 << 16  # computed at a time on a CPU, so that they stay in its cache
 
 
-BLOCK = 1 << 16  # elements computed at a time on a CPU: what they need stays in its cache
-
-
-def widen(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+def compute_in_float64(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """Return f of the inputs in float64, element by element, rounded to the first one's type."""
     first = inputs[0]
     dtype = first.dtype if first.is_floating_point() else torch.get_default_dtype()
     size = first.numel()
-    apart = (
-        CONTEXT.splits_tensors
-        and first.is_cpu
-        and size > BLOCK
-        and all(x.shape == first.shape for x in inputs)
-    )
-    if not apart or not all(x.is_contiguous() for x in inputs):
+    is_large = CONTEXT.splits_tensors and first.is_cpu and size > BLOCK_ELEMENTS
+    if not is_large or any(x.shape != first.shape or not x.is_contiguous() for x in inputs):
         return f(*(x.to(torch.float64) for x in inputs)).to(dtype)
     out = torch.empty_like(first, dtype=dtype)
     flat, rows = out.view(-1), [x.view(-1) for x in inputs]
-    for start in range(0, size, BLOCK):
-        place = slice(start, start + BLOCK)
-        flat[place] = f(*(row[place].to(torch.float64) for row in rows))
+    for start in range(0, size, BLOCK_ELEMENTS):
+        block = slice(start, start + BLOCK_ELEMENTS)
+        flat[block] = f(*(row[block].to(torch.float64) for row in rows))
     return out
 
 
-def by_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]:
-    """Return f of tensors whose rows it takes one by one: on a CPU some rows at a time.
+def map_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]:
+    """Return f of tensors, of which it computes each row alone: on a CPU some rows at a time.
 
-    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. While an evaluator counts
-    the sums all rows go at once.
+    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. Where the context's evaluator must see
+    every sum, all rows are computed at once.
     """
     rows, size = inputs[0].shape[0], inputs[0].numel()
-    cut = (
-        CONTEXT.splits_tensors and inputs[0].is_cpu and size > BLOCK and not CONTEXT.redirects_sums
-    )
-    if not cut:
+    may_split = CONTEXT.splits_tensors and not CONTEXT.redirects_sums
+    if not (may_split and inputs[0].is_cpu and size > BLOCK_ELEMENTS):
         return list(f(*inputs))
-    step = max(1, BLOCK * rows // size)
+    step = max(1, BLOCK_ELEMENTS * rows // size)
     outs: list[Tensor] = []
     for start in range(0, rows, step):
-        found = f(*(x[start : start + step] for x in inputs))
+        parts = f(*(x[start : start + step] for x in inputs))
         if not outs:
-            outs = [part.new_empty((rows, *part.shape[1:])) for part in found]
-        for out, part in zip(outs, found, strict=True):
+            outs = [part.new_empty((rows, *part.shape[1:])) for part in parts]
+        for out, part in zip(outs, parts, strict=True):
             out[start : start + step] = part
     return outs
 
 
-def wide(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def in_float64(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return f computed in float64 and rounded once to the input's type (integers: float32)."""
-    return partial(widen, f)
+    return partial(compute_in_float64, f)
 
 
-def fuse(kernel: str, handler: Implementation) -> Implementation:
-    """Return a handler of float32 tensors that is one kernel where there is one.
+def with_kernel(kernel: str, implementation: Implementation) -> Implementation:
+    """Return an implementation that is one compiled kernel where the device has it.
 
-    The kernel has no options: with any but those that say nothing, the handler is called.
+    The kernel has no options: with any option but "none", ``implementation`` is called.
     """
 
-    def apply(*inputs: Any, **named: Any) -> Any:
-        plain = all(value == "none" for value in named.values())
-        if plain and all(isinstance(x, Tensor) for x in inputs):
+    def apply(*inputs: Any, **options: Any) -> Any:
+        is_plain = all(value == "none" for value in options.values())
+        if is_plain and all(isinstance(x, Tensor) for x in inputs):
             out = apply_map(kernel, *inputs)
             if out is not None:
                 return out
-        return handler(*inputs, **named)
+        return implementation(*inputs, **options)
 
     return apply
 
@@ -214,18 +205,18 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
     "aten::clamp_max.Tensor": lambda x, max: clamp_to_tensors(x, None, max),  # noqa: A006  # aten's
     "aten::square": lambda x: x * x,
-    "aten::relu": fuse("relu", relu),
-    "aten::exp": fuse("exponentials", wide(e.exp)),
-    "aten::expm1": wide(e.expm1),
-    "aten::log": wide(e.log),
-    "aten::log1p": wide(e.log1p),
-    "aten::log2": wide(lambda x: e.log(x) * (1 / c.LN2)),
-    "aten::exp2": wide(lambda x: e.exp(x * c.LN2)),
-    "aten::erf": wide(e.erf),
-    "aten::sigmoid": fuse("sigmoid", wide(e.sigmoid)),
-    "aten::tanh": wide(e.tanh),
-    "aten::sin": wide(e.sin),
-    "aten::cos": wide(e.cos),
-    "aten::sqrt": wide(e.root),
-    "aten::rsqrt": wide(e.rsqrt),
+    "aten::relu": with_kernel("relu", relu),
+    "aten::exp": with_kernel("exponentials", in_float64(e.exp)),
+    "aten::expm1": in_float64(e.expm1),
+    "aten::log": in_float64(e.log),
+    "aten::log1p": in_float64(e.log1p),
+    "aten::log2": in_float64(lambda x: e.log(x) * (1 / c.LN2)),
+    "aten::exp2": in_float64(lambda x: e.exp(x * c.LN2)),
+    "aten::erf": in_float64(e.erf),
+    "aten::sigmoid": with_kernel("sigmoid", in_float64(e.sigmoid)),
+    "aten::tanh": in_float64(e.tanh),
+    "aten::sin": in_float64(e.sin),
+    "aten::cos": in_float64(e.cos),
+    "aten::sqrt": in_float64(e.root),
+    "aten::rsqrt": in_float64(e.rsqrt),
 }

@@ -13,7 +13,7 @@ from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
 from seedless.portable.exact.sums import divide, mean, total
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import Implementation, by_rows
+from seedless.portable.ops.elementwise import Implementation, map_rows
 
 NONE, MEAN = 0, 1  # aten's numbers for a loss's reduction; 2 is the sum
 
@@ -46,7 +46,7 @@ def _along(f: Callable[..., Tensor], dim: int, *inputs: Tensor) -> Tensor:
     if first.ndim < 2 or dim % first.ndim != first.ndim - 1 or not first.numel():
         return f(*inputs, dim)
     rows = (x.reshape(-1, x.shape[-1]) for x in inputs)
-    return by_rows(lambda *parts: [f(*parts, -1)], *rows)[0].view(first.shape)
+    return map_rows(lambda *parts: [f(*parts, -1)], *rows)[0].view(first.shape)
 
 
 def _is_last(x: Tensor, dim: int) -> bool:

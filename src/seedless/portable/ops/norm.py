@@ -18,7 +18,7 @@ from seedless.portable.exact import elementary as e
 from seedless.portable.exact.sums import count_addends, divide, list_axes, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import Implementation, by_rows
+from seedless.portable.ops.elementwise import Implementation, map_rows
 
 Three = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -62,7 +62,7 @@ def layer_norm(
         normed = wide.sub_(centre).mul_(scale)
         return _affine(normed, weight, bias).to(x.dtype), centre, scale
 
-    y, centre, scale = by_rows(apply, x.reshape(math.prod(lead), *shape))
+    y, centre, scale = map_rows(apply, x.reshape(math.prod(lead), *shape))
     return y.view(x.shape), centre.view(kept), scale.view(kept)
 
 

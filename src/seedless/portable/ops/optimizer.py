@@ -1,4 +1,4 @@
-"""Adam, AdamW and SGD steps, through torch's fused rows, in float64 and rounded once.
+"""Adam, AdamW and SGD steps, as torch's fused ops, in float64 and rounded once.
 
 Law for Adam at step t, with g the gradient (plus weight_decay p, but for AdamW, which first takes
 p (1 - lr weight_decay)): m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g g, each rounded to
@@ -18,9 +18,9 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable.exact.elementary import root
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import BLOCK, Implementation
+from seedless.portable.ops.elementwise import BLOCK_ELEMENTS, Implementation
 
-LARGE = 1 << 22  # elements computed at a time on a GPU, which pays for each kernel
+GPU_BLOCK_ELEMENTS = 1 << 22  # computed at a time on a GPU, where each launch takes time
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
 
 
@@ -62,7 +62,7 @@ class Block:
 
 def cut(*lists: Sequence[Tensor]) -> list[Block]:
     """Return blocks that cover the tensors: many small ones at once, large ones piece by piece."""
-    most = BLOCK if lists[0][0].is_cpu else LARGE
+    most = BLOCK_ELEMENTS if lists[0][0].is_cpu else GPU_BLOCK_ELEMENTS
     blocks, room = [Block([])], most
     for i, tensors in enumerate(zip(*lists, strict=True)):
         start, size = 0, tensors[0].numel()

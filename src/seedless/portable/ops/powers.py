@@ -13,14 +13,14 @@ from seedless.core.errors import NumericsError
 from seedless.portable import constants as c
 from seedless.portable.exact import elementary as e
 from seedless.portable.exact.sums import list_axes, total
-from seedless.portable.ops.elementwise import Implementation, wide
+from seedless.portable.ops.elementwise import Implementation, in_float64
 
 
 def raise_to_number(x: Tensor, y: float) -> Tensor:
     """x^y of a tensor and a number; whole powers of integers are exact in torch."""
     if not x.is_floating_point() and not isinstance(y, float):
         return torch.pow(x, y)
-    return wide(lambda v: e.raise_power(v, float(y)))(x)
+    return in_float64(lambda v: e.raise_power(v, float(y)))(x)
 
 
 def raise_number(x: float, y: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def raise_number(x: float, y: Tensor) -> Tensor:
             f"portable arithmetic raises positive numbers to a tensor, got {x!r}; make it a tensor"
         )
     base = torch.full((), float(x), dtype=torch.float64, device=y.device)
-    return wide(lambda v: e.exp(v * e.log(base)))(y)
+    return in_float64(lambda v: e.exp(v * e.log(base)))(y)
 
 
 def raise_tensor(x: Tensor, y: Tensor) -> Tensor:
@@ -109,5 +109,5 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::xlogy.Scalar_Self": xlogy,
     "aten::logaddexp": logaddexp,
     "aten::logsumexp": logsumexp,
-    "aten::log10": wide(lambda x: e.log(x) * c.PER_LN10),
+    "aten::log10": in_float64(lambda x: e.log(x) * c.PER_LN10),
 }

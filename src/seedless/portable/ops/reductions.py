@@ -71,12 +71,12 @@ def _extreme(find: Any) -> Implementation:
     """Amax or amin; + 0 turns a negative zero, which ties with zero, into zero."""
 
     def apply(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
-        return _settle_zero(find(x, dim, keepdim) if x.ndim else x.clone())
+        return _make_zeros_positive(find(x, dim, keepdim) if x.ndim else x.clone())
 
     return apply
 
 
-def _settle_zero(x: Tensor) -> Tensor:
+def _make_zeros_positive(x: Tensor) -> Tensor:
     return x if x.dtype == torch.bool else x + 0
 
 
@@ -91,7 +91,7 @@ def _extreme_with_place(find: Any) -> Implementation:
         places = torch.arange(x.shape[dim], device=x.device).view(shape)
         hits = (x == best) | (x != x)
         place = torch.where(hits, places, x.shape[dim] - 1).amin(dim, True)
-        best = _settle_zero(best)
+        best = _make_zeros_positive(best)
         return (best, place) if keepdim else (best.squeeze(dim), place.squeeze(dim))
 
     return apply
@@ -192,9 +192,9 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::addmv": _with_addend(matrix_vector),
     "aten::amax": _extreme(torch.amax),
     "aten::amin": _extreme(torch.amin),
-    "aten::max": lambda x: _settle_zero(torch.amax(x)),
+    "aten::max": lambda x: _make_zeros_positive(torch.amax(x)),
     "aten::max.dim": _max,
-    "aten::min": lambda x: _settle_zero(torch.amin(x)),
+    "aten::min": lambda x: _make_zeros_positive(torch.amin(x)),
     "aten::min.dim": _min,
     "aten::argmax": _place(_max),
     "aten::argmin": _place(_min),

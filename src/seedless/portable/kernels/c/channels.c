@@ -1,4 +1,4 @@
-/* Batch norms: (batch, channels, length), each channel a sum over batch and length. */
+/* Batch norms of (batch, channels, length): each channel sums over batch and length. */
 
 #ifdef __CUDACC__
 #define CHANNEL(at, c, clause)                                                             \
@@ -113,8 +113,8 @@ KERNEL batch_norm_backward(const float *grad, const float *x, const float *weigh
     }
 }
 
-/* The same where channels lie side by side: (rows, channels), each a column. Sums are taken down
- * the columns as in columns.c; `tops` and `sums` hold one part after another. */
+/* The same with channels last in memory: (rows, channels), each channel a column. Sums go down the
+ * columns as in columns.c; `tops` and `sums` hold one kind of sum after another. */
 
 INLINE double centre_of(const i64 *tops, const double *sums, i64 c, double size)
 {
@@ -245,7 +245,7 @@ KERNEL channel_sums(const float *grad, const float *x, const float *weight, cons
     }
 }
 
-/* `sums` are off their grids: of g, g normed, inner and inner normed. */
+/* `sums` are scaled from their grids: of g, g normed, inner and inner normed. */
 KERNEL apply_channel_grads(const float *grad, const float *x, const float *weight,
                            const float *mean, const float *scale, const double *sums, float *of_x,
                            i64 rows, i64 n)

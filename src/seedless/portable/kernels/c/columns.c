@@ -1,18 +1,18 @@
-/* Sums down the columns of (outer, rows, n), in two passes: the largest magnitude of each column,
- * then the integers on its grid. A column may be shared by blocks of a GPU, which join what they
- * found by atomic operations: on integers these know no order. */
+/* Sums down the columns of (outer, rows, n), in two passes: first the largest magnitude of each
+ * column, then the sum of the integers on its grid. Blocks of a GPU may share a column; they join
+ * their results by atomic operations, whose order does not matter for integers. */
 
 #ifdef __CUDACC__
 #define COLUMN_THREADS 16 /* the most threads of a block that share a column, of 32 columns */
 #define TILE 1
-#define TILES(t, n) /* all threads of a block go round as often: they wait for one another */ \
+#define TILES(t, n) /* all threads of a block loop equally often: they wait for one another */ \
     for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t - threadIdx.x < (n);           \
          t += (i64)gridDim.x * blockDim.x)
 #define DOWN(r, rows)                                                    \
     for (i64 r = blockIdx.y * (i64)blockDim.y + threadIdx.y; r < (rows); \
          r += (i64)gridDim.y * blockDim.y)
 
-/* What the threads of a block found for a column goes to its place in one atomic operation. */
+/* Join what the threads of a block found for a column, then write it by one atomic operation. */
 #define INTO(NAME, TYPE, JOIN, ATOMIC)                                                  \
     INLINE void NAME(TYPE *place, const TYPE *seen, i64 width)                          \
     {                                                                                   \
@@ -97,7 +97,7 @@ COLUMN_MAXIMA(column_maxima_f64, double, DOUBLE_MAGNITUDE)
 COLUMN_SUMS(column_sums_f32, float, float_exponent)
 COLUMN_SUMS(column_sums_f64, double, exponent_of)
 
-/* The largest magnitudes become exponents, and sums of integers what they stand for. */
+/* Turn the largest magnitudes into exponents, and sums of integers into values. */
 
 KERNEL exponents_f32(i64 *tops, i64 n) { MAP(i, n) tops[i] = float_exponent(tops[i]); }
 KERNEL exponents_f64(i64 *tops, i64 n) { MAP(i, n) tops[i] = exponent_of(tops[i]); }

@@ -1,11 +1,12 @@
-/* The fused forms of portable ops. Compiled twice from this one text: by a C compiler for the CPU
- * and by NVRTC for CUDA, both with contraction off. What is written here is therefore what is
- * computed: IEEE +, -, *, / of float64, one after another, and sums of integers that no order can
- * change. Constants and tables (PER_LN2, POWERS, ...) are written in front by `source.py`.
+/* Kernels of portable ops, compiled twice from this one text: by a C compiler for the CPU and by
+ * NVRTC for CUDA, both without contraction. Law: what is written here is what is computed: IEEE
+ * +, -, *, / of float64, one after another, and sums of integers that no order can change.
+ * `source.py` writes the constants and tables (PER_LN2, POWERS, ...) in front.
  *
- * MAP(i, n)      every i below n, each once
- * ROWS(r, n)     every row; inside, LANES(j, m) goes over its elements, and ADD and TOP join what
- *                the lanes found. On a GPU a row is a block's, or one of several warps' of a block
+ * MAP(i, n)      every i below n, once
+ * ROWS(r, n)     every row; inside, LANES(j, m) loops over its elements. SUM_OF_LANES and
+ *                MAX_OF_LANES join what the lanes computed. On a GPU a row has a block, or one of
+ *                several warps of a block
  * TILES(t, n)    columns, in columns.c
  */
 #ifdef __CUDACC__
@@ -110,7 +111,7 @@ INLINE float FLOAT_FROM_BITS(u32 bits)
 #define DOUBLE_MAGNITUDE(x) (BITS_OF(x) & MAGNITUDE)
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
-/* Where row r of matrices (batch, m, n) begins: rows `down` from one another, matrices `between`. */
+/* Where row r of matrices (batch, m, n) begins; `down` is the stride of rows, `between` of matrices. */
 INLINE i64 row_at(i64 r, i64 m, i64 between, i64 down)
 {
     i64 matrix = (u32)r / (u32)m;

@@ -1,4 +1,4 @@
-/* The functions of elementary.py, step for step. */
+/* The functions of exact/elementary.py, operation by operation. */
 
 INLINE double exponential(double x)
 {
@@ -47,7 +47,7 @@ INLINE double root(double x)
     return x < 0.0 ? NOT_A_NUMBER : out;
 }
 
-/* Rounding to a power-of-two grid, as in grid.py. */
+/* Rounding to a power-of-two grid, as in exact/grid.py. */
 
 INLINE i64 exponent_of(i64 magnitude_bits)
 {
@@ -62,5 +62,5 @@ INLINE i64 float_exponent(i64 magnitude_bits)
 
 INLINE double power_of_two(i64 exponent) { return FROM_BITS((exponent + 1023) << 52); }
 
-/* An exact sum of integers, scaled; of nothing but negative zeros it is zero. */
+/* An exact sum of integers, scaled from its grid; a sum of negative zeros alone is zero. */
 INLINE double on_grid(double sum, i64 exponent) { return sum * power_of_two(exponent - SUM_BITS) + 0.0; }

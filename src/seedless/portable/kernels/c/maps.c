@@ -58,7 +58,8 @@ KERNEL relu_backward(const float *grad, const float *x, float *out, i64 n)
     MAP(i, n) out[i] = x[i] <= 0.0f ? 0.0f : grad[i];
 }
 
-/* Adam's step on one tensor; `size` and `bias` are the rate and the root of its corrections. */
+/* Adam's step on one tensor. `size` is the rate over its bias correction, `bias` the root of the
+ * correction of the squares. */
 KERNEL adam(float *p, const float *grad, float *average, float *square, const double *rate,
             const double *size, const double *bias, i64 n, double beta1, double beta2,
             double weight_decay, double eps, i64 decoupled)

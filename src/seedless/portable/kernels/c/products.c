@@ -1,11 +1,12 @@
-/* What surrounds a matrix product: operands on their grids, and the result off them. */
+/* What comes before and after a matrix product: operands are rounded to their grids, and the
+ * result is scaled from them. */
 
 INLINE double round_on_grid(double value, i64 exponent, i64 bits)
 {
     return rint(value * power_of_two(bits - exponent));
 }
 
-/* Write an integer; with `low`, its upper part and the rest of HALF bits. */
+/* Write an integer; with `low`, its upper part, a multiple of 2^HALF_BITS, and the rest. */
 INLINE void put(double v, double *q, double *low, i64 at)
 {
     if (low) {
@@ -16,7 +17,8 @@ INLINE void put(double v, double *q, double *low, i64 at)
     q[at] = v;
 }
 
-/* x is (batch, m, n), its rows as `row_at` says, and contiguous when placed; tops one a row. */
+/* x is (batch, m, n) with rows as `row_at` says; the result is contiguous. `tops` are the exponents
+ * of the rows. */
 #define ROUND_ROWS(NAME, TYPE)                                                               \
     KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
                 i64 n, i64 between, i64 down, i64 bits)                                      \
@@ -30,7 +32,7 @@ INLINE void put(double v, double *q, double *low, i64 at)
         }                                                                                    \
     }
 
-/* The same with tops (batch, n), one a column. */
+/* The same with `tops` (batch, n), the exponents of the columns. */
 #define ROUND_COLUMNS(NAME, TYPE)                                                            \
     KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
                 i64 n, i64 between, i64 down, i64 bits)                                      \
@@ -49,7 +51,7 @@ ROUND_ROWS(round_rows_f64, double)
 ROUND_COLUMNS(round_columns_f32, float)
 ROUND_COLUMNS(round_columns_f64, double)
 
-/* A chunk's exact product, cut in two and added to what the chunks before left. */
+/* Split a chunk's exact product in two and add the parts to those of the chunks before. */
 KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
 {
     MAP(i, n)
@@ -60,8 +62,8 @@ KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
     }
 }
 
-/* Matrices (batch, m, length) of x, each `between` the next and their rows `down` from one another,
- * as (batch, chunks, m, size): the integers of each chunk side by side, with zeros after the last. */
+/* Round matrices (batch, m, length), with strides `between` and `down`, to (batch, chunks, m, size):
+ * the integers of each chunk side by side, with zeros after the last. */
 KERNEL chunk_rows(const float *x, const i64 *tops, double *q, i64 batch, i64 m, i64 length,
                   i64 between, i64 down, i64 chunks, i64 size)
 {
@@ -81,7 +83,7 @@ KERNEL chunk_rows(const float *x, const i64 *tops, double *q, i64 batch, i64 m, 
     }
 }
 
-/* Matrices (batch, length, n), with one grid a column, as (batch, padded, n). */
+/* Round matrices (batch, length, n), with one grid for each column, to (batch, padded, n). */
 KERNEL chunk_columns(const float *x, const i64 *tops, double *q, i64 batch, i64 length, i64 n,
                      i64 between, i64 down, i64 padded)
 {
@@ -104,7 +106,7 @@ INLINE double step_of(i64 top)
     return top == HIGHEST_EXPONENT ? NOT_A_NUMBER : power_of_two(top - PRODUCT_BITS);
 }
 
-/* (batch, m, n) off the grids of its rows and columns, in float32. With `inner`, columns are
+/* Scale (batch, m, n) from the grids of its rows and columns to float32. With `inner`, columns are
  * (samples, inner) and the result is (samples, batch m, inner): a convolution's. */
 KERNEL join_parts(const double *high, const double *low, const i64 *left, const i64 *right, float *out,
             i64 batch, i64 m, i64 n, i64 inner)
@@ -133,7 +135,7 @@ KERNEL join_parts(const double *high, const double *low, const i64 *left, const 
     }
 }
 
-/* The exact sum of the products of chunks, `apart` from one another, rounded once. */
+/* The exact sum of the products of chunks, at a stride of `apart`, rounded once. */
 INLINE double add_chunks(const double *first, i64 chunks, i64 apart)
 {
     double high = 0.0, low = 0.0;
@@ -146,8 +148,8 @@ INLINE double add_chunks(const double *first, i64 chunks, i64 apart)
     return high + low;
 }
 
-/* The same from the products of chunks (batch, chunks, m, n), which are the rows from `row` and the
- * columns from `column` of `height` and `width` in all. `left` and `right` are those of these rows
+/* Add the products of chunks (batch, chunks, m, n) and scale them to float32, as `join_parts` does.
+ * They are the rows from `row` and the columns from `column` of `height` and `width` in all. `left` and `right` are those of these rows
  * and columns. */
 KERNEL join_chunks(const double *products, const i64 *left, const i64 *right, float *out, i64 batch,
                    i64 chunks, i64 row, i64 m, i64 height, i64 column, i64 n, i64 width, i64 inner)

@@ -1,4 +1,5 @@
-/* Functions of whole rows of float32: (rows, n), a row one after another in memory. */
+/* Functions of whole rows of float32: (rows, n), contiguous. Each sum is exact: the largest
+ * magnitude of the addends gives the grid, and the integers on it are added. */
 
 KERNEL layer_norm(const float *x, const float *weight, const float *bias, float *y, float *mean,
                   float *scale, i64 rows, i64 n, double eps)
@@ -83,7 +84,7 @@ KERNEL layer_norm_backward(const float *grad, const float *x, const float *mean,
     }
 }
 
-/* `weights` is room for a row each. */
+/* `weights` is memory for the exponentials of each row. */
 KERNEL softmax(const float *x, double *weights, float *y, i64 rows, i64 n)
 {
     ROWS(r, rows)
@@ -150,7 +151,7 @@ KERNEL softmax_backward(const float *grad, const float *y, float *out, i64 rows,
     }
 }
 
-/* The exponents of rows' grids; rows lie as `row_at` says. */
+/* The exponents of the grids of rows, which begin where `row_at` says. */
 
 #define ROW_EXPONENTS(NAME, TYPE, MAGNITUDE_BITS, EXPONENT)                                       \
     KERNEL NAME(const TYPE *x, i64 *tops, i64 batch, i64 m, i64 n, i64 between, i64 down)    \
