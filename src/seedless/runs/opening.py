@@ -102,7 +102,7 @@ def load(run: str | Path, model: nn.Module | None = None) -> Run:
     if WEIGHTS in read_left_out(path, receipt):
         raise RunError(
             f"{path} is a stripped run, without its weights: `seedless verify` executes it again, "
-            "`seedless study bundle --weights` makes one that keeps them"
+            "`seedless study archive --weights` makes one that keeps them"
         )
     weights = load_tensors((path / WEIGHTS).read_bytes())
     tensors = name_tensors(model)
