@@ -133,10 +133,10 @@ def test_marks_against_a_run_are_told(changes, told):
 
 
 def test_seeds_and_broken_promises_are_not_called_seed_free():
-    assert "Trained without a seed: whoever repeats" in make_card(make_view())
+    assert "Trained without a seed: anyone who repeats" in make_card(make_view())
     settings = {"values": {"init": {"seed": 0}, "order": {"seed": 7}}}
     seeded = make_card(make_view(predicate={"config": settings}))
-    assert "A random control, initialized with seed 0 and ordered with seed 7: whoever" in seeded
+    assert "A random control, initialized with seed 0 and ordered with seed 7: anyone" in seeded
     moved = make_card(make_view(predicate={"promise": {"same_bits": False}}))
     assert "Trained without a seed.\n" in moved
     assert "gets the same bits" not in moved

@@ -63,11 +63,11 @@ class Recorder(Observer):
     def __init__(self, name="", heard=None):
         self.name = name
         self.heard = [] if heard is None else heard
-        self.moments = []
+        self.states = []
 
     def _note(self, kind, progress):
         self.heard.append((self.name, kind, progress.position))
-        self.moments.append((kind, progress))
+        self.states.append((kind, progress))
 
     def begin(self, progress):
         self._note("begin", progress)
@@ -82,8 +82,8 @@ class Recorder(Observer):
         self._note("stop", progress)
 
     def epochs(self):
-        """Return the moments at which an epoch was over."""
-        return [progress for kind, progress in self.moments if kind == "epoch"]
+        """Return the states at which an epoch was over."""
+        return [progress for kind, progress in self.states if kind == "epoch"]
 
 
 def images(**sections):

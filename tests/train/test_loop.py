@@ -27,7 +27,7 @@ def scripted(scores, **options):
 
 
 @given(st.integers(1, 40), st.integers(1, 12))
-def test_join_single_keeps_every_sample_in_place_and_leaves_no_single_last_one(count, size):
+def test_merging_keeps_every_sample_in_place_and_leaves_no_last_batch_of_one(count, size):
     rows = np.arange(count)
     batches = np.split(rows, range(size, count, size))
     joined = merge_single_sample_batch(batches)
@@ -38,7 +38,7 @@ def test_join_single_keeps_every_sample_in_place_and_leaves_no_single_last_one(c
         assert [len(batch) for batch in joined] == [len(batch) for batch in batches]
 
 
-def test_join_single_joins_the_last_two():
+def test_merging_joins_the_last_two_batches():
     batches = [np.arange(3), np.arange(3, 6), np.array([6])]
     assert [batch.tolist() for batch in merge_single_sample_batch(batches)] == [
         [0, 1, 2],
@@ -54,7 +54,7 @@ def test_a_single_last_sample_does_not_stop_batch_norm():
 
     recorder = Recorder()
     train(make_problem(model, count=16, train={"epochs": 1}), (recorder,))
-    assert [progress.seen for kind, progress in recorder.moments if kind == "step"] == [5, 10, 16]
+    assert [progress.seen for kind, progress in recorder.states if kind == "step"] == [5, 10, 16]
 
 
 def test_positions_rates_schedules_and_losses_are_told_as_they_are():
@@ -71,7 +71,7 @@ def test_positions_rates_schedules_and_losses_are_told_as_they_are():
     assert recorder.heard == expected
     assert outcome.last.position == Position(3, 0, 15)
     assert not outcome.stopped
-    for kind, progress in recorder.moments[1:]:
+    for kind, progress in recorder.states[1:]:
         epoch = progress.position.epoch - (kind == "epoch")
         assert progress.schedule == problem.order.schedule(epoch).digest
         assert progress.rate == learning_rate_at(

@@ -14,7 +14,7 @@ from seedless.numerics.determinism import set_environment_variables
 from seedless.numerics.environment import VARIABLES
 
 # What a request may ask for, and the function that answers it. Named and not imported, so that
-# `prepare_process` runs before torch is loaded.
+# `set_environment_variables` runs before torch is loaded.
 ACTIONS = {
     "verify": ("seedless.audit.verification", "answer"),
     "trace": ("seedless.audit.step_trace", "answer"),

@@ -25,6 +25,7 @@ from seedless.report.facts import (
     name_task,
     takes_images,
 )
+from seedless.report.render import render
 from seedless.report.runview import RunView, as_mapping, bare_hex
 
 # Characters that YAML must have escaped, or that a parser may take for the end of a line.
@@ -35,16 +36,43 @@ _BARE_EXPONENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.])(\d)e')
 
 def make_card(run: RunView, license_: str = "other") -> str:
     """Return the card of a run as Markdown; ``run.label`` is the model's name."""
-    sections = (
-        _write_introduction(run),
-        _write_use(run),
-        _write_results(run),
-        _write_recipe(run),
-        _write_loading(run),
-        _write_environment(run),
+    split, scores = find_scores(run)
+    classes, count = list_classes(run, scores), scores.get("n")
+    scale = as_mapping(look_up(run, "data").get("scale"))
+    loss = as_mapping(run.settings.get("loss")).get("name")
+    body = render(
+        "card.md",
+        label=escape(run.label),
+        summary=f"{_describe_model(run)} {_describe_seeds(run)}",
+        warnings=_list_warnings(run),
+        simulated=str(look_up(run, "data").get("name")).startswith("simulated"),
+        few=FEW_POSITIVES,
+        rare=[
+            f"{escape(label)} ({positives})"
+            for label, _, positives in classes
+            if positives is not None and positives < FEW_POSITIVES
+        ],
+        scored=bool(scores),
+        split=split,
+        records=count if isinstance(count, int) else None,
+        macro=_format_area(as_number(scores.get("macro_auc"))),
+        classes=[
+            (escape(label), "" if positives is None else positives, _format_area(area))
+            for label, area, positives in classes
+        ],
+        recipe=_list_recipe(run),
+        user_model=is_user_model(run),
+        digest=bare_hex(look_up(run, "weights").get("digest")),
+        scale={
+            name: ", ".join(f"{value:.6g}" for value in scale.get(name) or ())
+            for name in ("mean", "deviation")
+            if scale
+        },
+        shape="(batch, channels, height, width)" if takes_images(run) else "(batch, leads, time)",
+        link="softmax" if loss == "cross_entropy" else "sigmoid",
+        environment=_list_environment(run),
     )
-    body = "\n\n".join(section for section in sections if section)
-    return f"{write_front_matter(describe(run, license_))}\n{body}\n"
+    return f"{write_front_matter(describe(run, license_))}\n{body}"
 
 
 def write_front_matter(values: Mapping[str, Any]) -> str:
@@ -95,7 +123,8 @@ def describe(run: RunView, license_: str) -> dict[str, Any]:
     return matter
 
 
-def _write_introduction(run: RunView) -> str:
+def _describe_model(run: RunView) -> str:
+    """Return what the model is, its size, inputs, classes and data, in a sentence."""
     model, settings = look_up(run, "model"), as_mapping(run.settings.get("model"))
     name = str(settings.get("name") or "")
     kind = str(model.get("type") or "model") if name in ("", "given") else name
@@ -109,13 +138,8 @@ def _write_introduction(run: RunView) -> str:
         f"{inputs} {unit}" if inputs else "",
         f"{len(classes)} classes ({', '.join(map(escape, classes))})" if classes else "",
     ]
-    said = ", ".join(part for part in parts if part)
-    lines = [
-        f"# {escape(run.label)}",
-        "",
-        f"{said}; {name_task(run)} on `{name_data(run)}`. {_describe_seeds(run)}",
-    ]
-    return "\n".join(lines + _list_warnings(run))
+    described = ", ".join(part for part in parts if part)
+    return f"{described}; {name_task(run)} on `{name_data(run)}`."
 
 
 def _describe_seeds(run: RunView) -> str:
@@ -131,7 +155,7 @@ def _describe_seeds(run: RunView) -> str:
     where = "on the same kind of machine, with the same versions and thread count,"
     if run.is_portable:
         where = "on any processor with IEEE float64, with the same versions,"
-    return f"{trained}: whoever repeats the run {where} gets the same bits, and can check it."
+    return f"{trained}: anyone who repeats the run {where} gets the same bits, and can check it."
 
 
 def _list_warnings(run: RunView) -> list[str]:
@@ -150,60 +174,15 @@ def _list_warnings(run: RunView) -> list[str]:
         )
     if find_scores(run)[0] != "test":
         warnings.append("**Not tested.** There are no scores on records kept apart from selection.")
-    return [line for warning in warnings for line in ("", f"> {warning}")]
+    return warnings
 
 
-def _write_use(run: RunView) -> str:
-    _, scores = find_scores(run)
-    rare = [
-        f"{escape(label)} ({positives})"
-        for label, _, positives in list_classes(run, scores)
-        if positives is not None and positives < FEW_POSITIVES
-    ]
-    lines = [
-        "## Intended use and limits",
-        "",
-        "For research on reproducible training and on this kind of data. It is not a medical "
-        "device, was examined by no authority, and must not inform the care of anyone.",
-        "",
-        "- Its scores hold for the data named here. Other hospitals, devices, populations and "
-        "preprocessing may give other ones.",
-        "- Probabilities are not calibrated unless someone has measured that they are.",
-        "- That a run repeats says that its making is known, not that its answers are right.",
-    ]
-    if str(look_up(run, "data").get("name")).startswith("simulated"):
-        lines.append("- The data are simulated: the scores say nothing about real patients.")
-    if rare:
-        lines.append(
-            f"- Classes with fewer than {FEW_POSITIVES} positives among the records scored: "
-            f"{', '.join(rare)}. One record moves their AUC far; do not lean on it."
-        )
-    return "\n".join(lines)
+def _format_area(area: float | None) -> str:
+    return "not defined" if area is None else f"{area:.4f}"
 
 
-def _write_results(run: RunView) -> str:
-    split, scores = find_scores(run)
-    if not scores:
-        return "## Results\n\nThis run has no scores."
-    macro, count = as_number(scores.get("macro_auc")), scores.get("n")
-    shown = "not defined" if macro is None else f"{macro:.4f}"
-    lines = [
-        "## Results",
-        "",
-        f"Area under the ROC curve on the {split} split"
-        + (f", {count:,} records" if isinstance(count, int) else "")
-        + f". Macro AUC, the mean over classes that have both kinds: **{shown}**.",
-        "",
-        "| class | positives | AUC |",
-        "|---|---:|---:|",
-    ]
-    for label, area, positives in list_classes(run, scores):
-        found = "not defined" if area is None else f"{area:.4f}"
-        lines.append(f"| {escape(label)} | {'' if positives is None else positives} | {found} |")
-    return "\n".join(lines)
-
-
-def _write_recipe(run: RunView) -> str:
+def _list_recipe(run: RunView) -> list[tuple[str, Any]]:
+    """Return (what, value) of the data, settings and digests that made the weights."""
     order, init = (as_mapping(run.settings.get(part)) for part in ("order", "init"))
     train = as_mapping(run.settings.get("train"))
     selected = as_mapping(run.metrics.get("selected"))
@@ -221,49 +200,11 @@ def _write_recipe(run: RunView) -> str:
         ("data digest", look_up(run, "data").get("digest")),
         *((f"weights, {name}", value) for name, value in run.hashes),
     ]
-    lines = ["## How it was made", "", "| what | value |", "|---|---|"]
-    lines += [f"| {name} | `{value}` |" for name, value in rows if value not in (None, "")]
-    lines += [
-        "",
-        "The receipt beside the weights names all of it. With the run folder, this executes the "
-        "run again and compares every epoch:",
-        "",
-        "```sh",
-        "seedless verify RUN" + (" --entry package.module:function" * is_user_model(run)),
-        "```",
-    ]
-    return "\n".join(lines)
+    return _drop_empty(rows)
 
 
-def _write_loading(run: RunView) -> str:
-    model = ", model=MODEL" * is_user_model(run)
-    digest = bare_hex(look_up(run, "weights").get("digest"))
-    lines = ["## How to load it", "", "```python", "import seedless", ""]
-    lines += [f'run = seedless.load("RUN"{model})  # the run folder', "run.model  # in eval mode"]
-    if digest:
-        lines.append(f'assert seedless.digest(run.model) == "sha256:{digest}"')
-    lines += ["```", "", _describe_input(run)]
-    return "\n".join(lines)
-
-
-def _describe_input(run: RunView) -> str:
-    scale = as_mapping(look_up(run, "data").get("scale"))
-    if not scale:
-        return "It takes samples as they were given to `fit`, and gives logits."
-    mean, deviation = (
-        ", ".join(f"{value:.6g}" for value in scale.get(name) or ())
-        for name in ("mean", "deviation")
-    )
-    loss = as_mapping(run.settings.get("loss")).get("name")
-    link = "softmax" if loss == "cross_entropy" else "sigmoid"
-    shape = "(batch, channels, height, width)" if takes_images(run) else "(batch, leads, time)"
-    return (
-        f"It takes {shape} after `(x - mean) / deviation`, with mean {mean} and deviation "
-        f"{deviation}, and gives logits: a {link} makes them probabilities."
-    )
-
-
-def _write_environment(run: RunView) -> str:
+def _list_environment(run: RunView) -> list[tuple[str, Any]]:
+    """Return (what, value) of the versions and the hardware."""
     found = look_up(run, "environment")
     source, packages = look_up(run, "source"), as_mapping(found.get("packages"))
     processor, threads = as_mapping(found.get("cpu")), as_mapping(found.get("threads"))
@@ -279,7 +220,8 @@ def _write_environment(run: RunView) -> str:
         ("threads", threads.get("intraop")),
         *(("device", as_mapping(device).get("name")) for device in devices),
     ]
-    lines = [f"| {name} | `{value}` |" for name, value in rows if value not in (None, "")]
-    if not lines:
-        return ""
-    return "\n".join(["## Environment", "", "| what | value |", "|---|---|", *lines])
+    return _drop_empty(rows)
+
+
+def _drop_empty(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in rows if value not in (None, "")]

@@ -1,4 +1,4 @@
-"""HTML from templates: every value is escaped, unless it is marked as a drawing of our own."""
+"""Text from templates. In HTML every value is escaped, unless it is marked as our own drawing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def render(template: str, **values: Any) -> str:
     templates = files("seedless.report") / "templates"
     environment = Environment(
         loader=FunctionLoader(lambda name: templates.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
+        autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
