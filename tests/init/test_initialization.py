@@ -302,7 +302,7 @@ def test_models_that_cannot_be_filled_are_refused():
         {"stage": 1.0},
         {"stage": True},
         {"head": "x"},
-        {"rules": {"a": "random"}},
+        {"claims": {"a": "random"}},
     ],
 )
 def test_bad_marks(marks):
