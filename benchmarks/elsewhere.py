@@ -4,13 +4,14 @@
     python -m benchmarks.elsewhere verify FOLDER [--data FILE] [--device cuda] [--out FOLDER]
 
 `make` trains the demonstration and, where breastmnist.npz is given, ResNet-18 on it for five
-epochs, and leaves each as one light file, FOLDER/NAME.tar.xz, that travels. `verify`, on the other
+epochs, and packs each as a stripped run, FOLDER/NAME.tar.xz. `verify`, on the other
 machine, executes them again and writes elsewhere-DEVICE.json: what was made where, the verdicts.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +21,9 @@ from benchmarks.measure import RESULTS, write_results
 from seedless.audit.verification import verify
 from seedless.core.config import Config
 from seedless.core.config_files import open_config
-from seedless.proof.receipt import read_receipt
-from seedless.proof.stripped_run import copy_stripped
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import STRIPPED_NOTE, read_receipt
+from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.train import train_run
 
 EPOCHS = 5  # of the images
@@ -39,6 +41,18 @@ def build_runs(device: str, data: str | None) -> dict[str, Config]:
         )
         runs["breastmnist"] = images
     return runs
+
+
+def copy_stripped(run: Path, to: Path) -> Path:
+    """Copy a finished run without its large files into the new folder ``to``, and add the note."""
+    receipt = read_receipt(run)
+    covered = receipt["predicate"]["files"]
+    dropped = [name for name in covered if is_stripped(name)]
+    to.mkdir(parents=True)
+    for name in (RECEIPT, *(name for name in covered if name not in dropped)):
+        shutil.copyfile(run / name, to / name)
+    (to / STRIPPED_NOTE).write_bytes(describe_stripped(receipt, dropped))
+    return to
 
 
 def make(folder: Path, device: str, data: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A run settles threads and flags for itself: whoever called finds theirs as they were."""
+"""A run sets threads and flags for itself, and restores those of the caller afterwards."""
 
 import pytest
 import torch

@@ -230,7 +230,7 @@ def _check_checkpoint(run: ValidatedRun, checkpoint: Checkpoint) -> list[str]:
     # [Step 1] The best weights so far, selected again from the trail's scores.
     best = None if start.best is None else [start.best.epoch, start.best.score]
     if not is_same_json(best, _select(trail[1:], config, place.epoch)):
-        problems.append("keeps other weights as the best than the trail tells")
+        problems.append("keeps other weights as the best than the trail's scores select")
     if start.best is not None and not _is_model_at(trail, start.best.epoch, start.best.weights):
         problems.append("does not keep the weights the trail has at its best")
     # [Step 2] The whole state. Within an epoch the trail has no entry to compare it with.

@@ -99,7 +99,7 @@ def diff(
             For runs of `fit` both need ``entry``; without it the trails alone are compared.
         entry: for runs of `fit`, "package.module:function" that returns their model and arrays.
         entry_b: the same for the second run, if it is another.
-        data: where the data lie now, if they were moved.
+        data: where the data are now, if they were moved.
 
     Example:
         >>> seedless.diff("runs/a", "runs/b").epoch

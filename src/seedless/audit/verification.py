@@ -57,7 +57,7 @@ def verify(
         model: for a run of `fit`: the model, or a function that makes it, with ``train``, ``val``,
             ``test`` and ``classes`` as `fit` had them. It is executed in this process.
         entry: the same as "package.module:function", executed in a process of its own.
-        data: where the data lie now, if they were moved.
+        data: where the data are now, if they were moved.
         segment: execute only the K-th part between two checkpoints, counted from 1.
         device: "cpu" or "cuda": execute a run of portable arithmetic there, wherever it was made.
         validate_only: compare the files with the receipt, and execute nothing.

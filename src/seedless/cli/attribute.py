@@ -45,8 +45,8 @@ def attribute(
     rows, layers = _list_rows(found), [[one.layer, one.digest] for one in found.attributions]
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
-        said = {"method": method, "layers": layers, "records": rows, "file": file}
-        print_json({**describe_run(found.opened), **said})
+        values = {"method": method, "layers": layers, "records": rows, "file": file}
+        print_json({**describe_run(found.opened), **values})
         return
     for row in rows:
         typer.echo(

@@ -200,5 +200,5 @@ def _print_concurrent(found: ConcurrentRuns) -> None:
         f"all {found.runs} at once        {found.together_seconds:.1f} s, "
         f"{values['together_samples_per_second']:.0f} samples/s: {found.gain:.2f} x"
     )
-    said = "each run at once has the bits it has alone" if found.same else "THE BITS DIFFER"
-    typer.echo(f"\n{said}")
+    result = "each run at once has the bits it has alone" if found.same else "THE BITS DIFFER"
+    typer.echo(f"\n{result}")

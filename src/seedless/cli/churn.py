@@ -65,8 +65,8 @@ def _print_records(found: Churn, name: str) -> None:
         else:
             typer.echo(f"  {number}: {run}, called from {0.5 if limit is None else limit:.4f} on")
     for flip in row.records:
-        said = "  ".join(
+        answers = "  ".join(
             f"{probability:.4f} {'yes' if called else 'no':<3}"
             for probability, called in zip(flip.probabilities, flip.calls, strict=True)
         )
-        typer.echo(f"{flip.id}  {said}")
+        typer.echo(f"{flip.id}  {answers}")

@@ -92,8 +92,8 @@ def _print(found: Demo, seconds: float) -> None:
         typer.echo(f"{'':<16} {receipt['weights']['digest']}")
     _print_classes(found)
     verdict = found.verdict
-    said = "identical" if found.identical else "NOT IDENTICAL"
-    typer.echo(f"\ntwo processes      {said} in all {len(found.digests)} states")
+    same = "identical" if found.identical else "NOT IDENTICAL"
+    typer.echo(f"\ntwo processes      {same} in all {len(found.digests)} states")
     typer.echo(f"seedless verify    {verdict['outcome']}: {verdict['sentence']}")
     parted = found.control_differs
     differs = "DOES NOT DIFFER: the proof proves nothing" if parted is None else "differs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
 
 
-def show(as_json: AsJson = False, config: ConfigFile = None, settings: Settings = None) -> None:
+def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings = None) -> None:
     """Show versions, processor, threads and flags that change bits."""
     import typer
 

@@ -7,71 +7,25 @@ ends with one line and exit code 130.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from seedless import __version__
-from seedless.cli import (
-    attribute,
-    bench,
-    bundle,
-    card,
-    churn,
-    compare,
-    data,
-    demo,
-    diff,
-    env,
-    evaluate,
-    export,
-    init,
-    order,
-    portable,
-    report,
-    robustness,
-    sign,
-    study,
-    train,
-    verify,
-)
 from seedless.cli.options import STOPPED
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import set_environment_variables
 
-# Panels of `seedless --help`, and the commands in each, in the order in which they are shown.
-COMMANDS: dict[str, dict[str, Any]] = {
-    "Make and prove": {
-        "demo": demo.demo,
-        "train": train.train,
-        "resume": train.resume,
-        "verify": verify.verify,
-        "diff": diff.diff,
-        "sign": sign.sign,
-    },
-    "Analyse": {
-        "evaluate": evaluate.evaluate,
-        "compare": compare.compare,
-        "churn": churn.churn,
-        "robustness": robustness.robustness,
-        "attribute": attribute.attribute,
-    },
-    "Share": {
-        "report": report.report,
-        "bundle": bundle.bundle,
-        "card": card.card,
-        "export": export.export,
-    },
-    "Inspect": {
-        "data": data.app,
-        "init": init.app,
-        "order": order.app,
-        "env": env.show,
-        "portable": portable.app,
-        "bench": bench.bench,
-    },
-    "Studies": {"study": study.app},
+# Panels of `seedless --help`, and the commands in each, in the order in which they are shown. The
+# file of a command's name holds the function of that name, or `app`, a group of commands.
+COMMANDS = {
+    "Make and prove": ("demo", "train", "resume", "verify", "diff", "sign"),
+    "Analyse": ("evaluate", "compare", "churn", "robustness", "attribute"),
+    "Share": ("report", "bundle", "card", "export"),
+    "Inspect": ("data", "init", "order", "env", "portable", "bench"),
+    "Studies": ("study",),
 }
 
 
@@ -97,12 +51,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _panel, _commands in COMMANDS.items():
-    for _name, _command in _commands.items():
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+for _panel, _names in COMMANDS.items():
+    for _name in _names:
+        _module = import_module(f"seedless.cli.{_name}")
+        if hasattr(_module, "app"):
+            app.add_typer(_module.app, name=_name, rich_help_panel=_panel)
         else:
-            app.command(_name, rich_help_panel=_panel)(_command)
+            app.command(_name, rich_help_panel=_panel)(getattr(_module, _name))
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""`seedless train CONFIG --out RUN` and `seedless resume RUN`."""
+"""`seedless train CONFIG --out RUN`: train a model and write the run folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import STOPPED, AsJson, DataPlace, Entry, RunFolder, Settings, print_json
+from seedless.cli.options import STOPPED, AsJson, Settings, print_json
 
 if TYPE_CHECKING:
     from seedless.runs.folder import Run
@@ -35,27 +35,6 @@ def train(
     progress = TrainingProgress(out.name, shown=not as_json)
     with stop_on_interrupt() as stop, closing(progress):
         finished = train_run(resolved, out, force=force, observers=(progress,), stop=stop)
-    show_run(finished, as_json)
-
-
-def resume(
-    run: RunFolder,
-    entry: Entry = None,
-    data: DataPlace = None,
-    as_json: AsJson = False,
-) -> None:
-    """Continue a run that was stopped, to the same bits."""
-    from seedless.runs.folder import read_config
-    from seedless.runs.progress import TrainingProgress
-    from seedless.runs.resume import resume_run
-    from seedless.runs.user_model import choose_preparer
-
-    preparer = choose_preparer(read_config(run), entry, data)
-    progress = TrainingProgress(run.name, shown=not as_json)
-    with stop_on_interrupt() as stop, closing(progress):
-        finished = resume_run(
-            run, observers=(progress,), stop=stop, preparer=preparer, warn=progress.say
-        )
     show_run(finished, as_json)
 
 

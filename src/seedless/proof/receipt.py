@@ -180,7 +180,7 @@ def check_receipt(
     weights = (covered if WEIGHTS in left_out else found).get(WEIGHTS, "")
     subject = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
     if statement.get("subject") != subject:
-        problems.append(f"the receipt's subject is not {WEIGHTS} as it lies here")
+        problems.append(f"the receipt's subject is not {WEIGHTS} as it is in this folder")
     # [Step 4] The receipt's own digest, which covers all of its other fields.
     claimed = predicate.pop("digest", None)
     if digest_value({**statement, "predicate": predicate}) != claimed:

@@ -9,14 +9,13 @@ of the last.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
-from seedless.proof.receipt import FILE, STRIPPED_NOTE, WEIGHTS, read_receipt
+from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS
 from seedless.proof.trail import FILE as TRAIL
 from seedless.train.checkpoint import CHECKPOINT_FOLDER as CHECKPOINTS
 
@@ -59,15 +58,3 @@ def read_left_out(run: Path, receipt: Mapping[str, Any]) -> tuple[str, ...]:
             "its receipt covers, with or without the weights. Get the run again"
         )
     return names
-
-
-def copy_stripped(run: Path, to: Path) -> Path:
-    """Copy a finished run without its large files into the new folder ``to``, and add the note."""
-    receipt = read_receipt(run)
-    covered = receipt["predicate"]["files"]
-    dropped = [name for name in covered if is_stripped(name)]
-    to.mkdir(parents=True)
-    for name in (FILE, *(name for name in covered if name not in dropped)):
-        shutil.copyfile(run / name, to / name)
-    (to / STRIPPED_NOTE).write_bytes(describe_stripped(receipt, dropped))
-    return to

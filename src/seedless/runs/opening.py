@@ -102,7 +102,7 @@ def load(run: str | Path, model: nn.Module | None = None) -> Run:
     if WEIGHTS in read_left_out(path, receipt):
         raise RunError(
             f"{path} is a stripped run, without its weights: `seedless verify` executes it again, "
-            "`seedless study bundle --weights` makes one that keeps them"
+            "`seedless study archive --weights` makes one that keeps them"
         )
     weights = load_tensors((path / WEIGHTS).read_bytes())
     tensors = name_tensors(model)
@@ -126,7 +126,7 @@ def open_run(run: str | Path, *, entry: str | None = None, data: str | None = No
     Args:
         run: the run folder.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
-        data: where the data lie now, if they were moved.
+        data: where the data are now, if they were moved.
 
     Example:
         >>> opened = open_run("runs/demo")

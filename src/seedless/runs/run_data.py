@@ -1,4 +1,4 @@
-"""The data of a finished run: loaded again from where they lie now, or packed into a bundle."""
+"""The data of a finished run: loaded again from where they are now, or packed into a bundle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seedless.runs.prepare import USER_MODEL
 def load_run_data(config: Config, moved_to: str | None = None) -> Dataset:
     """Return the data a configuration names.
 
-    ``moved_to``: where they lie now, or the folder of a bundle they were packed into.
+    ``moved_to``: where they are now, or the folder of a bundle they were packed into.
     """
     if moved_to is None:
         return load(config.data)

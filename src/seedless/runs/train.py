@@ -88,7 +88,7 @@ def run_loop(
     """Train from ``start`` to the end, writing trail, log and checkpoints; then seal the run."""
     writers: Sequence[Observer] = (trail, CheckpointWriter(run, prepared.config.digest))
     background = None
-    if prepared.problem.device.type == "cuda":  # the GPU goes on while they write
+    if prepared.problem.device.type == "cuda":  # the GPU continues while they write
         background = BackgroundObserver(writers)
         writers = (background,)
     # The log is written first: when a checkpoint exists, the log lines it follows must exist too.

@@ -102,7 +102,7 @@ def choose_preparer(config: Config, entry: str | None, data: str | None) -> Prep
     Args:
         config: the run's.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
-        data: for any other run, where its data lie now, if not where they were.
+        data: for any other run, where its data are now, if they were moved.
     """
     if entry is not None:
         return partial(prepare_user_model, user=load_entry(entry))
