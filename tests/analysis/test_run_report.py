@@ -139,5 +139,5 @@ def test_a_run_whose_data_are_gone_has_no_examples(runs, tmp_path, monkeypatch):
     def refuse(run):
         raise DataError("gone")
 
-    monkeypatch.setattr(run_report, "open_finished", refuse)
+    monkeypatch.setattr(run_report, "open_run", refuse)
     assert 'id="examples"' not in report(*runs[:1], out=tmp_path / "page.html").read_text()

@@ -129,14 +129,14 @@ def test_a_parameter_without_a_rule_is_an_error_that_says_how_to_declare_one():
         seedless.initialize(Own(), "dct")
     message = str(caught.value)
     assert "'token' of shape (1, 1, 8) in Own" in message
-    assert 'seedless.mark(model, rules={"token": "zeros"})' in message
-    assert 'seedless.mark(model.get_submodule("inner"), rules={"gamma": "zeros"})' in message
+    assert 'seedless.mark(model, claims={"token": "zeros"})' in message
+    assert 'seedless.mark(model.get_submodule("inner"), claims={"gamma": "zeros"})' in message
 
 
 def test_declared_rules_fill_parameters_of_your_own():
     model = Own()
-    seedless.mark(model, rules={"token": "filters"})
-    seedless.mark(model.inner, rules={"gamma": "ones"})
+    seedless.mark(model, claims={"token": "filters"})
+    seedless.mark(model.inner, claims={"gamma": "ones"})
     seedless.initialize(model, "hartley")
     assert (model.inner.gamma == 1).all()
     assert model.token.abs().min() > 0
@@ -151,13 +151,13 @@ def test_a_refusal_changes_nothing():
 
 
 def test_a_rule_for_a_missing_parameter_is_refused():
-    model = seedless.mark(nn.Linear(2, 2), rules={"wieght": "zeros"})
+    model = seedless.mark(nn.Linear(2, 2), claims={"wieght": "zeros"})
     with pytest.raises(seedless.SeedlessError, match="'wieght'"):
         seedless.initialize(model, "dct")
 
 
 def test_filters_need_two_axes():
-    model = seedless.mark(nn.Linear(2, 2), rules={"bias": "filters"})
+    model = seedless.mark(nn.Linear(2, 2), claims={"bias": "filters"})
     with pytest.raises(seedless.SeedlessError, match="two axes"):
         seedless.initialize(model, "dct")
 
@@ -302,7 +302,7 @@ def test_models_that_cannot_be_filled_are_refused():
         {"stage": 1.0},
         {"stage": True},
         {"head": "x"},
-        {"rules": {"a": "random"}},
+        {"claims": {"a": "random"}},
     ],
 )
 def test_bad_marks(marks):

@@ -30,7 +30,7 @@ class Marks:
     residual_exit: bool = False
     zero_gain: bool = False
     head: str | None = None
-    rules: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
 
 
 def mark(
@@ -40,7 +40,7 @@ def mark(
     residual_exit: bool | None = None,
     zero_gain: bool | None = None,
     head: str | None = None,
-    rules: Mapping[str, str] | None = None,
+    claims: Mapping[str, str] | None = None,
 ) -> M:
     """Declare something about ``module``, and return the module.
 
@@ -49,7 +49,7 @@ def mark(
         residual_exit: the last convolution of a residual branch; scaled by `residual_scale`.
         zero_gain: a norm whose gain starts at 0, so that its residual branch starts at 0.
         head: the classifier; "etf" for an equiangular tight frame, "basis" for a dense layer.
-        rules: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
+        claims: a rule for parameters of your own: {"name": "filters" | "zeros" | "ones"}.
             "filters" fills it like the weight of a dense layer, along the first axis.
 
     Example: ``self.head = seedless.mark(nn.Linear(64, 10), head="etf")``.
@@ -58,7 +58,7 @@ def mark(
         raise InitError(f"a stage is 0, 1, 2 or 3, got {stage!r}")
     if head is not None and head not in HEADS:
         raise InitError(f"a head is one of {', '.join(HEADS)}, got {head!r}")
-    for name, rule in (rules or {}).items():
+    for name, rule in (claims or {}).items():
         if rule not in RULES:
             raise InitError(f"rule of {name!r}: expected one of {', '.join(RULES)}, got {rule!r}")
     settings: dict[str, Any] = {
@@ -66,7 +66,7 @@ def mark(
         "residual_exit": residual_exit,
         "zero_gain": zero_gain,
         "head": head,
-        "rules": rules and {**read_marks(module).rules, **rules},
+        "claims": claims and {**read_marks(module).claims, **claims},
     }
     changed = {key: value for key, value in settings.items() if value is not None}
     setattr(module, _ATTRIBUTE, replace(read_marks(module), **changed))

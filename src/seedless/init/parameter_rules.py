@@ -177,7 +177,7 @@ def _find_rules(module: nn.Module) -> dict[str, ParameterRule]:
         if layer in LAYER_RULES:
             rules = LAYER_RULES[layer](module)
             break
-    for name, rule in read_marks(module).rules.items():
+    for name, rule in read_marks(module).claims.items():
         if name not in dict(module.named_parameters(recurse=False)):
             raise InitError(
                 f"a rule is declared for {name!r}, which {type(module).__name__} does not have"
@@ -221,5 +221,5 @@ def _explain(name: str, own: str, module: nn.Module, parameter: nn.Parameter) ->
     path = f'model.get_submodule("{name}")' if name else "model"
     return (
         f"{full!r} of shape {tuple(parameter.shape)} in {type(module).__name__}; declare one: "
-        f'seedless.mark({path}, rules={{"{own}": "zeros"}}), or "ones", or "filters"'
+        f'seedless.mark({path}, claims={{"{own}": "zeros"}}), or "ones", or "filters"'
     )

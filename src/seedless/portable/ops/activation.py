@@ -41,7 +41,7 @@ def in_float64_with_options(f: Callable[..., Tensor]) -> Implementation:
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """X (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
+    """x (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
     bend = e.erf(x * c.ROOT_HALF) if approximate == "none" else _bend(x)[0]
     return bend.add_(1.0).mul_(0.5).mul_(x)
 
@@ -94,7 +94,7 @@ def _elu_grad(
 def elu_backward(
     grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor
 ) -> Tensor:
-    """The gradient of elu, with aten's order of arguments."""
+    """Return the gradient of elu, with aten's order of arguments."""
     out: Tensor = gradient_in_float64(_elu_grad)(grad, x, alpha, scale, input_scale, is_result)
     return out
 
@@ -148,7 +148,7 @@ def _log_sigmoid_grad(grad: Tensor, x: Tensor, _: Tensor) -> Tensor:
 
 
 def _softshrink(x: Tensor, edge: float = 0.5) -> Tensor:
-    """X drawn towards zero by edge, zero within it."""
+    """Return x moved towards zero by ``edge``, and zero within it."""
     moved = torch.where(x > 0, x - edge, x + edge)
     return torch.where(x.abs() <= edge, torch.zeros_like(x), moved)
 
@@ -158,31 +158,31 @@ def _shrink_grad(grad: Tensor, x: Tensor, edge: float) -> Tensor:
 
 
 def prelu(x: Tensor, weight: Tensor) -> Tensor:
-    """X where positive, else weight x."""
+    """Return x where it is positive, else weight x."""
     return torch.where(x > 0, x, weight * x)
 
 
 def prelu_backward(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients before the weight's is summed over what it was spread over."""
+    """Return the gradients of x and of the weight, the second for each element of x."""
     zero = torch.zeros_like(grad)
     return torch.where(x > 0, grad, weight * grad), torch.where(x > 0, zero, x * grad)
 
 
 def glu(x: Tensor, dim: int = -1) -> Tensor:
-    """The first half of ``dim`` times the sigmoid of the second."""
+    """Return the first half of ``dim`` times the sigmoid of the second."""
     a, b = x.to(torch.float64).chunk(2, dim)
     return (a * e.sigmoid(b)).to(x.dtype)
 
 
 def glu_backward(grad: Tensor, x: Tensor, dim: int) -> Tensor:
-    """The gradients of both halves, side by side."""
+    """Return the gradients of both halves, joined along ``dim``."""
     a, b = x.to(torch.float64).chunk(2, dim)
     wide, s = grad.to(torch.float64), e.sigmoid(b)
     return torch.cat([wide * s, wide * a * (s * (1.0 - s))], dim).to(x.dtype)
 
 
 def threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Tensor:
-    """The gradient where x is above the threshold or NaN, else zero."""
+    """Return the gradient where x is above the threshold or NaN, else zero."""
     out = apply_map("relu_backward", grad, x) if threshold == 0 else None
     return torch.where(x <= threshold, torch.zeros_like(grad), grad) if out is None else out
 

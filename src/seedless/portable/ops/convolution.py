@@ -1,4 +1,4 @@
-"""Convolutions in one, two and three dimensions, and transposed, through `gemm`.
+"""Convolutions in one, two and three dimensions, and transposed, through `exact.product`.
 
 Law: a convolution is the matrix product of the weight, (out, in x taps), with the windows of x,
 (in x taps, positions). Its transpose is the product of the transposed weight with x, in float64,
@@ -36,7 +36,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the taps of windows lie: one number for each dimension in each field."""
+    """The windows of a convolution: one number for each dimension in each field."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -75,7 +75,7 @@ class Windows:
         return F.pad(x, widths, value=value) if any(widths) else x
 
     def unpad(self, x: Tensor, sizes: Sizes) -> Tensor:
-        """Cut the padding off."""
+        """Remove the padding."""
         inner = zip(self.padding, sizes, strict=True)
         return x[take([slice(pad, pad + size) for pad, size in inner])]
 
@@ -135,7 +135,7 @@ def convolve_transposed(
 def _gather_by_kernel(
     filters: Tensor, rows: Tensor, sizes: Sizes, positions: Sizes, windows: Windows, groups: int
 ) -> Tensor | None:
-    """Return the same from the product's parts, in one kernel; None where there is none."""
+    """Return the same from the product's parts, in one kernel; None without it."""
     if (
         len(sizes) > 2
         or CONTEXT.redirects_sums
@@ -216,7 +216,7 @@ def convolution_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Return the gradients of x, weight and bias that ``mask`` asks for."""
+    """Return the gradients of x, weight and bias that ``mask`` selects."""
     windows = _windows(weight, stride, padding, dilation)
     of_x = of_weight = of_bias = None
     if mask[0]:

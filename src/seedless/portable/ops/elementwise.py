@@ -150,17 +150,17 @@ def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
-    """The larger; of equals the second, NaN before any number."""
+    """Return the larger, the second of equals, and NaN rather than any number."""
     return torch.where((a > b) | (a != a), a, b)
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    """The smaller; of equals the second, NaN before any number."""
+    """Return the smaller, the second of equals, and NaN rather than any number."""
     return torch.where((a < b) | (a != a), a, b)
 
 
 def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:  # noqa: A002  # aten's names
-    """X within the numbers [min, max]; equals stay as they are."""
+    """Return x within the numbers [min, max]; values equal to one stay as they are."""
     for bound in (min, max):
         x = x if bound is None else x.to(torch.result_type(x, bound))
     low, high = (None if bound is None else torch.full_like(x, bound) for bound in (min, max))
@@ -168,7 +168,7 @@ def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tens
 
 
 def clamp_to_tensors(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:  # noqa: A002  # aten's names
-    """X within [min, max]; equals stay as they are. Integers within real bounds become real."""
+    """Return x within [min, max], element by element; integers within real bounds become real."""
     for bound in (min, max):
         x = x if bound is None else x.to(torch.result_type(x, bound))
     x = x if min is None else torch.where(x < min, min, x)
@@ -176,7 +176,7 @@ def clamp_to_tensors(x: Tensor, min: Tensor | None = None, max: Tensor | None = 
 
 
 def relu(x: Tensor) -> Tensor:
-    """X where it is positive or NaN, else zero."""
+    """Return x where it is positive or NaN, else zero."""
     return torch.where(x <= 0, torch.zeros_like(x), x)
 
 

@@ -71,7 +71,7 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """Add each bag's gradient, or its share of it, to the rows it took."""
+    """Add the gradient of each bag, or its share of it, to the rows in the bag."""
     _check(scale_grad_by_freq, mode, False, per_sample_weights)
     wide = grad.to(torch.float64)
     if mode == MEAN:

@@ -54,7 +54,7 @@ def _is_last(x: Tensor, dim: int) -> bool:
 
 
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
-    """exp(x) over its sum."""
+    """exp(x) / sum(exp(x))."""
 
     def apply(x: Tensor, dim: int) -> Tensor:
         _, weights, norm = _weigh(x, dim)
@@ -65,13 +65,13 @@ def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
 
 
 def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Softmax, but zeros for a row of nothing but -infinity: a query that may attend to nothing."""
+    """Return the softmax, and zeros for a row of -infinity: a query that attends to nothing."""
     empty = (x == -math.inf).all(dim, keepdim=True)
     return torch.where(empty, torch.zeros_like(x), softmax(x, dim)).to(dtype or x.dtype)
 
 
 def log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
-    """X - log of the sum of exp(x)."""
+    """x - log(sum(exp(x)))."""
     centred, _, norm = _weigh(x, dim)
     return (centred - e.log(norm)).to(x.dtype)
 
@@ -90,7 +90,7 @@ def softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> T
 
 
 def log_softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    """G - exp(y) sum(g)."""
+    """g - exp(y) sum(g)."""
     wide = grad.to(torch.float64)
     return (wide - e.exp(y.to(torch.float64)) * total(wide, dim, True)).to(dtype)
 
@@ -190,20 +190,20 @@ def mse_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int) -> Ten
 
 
 def huber(x: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
-    """Gap^2 / 2 up to delta, then delta (gap - delta / 2)."""
+    """gap^2 / 2 up to delta, then delta (gap - delta / 2)."""
     gap = (x.to(torch.float64) - target.to(torch.float64)).abs()
     losses = torch.where(gap <= delta, gap * gap * 0.5, (gap - 0.5 * delta) * delta)
     return _reduce(losses, reduction).to(x.dtype)
 
 
 def huber_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
-    """The gap, within delta."""
+    """Return x - t within [-delta, delta], times the gradient."""
     gap = x.to(torch.float64) - target.to(torch.float64)
     return (_spread(grad, x, reduction) * gap.clamp(-delta, delta)).to(x.dtype)
 
 
 def smooth_l1(x: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
-    """Gap^2 / (2 beta) up to beta, then gap - beta / 2."""
+    """gap^2 / (2 beta) up to beta, then gap - beta / 2."""
     _check_beta(beta)
     gap = (x.to(torch.float64) - target.to(torch.float64)).abs()
     losses = torch.where(gap < beta, divide(gap * gap * 0.5, beta), gap - 0.5 * beta)
@@ -213,7 +213,7 @@ def smooth_l1(x: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.
 def smooth_l1_backward(
     grad: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float
 ) -> Tensor:
-    """The gap over beta, within 1."""
+    """Return (x - t) / beta within [-1, 1], times the gradient."""
     _check_beta(beta)
     gap = x.to(torch.float64) - target.to(torch.float64)
     return (_spread(grad, x, reduction) * divide(gap, beta).clamp(-1.0, 1.0)).to(x.dtype)

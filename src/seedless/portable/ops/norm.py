@@ -1,7 +1,7 @@
-"""Layer, batch and group norms, and vector norms.
+"""Layer, batch and group norms.
 
-Law: mean and variance are `reduce` sums in float64, the reciprocal root is IEEE; both are rounded
-to float32, which is what the gradient sees, and the result is rounded once.
+Law: mean and variance are exact sums in float64, the reciprocal root is a sequence of IEEE
+operations; both are rounded to float32, as the gradient uses them, and the result is rounded once.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
-from seedless.portable.exact.sums import count_addends, divide, list_axes, mean, total
+from seedless.portable.exact.sums import count_addends, divide, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import Implementation, map_rows
@@ -76,7 +75,7 @@ def layer_norm_backward(
     bias: Tensor | None,
     mask: Sequence[bool],
 ) -> Three:
-    """Return the gradients of x, weight and bias that ``mask`` asks for."""
+    """Return the gradients of x, weight and bias that ``mask`` selects."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
     if not CONTEXT.redirects_sums:
@@ -125,8 +124,10 @@ def batch_norm(
     if training:
         centre, variance = moments(x, dims)
         size = count_addends(x, dims)
-        _follow(running_mean, centre, momentum)
-        _follow(running_var, divide(variance * float(size), float(max(size - 1, 1))), momentum)
+        _update_running(running_mean, centre, momentum)
+        _update_running(
+            running_var, divide(variance * float(size), float(max(size - 1, 1))), momentum
+        )
         scale = e.rsqrt(variance + eps).to(x.dtype)
         centre = centre.to(x.dtype)
     else:
@@ -141,8 +142,8 @@ def batch_norm(
     return (_affine(normed, weight, bias).to(x.dtype), *kept)
 
 
-def _follow(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    """Move a running statistic: (1 - momentum) running + momentum value, in float32."""
+def _update_running(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    """Update a running statistic: (1 - momentum) running + momentum value, in float32."""
     if running is not None:
         now = value.flatten().to(running.dtype)
         running.copy_(running * (1 - momentum) + now * momentum)
@@ -160,7 +161,7 @@ def batch_norm_backward(
     eps: float,
     mask: Sequence[bool],
 ) -> Three:
-    """Return the gradients of x, weight and bias that ``mask`` asks for."""
+    """Return the gradients of x, weight and bias that ``mask`` selects."""
     dims, spread = _channels(x)
     if not training:
         assert running_var is not None
@@ -170,8 +171,10 @@ def batch_norm_backward(
     if training and not CONTEXT.redirects_sums:
         found = batch_norm_kernels.batch_norm_backward(grad, x, weight, centre, scale)
         if found is not None:
-            asked = [one if wanted else None for one, wanted in zip(found, mask, strict=True)]
-            return asked[0], asked[1], asked[2]
+            of_x, of_weight, of_bias = (
+                one if wanted else None for one, wanted in zip(found, mask, strict=True)
+            )
+            return of_x, of_weight, of_bias
     wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(spread)
     normed = (x.to(torch.float64) - centre.view(spread)) * scale
     of_x = of_weight = of_bias = None
@@ -219,7 +222,7 @@ def group_norm_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> Three:
-    """Return the gradients of x, weight and bias that ``mask`` asks for."""
+    """Return the gradients of x, weight and bias that ``mask`` selects."""
     dims, spread = _channels(x)
     wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(batch, groups, 1)
     rows = x.reshape(batch, groups, -1).to(torch.float64)
@@ -236,57 +239,6 @@ def group_norm_backward(
     return of_x, of_weight, of_bias
 
 
-def vector_norm(
-    x: Tensor,
-    ord: float = 2,  # noqa: A002  # aten's name
-    dim: Sequence[int] | None = None,
-    keepdim: bool = False,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    """The 2-norm, 1-norm or largest magnitude."""
-    dims, magnitude = list_axes(x, dim), x.to(torch.float64).abs()
-    if ord == 2:
-        out = e.root(total(magnitude * magnitude, dims, keepdim))
-    elif ord == 1:
-        out = total(magnitude, dims, keepdim)
-    elif ord == float("inf"):
-        out = magnitude.amax(dims, keepdim) if dims else magnitude
-    else:
-        raise NumericsError(f"portable arithmetic has norms of order 1, 2 and inf; got {ord!r}")
-    return out.to(dtype or x.dtype)
-
-
-def norm(
-    x: Tensor,
-    p: float | None = 2,
-    dim: Sequence[int] | None = None,
-    keepdim: bool = False,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    """aten.norm: the vector norm, of order 2 where none is named."""
-    return vector_norm(x, 2 if p is None else p, dim, keepdim, dtype)
-
-
-def var_mean(
-    x: Tensor, dim: Sequence[int] | None = None, correction: float | None = 1, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Variance and mean over ``dim``."""
-    dims = list_axes(x, dim)
-    centre, variance = moments(x, dims)
-    size = float(count_addends(x, dims))
-    freedom = max(size - (1 if correction is None else correction), 0.0)
-    variance = divide(variance * size, freedom)
-    pair = (variance, centre) if keepdim else (variance.squeeze(dims), centre.squeeze(dims))
-    return pair[0].to(x.dtype), pair[1].to(x.dtype)
-
-
-def std(
-    x: Tensor, dim: Sequence[int] | None = None, correction: float | None = 1, keepdim: bool = False
-) -> Tensor:
-    """The root of the variance over ``dim``."""
-    return e.root(var_mean(x, dim, correction, keepdim)[0].to(torch.float64)).to(x.dtype)
-
-
 IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::native_layer_norm": layer_norm,
     "aten::native_layer_norm_backward": layer_norm_backward,
@@ -294,12 +246,4 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::native_batch_norm_backward": batch_norm_backward,
     "aten::native_group_norm": group_norm,
     "aten::native_group_norm_backward": group_norm_backward,
-    "aten::linalg_vector_norm": vector_norm,
-    "aten::norm.Scalar": norm,
-    "aten::norm.ScalarOpt_dim": norm,
-    "aten::norm.ScalarOpt_dtype": lambda x, p, dtype: norm(x, p, dtype=dtype),
-    "aten::norm.ScalarOpt_dim_dtype": norm,
-    "aten::var_mean.correction": var_mean,
-    "aten::var.correction": lambda *args, **options: var_mean(*args, **options)[0],
-    "aten::std.correction": std,
 }

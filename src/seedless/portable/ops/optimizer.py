@@ -36,7 +36,7 @@ def raise_to(base: float, steps: Tensor) -> Tensor:
 
 @dataclass
 class Block:
-    """Pieces of tensors that are computed as one: number of the tensor, start and end in it."""
+    """Pieces of tensors that are computed together: index of the tensor, start and end in it."""
 
     pieces: list[tuple[int, int, int]]
 
@@ -50,7 +50,7 @@ class Block:
         return torch.cat([numbers[i].expand(end - start) for i, start, end in self.pieces])
 
     def write(self, tensors: Sequence[Tensor], values: Tensor) -> None:
-        """Put the values back."""
+        """Write the values back into the tensors."""
         parts = values.split([end - start for _, start, end in self.pieces])  # type: ignore[no-untyped-call]  # untyped in torch
         for (i, start, end), part in zip(self.pieces, parts, strict=True):
             target = tensors[i]

@@ -38,7 +38,7 @@ def pad(x: Tensor, widths: Sequence[int], source: Source) -> Tensor:
 
 
 def pad_backward(grad: Tensor, x: Tensor, widths: Sequence[int], source: Source) -> Tensor:
-    """Add each padded place's gradient to the value it came from."""
+    """Add the gradient of each padded position to the value that was copied there."""
     out = grad.to(torch.float64)
     for axis, before, after in _sides(x.ndim, widths):
         places = torch.tensor(source(x.shape[axis], before, after), device=x.device)

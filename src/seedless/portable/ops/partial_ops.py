@@ -12,7 +12,7 @@ from seedless.portable.ops.elementwise import Implementation
 
 
 def arange(*bounds: Any, **named: Any) -> Tensor:
-    """Whole steps only: a fraction's multiples may be fused with the start."""
+    """Return whole numbers only: multiples of a fraction may be fused with the start."""
     numbers = [*bounds, *(named.get(name, 0) for name in ("start", "end", "step"))]
     real = [number for number in numbers if isinstance(number, float)]
     if not all(number.is_integer() for number in real):
@@ -26,7 +26,7 @@ def arange(*bounds: Any, **named: Any) -> Tensor:
 
 
 def round_decimals(x: Tensor, *, decimals: int = 0) -> Tensor:
-    """To whole numbers only: decimals are scaled by a power from the library."""
+    """Round to whole numbers only: torch scales decimals by a power from the host's library."""
     if decimals:
         raise NumericsError(
             f"portable round goes to whole numbers, got decimals={decimals}; scale before and after"

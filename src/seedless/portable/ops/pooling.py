@@ -26,7 +26,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True)
 class PoolWindows(Windows):
-    """Windows of a pool; with ``ceil`` the last one may hang over the end of its axis."""
+    """Windows of a pool; with ``ceil`` the last one may extend beyond the end of its axis."""
 
     ceil: bool = False
 
@@ -54,7 +54,7 @@ class PoolWindows(Windows):
         ]
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
-        """Add the padding, and what hangs over, to the last dimensions."""
+        """Add the padding, and what the last windows need beyond it, to the last dimensions."""
         sides = zip(self.padding, self.overhang(x.shape[-len(self.kernel) :]), strict=True)
         widths = [width for pad, more in reversed(list(sides)) for width in (pad, pad + more)]
         return F.pad(x, widths, value=value) if any(widths) else x
@@ -97,7 +97,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window."""
+    """Return the mean of each window."""
     windows, positions = _make_windows(x, kernel, stride, padding, ceil_mode)
     padded = windows.pad(x.to(torch.float64))
     out = None
@@ -118,7 +118,7 @@ def avg_pool_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    """Each value's share of the gradients of its windows, added in order of the taps."""
+    """Return each value's share of the gradients of its windows, added in order of the taps."""
     windows, positions = _make_windows(x, kernel, stride, padding, ceil_mode)
     divisor = _divisors(x, windows, positions, count_include_pad, divisor_override)
     share = grad.to(torch.float64) / divisor
@@ -144,7 +144,7 @@ def max_pool(
     dilation: Sizes | int = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The maximum of each window, and its place in the flattened dimensions."""
+    """Return the maximum of each window, and its index in the flattened dimensions."""
     windows, positions, places = _max_windows(x, kernel, stride, padding, dilation, ceil_mode)
     padded = windows.pad(x, -math.inf)
     best = place = None
@@ -180,7 +180,7 @@ def max_pool_backward(
     ceil_mode: bool,
     place: Tensor,
 ) -> Tensor:
-    """Each maximum's gradient, added in order of the taps: nothing is scattered."""
+    """Return the gradient of each maximum, added in order of the taps."""
     windows, positions, places = _max_windows(x, kernel, stride, padding, dilation, ceil_mode)
     wide = grad.to(torch.float64)
     zero = torch.zeros_like(wide)
@@ -195,7 +195,7 @@ def _bins(length: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]
 
 
 def _sum_bins(x: Tensor, dim: int, size: int) -> Tensor:
-    """Sum over adaptive bins along one axis, value after value; its transpose is itself."""
+    """Return the sums of adaptive bins along one axis; the transpose is the same function."""
     length = x.shape[dim]
     first, last = _bins(length, size, x.device)
     shape = [-1 if axis == dim else 1 for axis in range(x.ndim)]
@@ -214,7 +214,7 @@ def _bin_counts(length: int, size: int, x: Tensor, dim: int) -> Tensor:
 
 
 def adaptive_avg_pool(x: Tensor, output: Sizes) -> Tensor:
-    """The mean of each bin: one axis after another, in float64."""
+    """Return the mean of each bin: one axis after another, in float64."""
     out = x.to(torch.float64)
     for axis, size in zip(range(x.ndim - len(output), x.ndim), output, strict=True):
         out = _sum_bins(out, axis, size) / _bin_counts(x.shape[axis], size, x, axis)
@@ -222,7 +222,7 @@ def adaptive_avg_pool(x: Tensor, output: Sizes) -> Tensor:
 
 
 def adaptive_avg_pool_backward(grad: Tensor, x: Tensor, dimensions: int) -> Tensor:
-    """Each value's share of the gradients of its bins."""
+    """Return each value's share of the gradients of its bins."""
     out = grad.to(torch.float64)
     for axis in range(x.ndim - dimensions, x.ndim):
         out = out / _bin_counts(x.shape[axis], grad.shape[axis], x, axis)
@@ -231,7 +231,7 @@ def adaptive_avg_pool_backward(grad: Tensor, x: Tensor, dimensions: int) -> Tens
 
 
 def adaptive_max_pool(x: Tensor, output: Sizes) -> tuple[Tensor, Tensor]:
-    """The maximum of each bin and its place, bins taken value after value."""
+    """Return the maximum of each bin and its index; the first of equals."""
     n = len(output)
     sizes = x.shape[-n:]
     ends = [_bins(length, size, x.device) for length, size in zip(sizes, output, strict=True)]
@@ -258,7 +258,7 @@ def adaptive_max_pool(x: Tensor, output: Sizes) -> tuple[Tensor, Tensor]:
 
 
 def adaptive_max_pool_backward(grad: Tensor, x: Tensor, place: Tensor, dimensions: int) -> Tensor:
-    """Each maximum's gradient, added to its place on the grid of its plane."""
+    """Add the gradient of each maximum at its index, on the grid of its plane."""
     flat = torch.zeros_like(x, memory_format=torch.contiguous_format).flatten(-dimensions)
     index, values = place.flatten(-dimensions), grad.flatten(-dimensions)
     out = add_at(flat, values, [-1], lambda zeros, q: zeros.scatter_add_(-1, index, q))

@@ -42,7 +42,7 @@ def raise_tensor(x: Tensor, y: Tensor) -> Tensor:
 
 
 def power_of(x: Tensor, y: Tensor) -> Tensor:
-    """Exp(y log|x|), its sign that of x where y is odd; NaN for a root of a negative number."""
+    """exp(y log|x|) with the sign of x where y is odd; NaN for a root of a negative number."""
     out = e.exp(y * e.log(x.abs()))
     whole = y == y.floor()
     odd = whole & (y * 0.5 != (y * 0.5).floor())
@@ -54,7 +54,7 @@ def power_of(x: Tensor, y: Tensor) -> Tensor:
 
 
 def xlogy(x: Any, y: Any) -> Tensor:
-    """X log y, zero where x is and y is a number."""
+    """x log y, and zero where x is zero and y is not NaN."""
     a, b, dtype = _pair(x, y)
     out = a * e.log(b)
     return torch.where((a == 0) & (b == b), torch.zeros_like(out), out).to(dtype)
@@ -74,7 +74,7 @@ def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor, torch.dtype]:
 
 
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
-    """The larger + log1p(exp(-|x - y|))."""
+    """max(x, y) + log1p(exp(-|x - y|))."""
     a, b, dtype = _pair(x, y)
     top = torch.where((a > b) | (a != a), a, b)
     gap = torch.where(a == b, torch.zeros_like(a), (a - b).abs())  # two infinities have no gap
@@ -82,7 +82,7 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 
 def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
-    """The largest + log of the sum of exp(x - largest)."""
+    """max(x) + log(sum(exp(x - max(x))))."""
     dims = list_axes(x, dim)
     if not dims:
         return x.clone()

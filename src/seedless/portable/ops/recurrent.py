@@ -1,6 +1,6 @@
-"""LSTM, GRU and plain RNN layers, unrolled: a library's own kernels take other routes.
+"""LSTM, GRU and RNN layers computed step by step, since libraries have kernels of their own.
 
-A cell is two linear maps and activations, each a portable op; time goes one step after another.
+A cell is two linear maps and activations, each a portable op.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _lstm(state: State, mapped: Tensor, weights: Sequence[Tensor | None]) -> Sta
 
 
 def _gru(state: State, mapped: Tensor, weights: Sequence[Tensor | None]) -> State:
-    """H -> n + z (h - n): r, z, n are the thirds of the gates."""
+    """h -> n + z (h - n): r, z, n are the thirds of the gates."""
     inner = F.linear(state[0], weights[1], weights[3])  # type: ignore[arg-type]  # a weight
     reset, update, new = mapped.chunk(3, -1)
     inner_reset, inner_update, inner_new = inner.chunk(3, -1)
@@ -52,7 +52,7 @@ CELLS: dict[str, Any] = {
 
 
 class Layers:
-    """The weights of a recurrent layer as torch lists them, and how time runs through them."""
+    """The weights of a recurrent layer as torch lists them, and its steps in time."""
 
     def __init__(
         self, name: str, flat: Sequence[Tensor], biases: bool, layers: int, bidirectional: bool
@@ -83,7 +83,7 @@ class Layers:
     def _pass(
         self, x: Tensor, first: State, sizes: Sequence[int], listed: list[Tensor], backwards: bool
     ) -> tuple[Tensor, State]:
-        """Take one layer through time in one direction."""
+        """Return the outputs and last state of one layer in one direction."""
         biases = listed[2:4] if self.biases else [None, None]
         projection = listed[-1] if len(listed) in (3, 5) else None
         weights = [listed[0], listed[1], *biases, projection]
@@ -95,10 +95,10 @@ class Layers:
         done: list[State] = []
         for time in order:
             now, size = state[0].shape[0], sizes[time]
-            if size < now:  # the shortest sequences are over
+            if size < now:  # the shortest sequences have ended
                 done.append(tuple(part[size:] for part in state))
                 state = tuple(part[:size] for part in state)
-            elif size > now:  # from behind, longer ones come in
+            elif size > now:  # backwards in time, longer sequences begin
                 more = (part[now:size] for part in first)
                 state = tuple(torch.cat(pair) for pair in zip(state, more, strict=True))
             state = self.cell(state, steps[time], weights)
@@ -109,7 +109,7 @@ class Layers:
 
 
 def unroll(name: str, *given: Any) -> tuple[Tensor, ...]:
-    """Run a recurrent layer: torch's arguments for sequences of one length, or packed ones."""
+    """Run a recurrent layer with torch's arguments for sequences of one length, or packed ones."""
     packed = isinstance(given[3], list | tuple)
     dropout, training, bidirectional = given[5:8] if not packed else given[6:9]
     flat, biases, layers = given[3:6] if packed else given[2:5]
@@ -129,7 +129,7 @@ def unroll(name: str, *given: Any) -> tuple[Tensor, ...]:
 
 
 def step(name: str, x: Tensor, state: Any, *weights: Tensor | None) -> Any:
-    """One step of a cell on its own: nn.LSTMCell, nn.GRUCell, nn.RNNCell."""
+    """Return the next state of a cell: nn.LSTMCell, nn.GRUCell, nn.RNNCell."""
     w_in, w_state, b_in, b_state = [*weights, None, None][:4]
     assert w_in is not None
     states = tuple(state) if name == "lstm" else (state,)

@@ -1,4 +1,4 @@
-"""Sums, products, extremes and scattered additions under their aten names."""
+"""Sums, matrix products, maxima and minima, and additions at indices."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _with_addend(product: Implementation) -> Implementation:
 
 
 def _extreme(find: Any) -> Implementation:
-    """Amax or amin; + 0 turns a negative zero, which ties with zero, into zero."""
+    """Return amax or amin; + 0 makes a negative zero, which equals zero, positive."""
 
     def apply(x: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
         return _make_zeros_positive(find(x, dim, keepdim) if x.ndim else x.clone())
@@ -81,7 +81,7 @@ def _make_zeros_positive(x: Tensor) -> Tensor:
 
 
 def _extreme_with_place(find: Any) -> Implementation:
-    """Max or min along an axis, with the first place of it."""
+    """Return max or min along an axis, with the first index of it."""
 
     def apply(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         if x.ndim == 0:
@@ -165,7 +165,7 @@ def embedding_backward(
 
 
 def unfold_backward(grad: Tensor, sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
-    """Add each window's values back to where they came from, tap after tap, in float64."""
+    """Add the values of each window where they were taken from, tap by tap, in float64."""
     dim %= len(sizes)
     wide = grad.to(torch.float64)
     out = torch.zeros(list(sizes), dtype=torch.float64, device=grad.device)

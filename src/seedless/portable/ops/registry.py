@@ -32,7 +32,7 @@ from seedless.portable.ops import (
     resize,
     scatter_write,
     selection,
-    weight_norm,
+    vector_norms,
 )
 from seedless.portable.ops.elementwise import Implementation
 from seedless.portable.refusal import ADVICE, RANDOM, refuse
@@ -53,7 +53,7 @@ REGISTRY: dict[str, Implementation] = {
     **embedding_bag.IMPLEMENTATIONS,
     **selection.IMPLEMENTATIONS,
     **powers.IMPLEMENTATIONS,
-    **weight_norm.IMPLEMENTATIONS,
+    **vector_norms.IMPLEMENTATIONS,
     **scatter_write.IMPLEMENTATIONS,
 }
 
@@ -83,7 +83,7 @@ REPLACED = frozenset(map(name_op, REGISTRY))
 # Overloads that sum: float64 operands are refused, since a grid of 23 or 36 bits is coarser.
 FLOAT32_ONLY = frozenset(
     overload
-    for module in (reductions, norm, convolution, padding, resize, embedding_bag, weight_norm)
+    for module in (reductions, norm, convolution, padding, resize, embedding_bag, vector_norms)
     for overload in module.IMPLEMENTATIONS
     if name_op(overload)
     not in {"amax", "amin", "max", "min", "argmax", "argmin", "index_put", "_index_put_impl"}

@@ -1,4 +1,4 @@
-"""Picking and placing: the largest few, smallest and largest, packed sequences, even steps.
+"""Sorting, the largest values, packed sequences and evenly spaced values.
 
 Of equal values the first wins; negative zero equals zero; every NaN is one and the largest.
 """
@@ -23,7 +23,7 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Te
 
 
 def _keys(x: Tensor) -> Tensor:
-    """Return what x is compared by: one zero, one NaN."""
+    """Return x with positive zeros and one kind of NaN, for comparisons."""
     if not x.is_floating_point():
         return x
     return torch.where(x != x, torch.full_like(x, float("nan")), x + 0.0)
@@ -36,7 +36,7 @@ def topk(
     largest: bool = True,
     sorted: bool = True,  # noqa: A002  # aten's name
 ) -> tuple[Tensor, Tensor]:
-    """The first k of a stable sort, whether or not they were asked for in order."""
+    """Return the first k of a stable sort; they are always sorted."""
     if x.ndim == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
     values, places = sort(x, dim, largest)
@@ -44,7 +44,7 @@ def topk(
 
 
 def aminmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Smallest and largest; + 0 turns a negative zero, which ties with zero, into zero."""
+    """Return the smallest and the largest; + 0 makes a negative zero positive."""
     dims = r.list_axes(x, dim)
     if not dims:
         return x.clone(), x.clone()
@@ -57,7 +57,7 @@ def nansum(
     keepdim: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """The sum of what is a number."""
+    """Return the sum of all values that are not NaN."""
     return r.total(torch.where(x != x, torch.zeros_like(x), x), dim, keepdim).to(dtype or x.dtype)
 
 
@@ -72,7 +72,7 @@ def put(x: Tensor, places: Tensor, source: Tensor, accumulate: bool = False) -> 
 
 
 def linspace(start: Any, end: Any, steps: int, **named: Any) -> Tensor:
-    """Start + (end - start) i / (steps - 1) in float64, the last one exactly the end."""
+    """start + (end - start) i / (steps - 1) in float64, the last one exactly the end."""
     first, last = float(start), float(end)
     dtype = named.pop("dtype", None) or torch.get_default_dtype()
     span = last - first
@@ -90,7 +90,7 @@ def pack(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]
 
 
 def pack_backward(grad: Tensor, shape: Sequence[int], sizes: Tensor, batch_first: bool) -> Tensor:
-    """Put each row's gradient back where the row came from."""
+    """Return each row's gradient where the row was taken from."""
     out = grad.new_zeros([shape[1], shape[0], *shape[2:]] if batch_first else list(shape))
     start = 0
     for time, size in enumerate(sizes.tolist()):
