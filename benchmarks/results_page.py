@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.results_answers import answer
 from benchmarks.results_plan import Entry, spell_command
-from seedless.evaluate.ranking import FEW_POSITIVES
+from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.studies.engine.fold_pooling import MIN_POSITIVES
 from seedless.studies.engine.table import Table
 

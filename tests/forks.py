@@ -93,7 +93,7 @@ def serve():
     for module in HEAVY:
         import_module(module)
     from seedless.cli.main import main
-    from seedless.proof.source import describe_source
+    from seedless.proof.source_digest import describe_source
 
     describe_source()
     answers = os.fdopen(os.dup(1), "w")

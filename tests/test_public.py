@@ -13,11 +13,11 @@ import seedless
 assert "torch" not in sys.modules
 BEFORE
 assert callable(seedless.evaluate) and callable(seedless.report) and callable(seedless.portable)
-import seedless.evaluate.ranking as ranking
+import seedless.evaluate.auc as ranking
 import seedless.report.page as page
 import seedless.portable.mode as mode
 assert callable(seedless.evaluate) and callable(seedless.report) and callable(seedless.portable)
-assert seedless.evaluate.ranking is ranking and seedless.report.page is page
+assert seedless.evaluate.auc is ranking and seedless.report.page is page
 from seedless.evaluate import macro_auc
 assert macro_auc is ranking.macro_auc
 try:

@@ -22,9 +22,9 @@ from benchmarks.published.evidence import (
     summarize,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.difference import paired_t_test, welch_t_test
-from seedless.stats.multiple import holm
-from seedless.stats.ranks import friedman, levene
+from seedless.stats.group_tests import friedman, levene
+from seedless.stats.holm_correction import holm
+from seedless.stats.t_tests import paired_t_test, welch_t_test
 
 
 def pair_bases(folder: Path, one: str, two: str) -> Found:

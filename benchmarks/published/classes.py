@@ -18,7 +18,7 @@ from benchmarks.published.evidence import (
     read_seeds,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.ranks import levene
+from seedless.stats.group_tests import levene
 from seedless.stats.spread import find_range
 
 

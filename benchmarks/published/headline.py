@@ -21,12 +21,12 @@ from benchmarks.published.evidence import (
     summarize,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.effect import cohens_d
 from seedless.stats.equivalence import tost
+from seedless.stats.group_tests import levene
 from seedless.stats.power import find_power, find_runs_needed
-from seedless.stats.ranks import levene
 from seedless.stats.spread import find_range
+from seedless.stats.t_tests import paired_t_test, welch_t_test
 
 XRESNET = "ecg/xresnet/xresnet_equiv_s*_metrics.json"
 MARGIN = 0.015

@@ -16,8 +16,8 @@ from benchmarks.published.evidence import (
     summarize,
 )
 from seedless.stats.compare import describe_arm
-from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.permutation import flip_signs
+from seedless.stats.t_tests import paired_t_test, welch_t_test
 
 ABLATION = "ecg/ablation/conformer_{}_s*_metrics.json"
 FOLDS = "ecg/cv/cv_final_results.json"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
     from seedless.analysis.run_report import report
-    from seedless.audit.difference import diff
+    from seedless.audit.run_diff import diff
     from seedless.audit.verification import verify
     from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seedless.portable.mode import portable
     from seedless.proof.trail import Trail
     from seedless.runs.fit_model import fit
-    from seedless.runs.opening import load
+    from seedless.runs.opened_run import load
 
 __all__ = [
     "Dropout",

@@ -24,7 +24,7 @@ def runs(tmp_path_factory):
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Run the program in this process; return exit code, standard output and standard error."""
-    monkeypatch.setattr("seedless.audit.difference.run_worker", answer_here)
+    monkeypatch.setattr("seedless.audit.run_diff.run_worker", answer_here)
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["seedless", *map(str, arguments)])

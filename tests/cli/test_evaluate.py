@@ -273,7 +273,7 @@ def test_runs_that_cannot_be_compared_are_refused(refuse, folder):
 
 
 def test_features_are_what_the_head_receives(folder):
-    from seedless.runs.opening import load
+    from seedless.runs.opened_run import load
 
     run = load(folder / "one")
     for scored in read_predictions(folder / "one").splits.values():

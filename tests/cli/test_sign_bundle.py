@@ -14,7 +14,7 @@ from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.proof.bundle import open_bundle
 from seedless.proof.signature import check_signature
-from seedless.proof.source import describe_source
+from seedless.proof.source_digest import describe_source
 
 
 @pytest.fixture

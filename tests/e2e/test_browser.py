@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from seedless.analysis.run_report import report
-from tests.analysis.test_report import digest_of, make_run
+from tests.analysis.test_run_report import digest_of, make_run
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium here: `make browser`")

@@ -36,7 +36,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture
 def in_process(monkeypatch):
-    monkeypatch.setattr("seedless.audit.difference.run_worker", answer_here)
+    monkeypatch.setattr("seedless.audit.run_diff.run_worker", answer_here)
 
 
 def locate(a, b, entry_b=None):

@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from seedless.core.errors import DataError
+from seedless.evaluate.auc import macro_auc
 from seedless.evaluate.bootstrap import UNIT, bootstrap_areas, draw_weights, resample_areas
 from seedless.evaluate.intervals import delong_covariance, pair_interval
-from seedless.evaluate.ranking import macro_auc
 from seedless.numerics.counter_random import draw_uniform
 from tests.evaluate.tables import make_table
 

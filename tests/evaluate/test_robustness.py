@@ -10,7 +10,7 @@ from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.leads import TWELVE
 from seedless.data.readers.nstdb import KINDS, Noise, read_noise
 from seedless.data.simulators.stress_noise import simulate_stress
-from seedless.evaluate.ranking import macro_auc
+from seedless.evaluate.auc import macro_auc
 from seedless.evaluate.robustness import measure_robustness, perturb
 from seedless.numerics.generator_guard import GeneratorGuard
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from seedless.evaluate.auc import score_classes
 from seedless.evaluate.decisions import choose_thresholds
 from seedless.evaluate.intervals import delong_interval
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.evaluate.ranking import score_classes
 from seedless.evaluate.scores import find_thresholds, score_predictions
 from tests.evaluate.tables import WEIGHTS, make_predictions, make_scored
 

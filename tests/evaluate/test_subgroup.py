@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from seedless.core.errors import DataError
+from seedless.evaluate.auc import area_under_curve, macro_auc
 from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.decisions import apply_thresholds, count_outcomes
 from seedless.evaluate.intervals import delong_interval, difference_interval, wilson_interval
-from seedless.evaluate.ranking import area_under_curve, macro_auc
 from seedless.evaluate.subgroup import band_ages, score_subgroups
 from tests.evaluate.tables import make_scored
 

@@ -12,7 +12,7 @@ import shutil
 import pytest
 
 import seedless
-from seedless.audit.validation import validate
+from seedless.audit.folder_validation import validate
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import seedless
-from seedless.audit.locate import find_first
+from seedless.audit.first_difference import find_first
 from seedless.audit.op_recorder import OpRecorder
 
 pytestmark = pytest.mark.gpu

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedless.numerics.counter_random import draw_uniform
-from seedless.portable.exact.grid import to_grid
 from seedless.portable.exact.product import multiply
+from seedless.portable.exact.rounding_grid import to_grid
 from seedless.portable.mode import portable
 from tests.portable.reference.laws import exact_dot
 

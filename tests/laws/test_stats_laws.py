@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from seedless.core.errors import StatsError
 from seedless.stats.compare import compare_samples
-from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.effect import cohens_d
-from seedless.stats.multiple import holm
+from seedless.stats.group_tests import friedman, levene
+from seedless.stats.holm_correction import holm
 from seedless.stats.permutation import flip_signs
 from seedless.stats.power import find_power, find_runs_needed
-from seedless.stats.ranks import friedman, levene
+from seedless.stats.t_tests import paired_t_test, welch_t_test
 
 SCORES = st.integers(0, 10_000).map(lambda value: value / 10_000)
 SAMPLE = st.lists(SCORES, min_size=2, max_size=12)

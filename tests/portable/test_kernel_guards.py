@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from seedless.portable import self_test
 from seedless.portable.batch.microbatch import Split
 from seedless.portable.context import CONTEXT
-from seedless.portable.exact import grid
+from seedless.portable.exact import rounding_grid
 from seedless.portable.kernels import kernel_cache
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.mode import portable
@@ -181,9 +181,9 @@ def test_a_transposed_convolution_with_more_padding_at_its_end_than_stride():
 def test_a_repeated_matrix_may_have_other_grids_than_its_own(tops):
     x = torch.tensor([[1.0, 0.5, 0.25]]).expand(2, 1, 3)
     exponents = torch.tensor(tops).view(2, 1, 1)
-    fused = grid.round_to_grid(x, exponents, 23)
+    fused = rounding_grid.round_to_grid(x, exponents, 23)
     with CONTEXT.without_kernels():
-        assert torch.equal(fused, grid.round_to_grid(x, exponents, 23))
+        assert torch.equal(fused, rounding_grid.round_to_grid(x, exponents, 23))
 
 
 class _Experts(nn.Module):

@@ -1,4 +1,4 @@
-"""Laws of grid, sums and products: their references in integers, and what cannot change them."""
+"""Laws of rounding grids, sums and products: references in integers, and what changes nothing."""
 
 import math
 from fractions import Fraction
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedless.numerics.counter_random import draw_uniform
-from seedless.portable.exact import grid, product, sums
+from seedless.portable.exact import product, rounding_grid, sums
 from seedless.portable.exact.product import multiply
 from seedless.portable.exact.sums import total
 from tests.portable.reference import laws
@@ -39,7 +39,7 @@ def same(a, b):
 @few
 @given(ROWS, st.sampled_from([5, 23, 36]))
 def test_the_grid_equals_its_reference(row, bits):
-    q, step = grid.to_grid(tensor(row), [0], bits)
+    q, step = rounding_grid.to_grid(tensor(row), [0], bits)
     integers, exact_step = laws.to_grid(row, bits)
     assert [int(value) for value in q] == integers
     if any(row):
@@ -51,7 +51,7 @@ def test_the_grid_equals_its_reference(row, bits):
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=20))
 def test_split_loses_nothing(integers):
     q = torch.tensor(integers, dtype=torch.float64)
-    high, low = grid.split(q)
+    high, low = rounding_grid.split(q)
     assert [int(h) + int(v) for h, v in zip(high, low, strict=True)] == integers
     assert bool((high % 2**27 == 0).all())
     assert low.abs().max() <= 2**26
@@ -117,7 +117,7 @@ def test_known_limit_opposed_rows_lose_what_float32_keeps():
 
 def multiply_in_chunks(left, right, chunk):
     """The slow reference: products of chunks, in Python's integers."""
-    (p, s), (q, t) = grid.to_grid(left, [2], 23), grid.to_grid(right, [1], 23)
+    (p, s), (q, t) = rounding_grid.to_grid(left, [2], 23), rounding_grid.to_grid(right, [1], 23)
     total = 0
     for start in range(0, p.shape[2], chunk):
         part = torch.bmm(p[:, :, start : start + chunk], q[:, start : start + chunk])

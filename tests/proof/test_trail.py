@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.audit.validation import validate
+from seedless.audit.folder_validation import validate
 from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.trail import (
     GENESIS,

@@ -6,7 +6,7 @@ import pytest
 
 from seedless.core.errors import SeedlessError
 from seedless.report.card import make_card, write_front_matter
-from seedless.report.runview import RunView
+from seedless.report.run_view import RunView
 
 yaml = pytest.importorskip("yaml")
 

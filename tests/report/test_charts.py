@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seedless.evaluate.calibration import bin_reliability
-from seedless.evaluate.curves import draw_roc as find_roc
+from seedless.evaluate.roc_curve import draw_roc as find_roc
 from seedless.report.charts import (
     choose_scale,
     draw_axis,

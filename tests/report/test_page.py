@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from seedless.core.errors import RunError, SeedlessError
-from seedless.report.curves import Series, draw_curves, draw_fingerprint
+from seedless.report.learning_curves import Series, draw_curves, draw_fingerprint
 from seedless.report.page import Verdict, render_page, write_page
-from seedless.report.runview import find_difference, read_run, same_bits
+from seedless.report.run_view import find_difference, read_run, same_bits
 
 SAME = Verdict("identical", "Nine epochs, 66 tensors each, compared one by one.", 41.27)
 VOID = {"br", "img", "meta", "circle", "path"}

@@ -15,7 +15,7 @@ from seedless.core.config import FLOAT32_MAX
 from seedless.core.digests import digest, digest_samples
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
 from seedless.runs.fit_model import fit
-from seedless.runs.opening import load
+from seedless.runs.opened_run import load
 from seedless.train.checkpoint import list_checkpoints
 from tests.train.problems import linear, make_arrays, small_conformer
 

@@ -11,8 +11,8 @@ from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
 from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
+from seedless.data.model_inputs import sort_records
 from seedless.data.normalize import fit_scale
-from seedless.data.sorted_data import sort_records
 from seedless.models import MODELS, build
 from seedless.runs.prepare import check_names, configure_execution, prepare, resolve
 from tests.train.problems import images

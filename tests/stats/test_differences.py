@@ -9,10 +9,10 @@ from statsmodels.stats.power import TTestIndPower
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from seedless.core.errors import StatsError
-from seedless.stats.difference import paired_t_test, welch_t_test
 from seedless.stats.effect import cohens_d
 from seedless.stats.equivalence import paired_tost, tost
 from seedless.stats.power import find_power, find_runs_needed
+from seedless.stats.t_tests import paired_t_test, welch_t_test
 
 RNG = np.random.default_rng(5)
 SAMPLES = [

@@ -9,9 +9,9 @@ from scipy.special import chdtrc, fdtrc
 from statsmodels.stats.multitest import multipletests
 
 from seedless.core.errors import StatsError
-from seedless.stats.multiple import holm
+from seedless.stats.group_tests import friedman, levene
+from seedless.stats.holm_correction import holm
 from seedless.stats.permutation import flip_signs
-from seedless.stats.ranks import friedman, levene
 
 RNG = np.random.default_rng(9)
 

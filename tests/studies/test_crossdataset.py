@@ -16,9 +16,9 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker
-from seedless.studies.protocols import external_datasets
-from seedless.studies.protocols.external_datasets import is_standardized, standardize
 from seedless.studies.published import crossdataset
+from seedless.studies.shared import external_datasets
+from seedless.studies.shared.external_datasets import is_standardized, standardize
 from tests.studies.plans import plan
 from tests.tiny import flags_restored
 

@@ -13,7 +13,7 @@ from seedless.studies.engine.grid import Point, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import describe_varying_seeds
 from seedless.studies.engine.worker import read_points, write_points
-from seedless.studies.protocols.medmnist_sets import NAMES, find_sets
+from seedless.studies.shared.medmnist_sets import NAMES, find_sets
 from tests.studies.tiny_grids import make_config, make_tiny_grid
 
 PAPER = StudyOptions(scale="paper", device="cpu")

@@ -12,7 +12,7 @@ from seedless.core.errors import StudyError
 from seedless.init.bases import BASES, basis
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.runner import run_study
-from seedless.studies.protocols import basis_theory
+from seedless.studies.shared import basis_theory
 from tests.studies.plans import plan
 
 EXACT = tuple(name for name in BASES if name != "hadamard")

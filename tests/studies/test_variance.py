@@ -7,8 +7,8 @@ from seedless.core.config import flatten
 from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
-from seedless.studies.protocols import plain_repeats
 from seedless.studies.published import variance
+from seedless.studies.shared import plain_repeats
 from tests.studies.fake_outcomes import make_results
 from tests.tiny import flags_restored
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from seedless.analysis.attribute import attribute_run, write_maps
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
-    from seedless.analysis.export import export_run
+    from seedless.analysis.onnx_export import export_run
     from seedless.analysis.robustness import measure_run_robustness
     from seedless.analysis.run_report import report
     from seedless.evaluate.churn import churn

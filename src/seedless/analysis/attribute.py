@@ -17,7 +17,7 @@ from seedless.core.registry import choose
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.attribution import Attribution
 from seedless.evaluate.gradcam import explain_classes
-from seedless.runs.opening import OpenRun, open_run
+from seedless.runs.opened_run import OpenRun, open_run
 
 METHODS = ("gradcam", "attention")
 

@@ -17,8 +17,8 @@ from seedless.analysis.fairness import (
 )
 from seedless.core.errors import StatsError
 from seedless.stats.compare import Row, compare_samples
-from seedless.stats.difference import Difference
 from seedless.stats.samples import split_converged
+from seedless.stats.t_tests import Difference
 
 NAMES = ("A", "B")
 Arm = str | Path | Iterable[str | Path] | Iterable[float]

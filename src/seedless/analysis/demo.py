@@ -15,7 +15,7 @@ from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
 from seedless.proof.trail import digest_entry, first_difference, read_trail
 from seedless.report.page import Verdict, render_page, write_page
-from seedless.report.runview import read_run
+from seedless.report.run_view import read_run
 from seedless.runs.folder import read_config
 from seedless.train.arithmetic import check_arithmetic
 from seedless.train.log import LOG_FILE as LOG

@@ -17,11 +17,11 @@ from seedless.core.digests import digest_samples
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.data.leads import spell_lead
 from seedless.data.loading import load as load_data
+from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
-from seedless.data.sorted_data import Arrays, sort_records
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.runs.opening import load
+from seedless.runs.opened_run import load
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.seal import predict_split
 from seedless.train.loss import make_loss

@@ -12,7 +12,7 @@ from seedless.core.digests import canonical_json
 from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.mismatch import compare_values
 from seedless.core.registry import suggest
-from seedless.evaluate.ranking import FEW_POSITIVES
+from seedless.evaluate.auc import FEW_POSITIVES
 
 
 def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:

@@ -13,7 +13,7 @@ from seedless.core.registry import choose
 from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
 from seedless.evaluate.robustness import SNRS, Row, measure_robustness
-from seedless.runs.opening import OpenRun, open_run
+from seedless.runs.opened_run import OpenRun, open_run
 
 SOURCES = ("simulated", "nstdb")
 MAX_SNR_DB = 100  # beyond it, float32 cannot hold the smaller of signal and noise

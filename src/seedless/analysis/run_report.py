@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.audit.validation import validate
+from seedless.audit.folder_validation import validate
 from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
 from seedless.evaluate.gradcam import explain_classes
 from seedless.evaluate.predictions import Predictions, read_predictions
+from seedless.report.ecg_paper import draw_ecg, draw_image
 from seedless.report.page import Verdict, render_page, write_page
-from seedless.report.paper import draw_ecg, draw_image
-from seedless.report.runview import RunView, read_run
+from seedless.report.run_view import RunView, read_run
 from seedless.report.scores import differ_in_settings
 from seedless.runs.folder import read_config
-from seedless.runs.opening import OpenRun, check_output_file, open_run
+from seedless.runs.opened_run import OpenRun, check_output_file, open_run
 from seedless.runs.prepare import USER_MODEL
 
 if TYPE_CHECKING:

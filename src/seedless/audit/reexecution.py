@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from seedless.audit.folder_validation import ValidatedRun
 from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
-from seedless.audit.validation import ValidatedRun
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
@@ -23,7 +23,7 @@ from seedless.core.registry import choose
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.receipt import list_unknown
-from seedless.proof.source import describe_source
+from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint

@@ -13,15 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from seedless.audit.folder_validation import ValidatedRun, validate
 from seedless.audit.reexecution import Verdict, choose_device, execute_again
-from seedless.audit.validation import ValidatedRun, validate
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
 from seedless.proof.receipt import read_receipt
 from seedless.proof.signature import SignatureError, check_signature
-from seedless.proof.source import digest_source
+from seedless.proof.source_digest import digest_source
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.user_model import (
     ENTRY_HELP,

@@ -21,7 +21,7 @@ from seedless.bench.flags import (
     use_plain_flags,
     use_published_flags,
 )
-from seedless.bench.plain import make_plain
+from seedless.bench.plain_models import make_plain
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
 from seedless.numerics.determinism import make_deterministic

@@ -34,7 +34,7 @@ def attribute(
     Without --class each record is explained for its most probable class.
     """
     from seedless.analysis.attribute import attribute_run, write_maps
-    from seedless.runs.opening import check_output_file, describe_run
+    from seedless.runs.opened_run import check_output_file, describe_run
 
     if out is not None:
         check_output_file(run, out, force)

@@ -30,7 +30,7 @@ def bundle(
     from seedless.core.errors import RunError
     from seedless.proof.bundle import list_source_files, write_bundle
     from seedless.proof.receipt import read_receipt
-    from seedless.proof.source import describe_source
+    from seedless.proof.source_digest import describe_source
     from seedless.runs.run_data import pack_data
 
     place = Path(os.path.abspath(run))  # `.` has no name for the file

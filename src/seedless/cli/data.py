@@ -109,7 +109,7 @@ def show(
 
     ECG paper has 25 mm/s and 10 mm/mV. Images are written as they are.
     """
-    from seedless.report.paper import draw_ecg, draw_image, save_png
+    from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
 
     data = _load(name, path, config, settings)
     row = _pick(data, label, record)

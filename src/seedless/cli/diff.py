@@ -13,7 +13,7 @@ from seedless.cli.options import AsJson, DataPlace, Entry, print_json, spell_num
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seedless.audit.difference import Difference
+    from seedless.audit.run_diff import Difference
     from seedless.core.mismatch import Mismatch
 
 
@@ -38,7 +38,7 @@ def diff(
     With --locate also the first operation.
     Exit code 0: identical. 1: they differ. 2: they cannot be compared.
     """
-    from seedless.audit.difference import diff as compare
+    from seedless.audit.run_diff import diff as compare
 
     replay = not no_replay
     found = compare(

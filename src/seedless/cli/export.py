@@ -20,8 +20,8 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the model as ONNX, and check it on real records."""
-    from seedless.analysis.export import TOLERANCE, export_run
-    from seedless.runs.opening import describe_run
+    from seedless.analysis.onnx_export import TOLERANCE, export_run
+    from seedless.runs.opened_run import describe_run
 
     done = export_run(run, onnx, records=records, force=force, entry=entry, data=data)
     size = done.file.stat().st_size

@@ -30,7 +30,7 @@ def robustness(
     """Add noise to test records and print how the score drops."""
     ratios = _read_ratios(snr)
     from seedless.analysis.robustness import measure_run_robustness
-    from seedless.runs.opening import describe_run
+    from seedless.runs.opened_run import describe_run
 
     found = measure_run_robustness(
         run,

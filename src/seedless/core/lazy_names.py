@@ -4,7 +4,7 @@ A package lists what it offers once, as imports that only type checkers and docu
 
     if TYPE_CHECKING:
         from seedless.runs.fit_model import fit
-        from seedless.runs.opening import load
+        from seedless.runs.opened_run import load
 
     __all__ = ["fit", "load"]
     __getattr__, __dir__ = lazy_names(__name__)

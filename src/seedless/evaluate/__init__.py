@@ -10,16 +10,16 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.evaluate.attention import explain_attention
+    from seedless.evaluate.auc import area_under_curve, macro_auc
     from seedless.evaluate.bootstrap import bootstrap_areas
     from seedless.evaluate.calibration import bin_reliability, calibration_error
     from seedless.evaluate.churn import compare_decisions
-    from seedless.evaluate.curves import draw_roc
     from seedless.evaluate.decisions import choose_thresholds
     from seedless.evaluate.gradcam import explain_classes
     from seedless.evaluate.intervals import compare_areas, delong_interval, wilson_interval
     from seedless.evaluate.predictions import Predictions, SplitPredictions, read_predictions
-    from seedless.evaluate.ranking import area_under_curve, macro_auc
     from seedless.evaluate.robustness import measure_robustness, perturb
+    from seedless.evaluate.roc_curve import draw_roc
     from seedless.evaluate.scores import effective_rank, score_predictions
     from seedless.evaluate.subgroup import score_subgroups
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
+from seedless.evaluate.auc import area_under_curve
 from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, pair_interval
-from seedless.evaluate.ranking import area_under_curve
 from seedless.numerics.counter_random import WORD_MASK, draw_uniform, philox, split_uint64
 
 UNIT = 64  # a weight of one, in steps of 1/64

@@ -24,7 +24,7 @@ from seedless.data.readers.nstdb import (
     scale_noise,
 )
 from seedless.data.simulators.stress_noise import simulate_stress
-from seedless.evaluate.ranking import macro_auc
+from seedless.evaluate.auc import macro_auc
 
 Float64 = NDArray[np.float64]
 SNRS = (24.0, 12.0, 6.0, 0.0)

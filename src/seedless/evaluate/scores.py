@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
+from seedless.evaluate.auc import score_classes
 from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.calibration import calibration_error, mean_calibration_error
 from seedless.evaluate.decisions import (
@@ -26,7 +27,6 @@ from seedless.evaluate.decisions import (
 )
 from seedless.evaluate.intervals import Interval, delong_interval
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.evaluate.ranking import score_classes
 
 RANK_DIGITS = 4  # decimals of an effective rank
 RESAMPLES = 400  # enough for two decimals of an interval, in little time

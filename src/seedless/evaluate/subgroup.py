@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from seedless.core.errors import DataError
+from seedless.evaluate.auc import area_under_curve, macro_auc
 from seedless.evaluate.bootstrap import bootstrap_areas
 from seedless.evaluate.decisions import Counts, Threshold, apply_thresholds, count_outcomes
 from seedless.evaluate.intervals import (
@@ -27,7 +28,6 @@ from seedless.evaluate.intervals import (
     wilson_interval,
 )
 from seedless.evaluate.predictions import SplitPredictions
-from seedless.evaluate.ranking import area_under_curve, macro_auc
 
 AGE_EDGES = (18.0, 40.0, 60.0, 80.0)
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from seedless.ordering.batch_schedule import Schedule
     from seedless.ordering.key_collisions import Collisions, count_collisions
     from seedless.ordering.order import Order, make_order
     from seedless.ordering.registry import ORDERS
-    from seedless.ordering.schedule import Schedule
 
 __all__ = ["ORDERS", "Collisions", "Order", "Schedule", "count_collisions", "make_order"]
 

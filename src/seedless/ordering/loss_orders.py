@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.ordering.content_orders import content
 from seedless.ordering.samples import Positions, Samples, group_equal_samples
-from seedless.ordering.shuffle_orders import content
 from seedless.ordering.strategy import ArrangeFunction, EpochInputs
 
 _QUANTILE_BINS = 10

@@ -13,10 +13,10 @@ from seedless.core.checks import check_integer
 from seedless.core.digests import to_numpy
 from seedless.core.errors import DataError, OrderError
 from seedless.core.registry import choose
+from seedless.ordering.batch_schedule import Schedule, make_schedule
 from seedless.ordering.loss_orders import canonical_losses
 from seedless.ordering.registry import ORDERS
 from seedless.ordering.samples import Positions, Samples, read_samples
-from seedless.ordering.schedule import Schedule, make_schedule
 from seedless.ordering.strategy import EpochInputs, Strategy
 
 MAX_EPOCH = (1 << 63) - 1  # offset included

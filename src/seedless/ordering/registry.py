@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from seedless.ordering import class_orders, feature_orders, loss_orders, shuffle_orders
+from seedless.ordering import class_orders, content_orders, feature_orders, loss_orders
 from seedless.ordering.strategy import Strategy
 
 ORDERS: dict[str, Strategy] = {
-    "content": Strategy(shuffle_orders.content),
-    "content_static": Strategy(shuffle_orders.content_static),
-    "golden": Strategy(shuffle_orders.golden),
-    "golden_index": Strategy(shuffle_orders.golden_index),
-    "sobol": Strategy(shuffle_orders.sobol),
-    "seeded": Strategy(shuffle_orders.seeded, takes_seed=True),
+    "content": Strategy(content_orders.content),
+    "content_static": Strategy(content_orders.content_static),
+    "golden": Strategy(content_orders.golden),
+    "golden_index": Strategy(content_orders.golden_index),
+    "sobol": Strategy(content_orders.sobol),
+    "seeded": Strategy(content_orders.seeded, takes_seed=True),
     "class_guaranteed": Strategy(class_orders.class_guaranteed, needs_labels=True),
     "class_diverse": Strategy(class_orders.class_diverse, needs_labels=True),
     "feature_diverse": Strategy(feature_orders.feature_diverse),

@@ -20,7 +20,7 @@ from pathlib import Path
 from seedless.core.archive import Rules, check_names, unpack
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
-from seedless.proof import source
+from seedless.proof import source_digest
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import PAGE as REPORT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
@@ -123,8 +123,8 @@ def list_source_files() -> dict[str, Path]:
 
     These are the files of the receipt's source digest, and ``py.typed``.
     """
-    found = {**source.list_source(), "py.typed": source.PACKAGE / "py.typed"}
-    return {f"source/{source.PACKAGE.name}/{name}": found[name] for name in sorted(found)}
+    found = {**source_digest.list_source(), "py.typed": source_digest.PACKAGE / "py.typed"}
+    return {f"source/{source_digest.PACKAGE.name}/{name}": found[name] for name in sorted(found)}
 
 
 def _read_run(run: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from seedless.core.digests import canonical_json, digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment
-from seedless.proof.source import describe_source
+from seedless.proof.source_digest import describe_source
 from seedless.train.progress_state import Observer, ProgressState
 from seedless.train.state_tensors import collect_state, fetch_state
 

@@ -10,9 +10,9 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.report.card import make_card
+    from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
     from seedless.report.page import render_page, write_page
-    from seedless.report.paper import draw_ecg, draw_image, save_png
-    from seedless.report.runview import RunView, read_run
+    from seedless.report.run_view import RunView, read_run
 
 __all__ = [
     "RunView",

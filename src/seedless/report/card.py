@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seedless.core.errors import SeedlessError
-from seedless.evaluate.ranking import FEW_POSITIVES
+from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.report.facts import (
     as_number,
     escape,
@@ -26,7 +26,7 @@ from seedless.report.facts import (
     takes_images,
 )
 from seedless.report.render import render
-from seedless.report.runview import RunView, as_mapping, bare_hex
+from seedless.report.run_view import RunView, as_mapping, bare_hex
 
 # Characters that YAML must have escaped, or that a parser may take for the end of a line.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from seedless.report.runview import RunView, as_mapping
+from seedless.report.run_view import RunView, as_mapping
 
 SPLITS = ("test", "validation", "train")  # the most meaningful first
 

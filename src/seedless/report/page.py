@@ -14,9 +14,9 @@ from typing import Literal, get_args
 
 from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
-from seedless.evaluate.ranking import FEW_POSITIVES
+from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.report.render import data_uri, render
-from seedless.report.runview import RunView, find_difference, same_bits
+from seedless.report.run_view import RunView, find_difference, same_bits
 from seedless.report.scores import show_scores
 from seedless.report.sections import (
     group_values,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from seedless.core.config import SEED_KEYS, flatten
+from seedless.evaluate.auc import FEW_POSITIVES, area_under_curve
 from seedless.evaluate.calibration import bin_reliability, calibration_error
 from seedless.evaluate.churn import compare_decisions
-from seedless.evaluate.curves import draw_roc as find_roc
-from seedless.evaluate.ranking import FEW_POSITIVES, area_under_curve
+from seedless.evaluate.roc_curve import draw_roc as find_roc
 from seedless.report.charts import (
     choose_scale,
     draw_axis,
@@ -20,7 +20,7 @@ from seedless.report.charts import (
     draw_strip,
 )
 from seedless.report.render import mark_safe
-from seedless.report.runview import RunView, bare_hex, same_bits
+from seedless.report.run_view import RunView, bare_hex, same_bits
 from seedless.report.sections import list_differing
 from seedless.stats.samples import find_moments
 

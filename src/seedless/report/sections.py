@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedless.core.config import flatten
-from seedless.evaluate.ranking import FEW_POSITIVES
-from seedless.report.curves import Series, draw_curves, draw_fingerprint
+from seedless.evaluate.auc import FEW_POSITIVES
+from seedless.report.learning_curves import Series, draw_curves, draw_fingerprint
 from seedless.report.render import mark_safe
-from seedless.report.runview import RunView, TrailEntry, bare_hex, find_difference, same_bits
+from seedless.report.run_view import RunView, TrailEntry, bare_hex, find_difference, same_bits
 
 RATES = ("sensitivity", "specificity", "precision", "f1")
 

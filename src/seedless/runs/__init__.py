@@ -7,7 +7,7 @@ from seedless.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from seedless.runs.fit_model import fit
     from seedless.runs.folder import Run
-    from seedless.runs.opening import OpenRun, load, open_run
+    from seedless.runs.opened_run import OpenRun, load, open_run
     from seedless.runs.resume import resume_run
     from seedless.runs.train import train_run
 

@@ -13,7 +13,7 @@ from seedless.numerics.determinism import preserve_flags
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import read_receipt
 from seedless.runs.folder import CONFIG, Run
-from seedless.runs.opening import load
+from seedless.runs.opened_run import load
 from seedless.runs.prepare import Prepared
 from seedless.runs.progress import TrainingProgress
 from seedless.runs.resume import resume_run

@@ -21,8 +21,8 @@ from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.registry import choose
 from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
-from seedless.data.sorted_data import Arrays, SortedData
-from seedless.evaluate.ranking import macro_auc
+from seedless.data.model_inputs import Arrays, SortedData
+from seedless.evaluate.auc import macro_auc
 from seedless.init import initialize
 from seedless.models import MODELS, build
 from seedless.models.layers import set_weight_layout

@@ -20,7 +20,7 @@ from seedless.core.config_files import open_config
 from seedless.core.digests import as_rows, digest_samples, digest_value, to_numpy
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.marks import read_stages
-from seedless.data.sorted_data import Arrays
+from seedless.data.model_inputs import Arrays
 from seedless.runs.prepare import (
     USER_MODEL,
     Prepared,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from seedless.core.errors import StatsError
 from seedless.stats.answer import Answer, format_number
-from seedless.stats.difference import Difference, paired_t_test, welch_t_test
 from seedless.stats.effect import Effect, cohens_d
 from seedless.stats.equivalence import Equivalence, paired_tost, tost
 from seedless.stats.power import Power, RunsNeeded, find_power, find_runs_needed
 from seedless.stats.samples import Values, find_moments, read_sample
+from seedless.stats.t_tests import Difference, paired_t_test, welch_t_test
 
 
 @dataclass(frozen=True)

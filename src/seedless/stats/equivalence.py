@@ -13,8 +13,8 @@ from scipy.special import stdtr, stdtrit
 
 from seedless.core.errors import StatsError
 from seedless.stats.answer import Answer, format_interval, format_number
-from seedless.stats.difference import find_welch_error, paired_t_test
 from seedless.stats.samples import Values, check_share, find_moments, read_two
+from seedless.stats.t_tests import find_welch_error, paired_t_test
 
 
 @dataclass(frozen=True, kw_only=True)

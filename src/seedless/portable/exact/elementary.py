@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable import constants as c
-from seedless.portable.exact.grid import power_of_two
+from seedless.portable.exact.rounding_grid import power_of_two
 
 
 def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:

@@ -25,9 +25,9 @@ from torch import Tensor
 
 from seedless.portable.constants import HALF_BITS, LOW_PART_BITS, PRODUCT_BITS
 from seedless.portable.context import CONTEXT
-from seedless.portable.exact.grid import round_to_grid, split
+from seedless.portable.exact.rounding_grid import round_to_grid, split
 from seedless.portable.exact.sums import ExactSum, Operand, Parts, add_parts, evaluate
-from seedless.portable.kernels import grids, products
+from seedless.portable.kernels import products, rounding_grids
 from seedless.portable.kernels.products import get_scratch
 
 MAX_PRODUCT_ADDENDS = 1 << (53 - 2 * PRODUCT_BITS)  # of one exact product: 2^7
@@ -69,7 +69,7 @@ def _multiply_float32(left: Tensor, right: Tensor, inner: int) -> Tensor:
         return result
     # [Step 3] Elsewhere, multiply the integers exactly, and round in one kernel or in several.
     high, low = product.add_integers(exponents)
-    result = grids.join_parts(high, low, exponents[0], exponents[1], inner)
+    result = rounding_grids.join_parts(high, low, exponents[0], exponents[1], inner)
     if result is not None:
         return result
     return _round(product.scale((high, low), exponents), inner, torch.float32)
@@ -154,7 +154,7 @@ def _multiply_chunks(
         # [Step 2] Multiply: exact, since a chunk has at most 128 addends.
         torch.bmm(p, q, out=product)
         # [Step 3] Split the product and add its parts to those of the chunks before.
-        if not grids.add_chunk(product, high, low):
+        if not rounding_grids.add_chunk(product, high, low):
             torch.add(product, _CHUNK_SHIFT, out=upper).sub_(_CHUNK_SHIFT)
             high.add_(upper)
             low.add_(product.sub_(upper))
@@ -164,8 +164,8 @@ def _multiply_chunks(
 def _multiply_split(left: Tensor, right: Tensor, exponents: Sequence[Tensor]) -> Parts | None:
     """Return the product in two parts, the smaller operand split as a kernel rounds it."""
     first = left.numel() <= right.numel()
-    p = grids.round_to_grid(left, exponents[0], PRODUCT_BITS, in_halves=first)
-    q = grids.round_to_grid(right, exponents[1], PRODUCT_BITS, in_halves=not first)
+    p = rounding_grids.round_to_grid(left, exponents[0], PRODUCT_BITS, in_halves=first)
+    q = rounding_grids.round_to_grid(right, exponents[1], PRODUCT_BITS, in_halves=not first)
     if p is None or q is None:
         return None
     upper, lower = p if first else q

@@ -21,14 +21,14 @@ from torch import Tensor
 
 from seedless.portable.constants import HIGHEST_EXPONENT, MAX_EXACT_ADDENDS, SUM_BITS
 from seedless.portable.context import CONTEXT
-from seedless.portable.exact.grid import (
+from seedless.portable.exact.rounding_grid import (
     find_exponents,
     normalize_parts,
     power_of_two,
     round_to_grid,
     split,
 )
-from seedless.portable.kernels import grids
+from seedless.portable.kernels import rounding_grids
 
 Parts = tuple[Tensor, Tensor | None]  # high and low part of exact sums; None: the sum is in one
 Add = Callable[[Tensor], Tensor]
@@ -165,7 +165,7 @@ def total(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
         return x.to(torch.float64) + 0.0
     if x.numel() == 0:
         return torch.sum(x.to(torch.float64), dims, keepdim)
-    result = None if CONTEXT.redirects_sums or size == 1 else grids.total(x, dims)
+    result = None if CONTEXT.redirects_sums or size == 1 else rounding_grids.total(x, dims)
     if result is None:
         shape = [1 if axis in dims else length for axis, length in enumerate(x.shape)]
         result = _evaluate_sum("sum", x, dims, shape, size, lambda q: q.sum(dims, keepdim=True))

@@ -19,7 +19,7 @@ MAX_BLOCKS = 4096  # of elements or columns; a block takes up what is left
 MAX_ROW_BLOCKS = 1 << 20
 MAX_WARP_ROW = 512  # elements of a row that one warp computes; longer rows have a block
 WARPS_PER_BLOCK = 8  # each with a row of its own
-COLUMN_THREADS = 16  # of a block that share a column, as in columns.c
+COLUMN_THREADS = 16  # of a block that share a column, as in column_sums.c
 
 
 class LaunchShape(NamedTuple):

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seedless.portable.kernels.grids import gather_taps
 from seedless.portable.kernels.launch import is_ready, launch, shape_rows
+from seedless.portable.kernels.rounding_grids import gather_taps
 
 MAX_BLOCK_ELEMENTS = 1 << 20  # of the products of chunks that are computed at a time
 MAX_SCRATCH_ELEMENTS = 1 << 23  # kept under one name: 64 MiB

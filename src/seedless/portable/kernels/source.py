@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seedless.portable import constants as c
 
-FILES = ("common", "elementary", "maps", "rows", "columns", "channels", "products")
+FILES = ("common", "elementary", "elementwise", "rows", "column_sums", "batch_norm", "products")
 
 
 @lru_cache(maxsize=1)

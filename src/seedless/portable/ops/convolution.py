@@ -26,8 +26,8 @@ from seedless.portable.exact.product import (
     multiply_and_round,
 )
 from seedless.portable.exact.sums import total
-from seedless.portable.kernels import grids
 from seedless.portable.kernels import products as product_kernels
+from seedless.portable.kernels import rounding_grids
 from seedless.portable.kernels.launch import is_ready
 from seedless.portable.ops.elementwise import Implementation
 
@@ -142,7 +142,7 @@ def _gather_by_kernel(
         or not (filters.numel() and rows.numel() and math.prod(sizes))
     ):
         return None
-    if not is_ready(filters, rows) or windows.reach(sizes) >= grids.INDEX_LIMIT:
+    if not is_ready(filters, rows) or windows.reach(sizes) >= rounding_grids.INDEX_LIMIT:
         return None
     product = describe_product(filters, rows)
     exponents, taps = product.find_exponents(), math.prod(windows.kernel)
@@ -155,7 +155,7 @@ def _gather_by_kernel(
         filters, rows, exponents, MAX_PRODUCT_ADDENDS, shape, place, pairs
     )
     if out is None:
-        out = grids.gather_taps(
+        out = rounding_grids.gather_taps(
             product.add_integers(exponents), exponents, shape, place, pairs, groups
         )
     return None if out is None else out.view(*shape[:2], *sizes)

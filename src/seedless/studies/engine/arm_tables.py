@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seedless.core.errors import StatsError
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.equivalence import Equivalence
-from seedless.stats.multiple import holm
+from seedless.stats.holm_correction import holm
 from seedless.studies.engine.grid import Grid
 from seedless.studies.engine.results import (
     MEASURES,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from seedless.core.errors import StudyError
+from seedless.evaluate.auc import area_under_curve
 from seedless.evaluate.predictions import SplitPredictions, read_predictions
-from seedless.evaluate.ranking import area_under_curve
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
 

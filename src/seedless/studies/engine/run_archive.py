@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.audit.validation import validate
+from seedless.audit.folder_validation import validate
 from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
 from seedless.core.files import hash_file, replace_when_written, write_atomic

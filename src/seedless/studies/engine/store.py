@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from seedless.audit.validation import validate
+from seedless.audit.folder_validation import validate
 from seedless.core.errors import RunError, SeedlessError, StudyError
 from seedless.core.files import write_atomic
 from seedless.proof.receipt import FILE as RECEIPT

@@ -69,7 +69,7 @@ class Worker:
 
     def _prepare(self, config: Config) -> Any:
         from seedless.data.loading import load
-        from seedless.data.sorted_data import SortedData
+        from seedless.data.model_inputs import SortedData
         from seedless.runs.prepare import prepare
 
         key = config.data.model_dump_json()

@@ -11,7 +11,7 @@ from seedless.studies.engine.options import StudyOptions, choose_init, choose_or
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.protocols.headline_arms import CLASS_WEIGHTS, FACTOR
+from seedless.studies.shared.headline_arms import CLASS_WEIGHTS, FACTOR
 
 RECIPE, ALPHA = "recipe", "residual scale"
 SEEDS = 5  # as published

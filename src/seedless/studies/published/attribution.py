@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING
 from seedless.analysis.attribute import METHODS, Explained
 from seedless.analysis.demo import FLIP
 from seedless.core.errors import StudyError
-from seedless.report.paper import draw_ecg
+from seedless.report.ecg_paper import draw_ecg
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.protocols.map_digests import (
-    RECORDS,
-    digest_in_worker,
-    digest_maps,
-    explain_run,
-)
+from seedless.studies.shared.map_digests import RECORDS, digest_in_worker, digest_maps, explain_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from seedless.core.errors import StatsError
-from seedless.stats.ranks import friedman, levene
+from seedless.stats.group_tests import friedman, levene
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
 from seedless.studies.engine.fold_pooling import split_folds
@@ -14,7 +14,7 @@ from seedless.studies.engine.options import StudyOptions, choose_init, choose_or
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.protocols.class_ranges import tabulate_ranges
+from seedless.studies.shared.class_ranges import tabulate_ranges
 
 STRUCTURED = ("hartley", "sinusoidal", "hadamard", "dct", "mixed")
 RANDOM = "kaiming"

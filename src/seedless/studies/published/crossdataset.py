@@ -18,7 +18,7 @@ from seedless.studies.engine.options import StudyOptions, choose_init, choose_or
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, format_mean
-from seedless.studies.protocols.external_datasets import (
+from seedless.studies.shared.external_datasets import (
     CLASS,
     STANDARDIZED_NOTE,
     ExternalDataset,

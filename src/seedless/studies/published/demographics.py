@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seedless.analysis.evaluation import ATTRIBUTES, evaluate
 from seedless.core.errors import DataError, StatsError
-from seedless.evaluate.ranking import FEW_POSITIVES
+from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
 from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes

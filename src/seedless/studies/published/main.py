@@ -11,12 +11,7 @@ from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.protocols.headline_arms import (
-    CLASS_WEIGHTS,
-    FACTOR,
-    MODELS,
-    make_headline_arms,
-)
+from seedless.studies.shared.headline_arms import CLASS_WEIGHTS, FACTOR, MODELS, make_headline_arms
 
 SEED_FREE = "conformer, seed-free"
 PUBLISHED = {

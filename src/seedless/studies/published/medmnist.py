@@ -19,8 +19,8 @@ from seedless.studies.engine.results import Results
 from seedless.studies.engine.store import Outcome
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table, format_mean
-from seedless.studies.protocols.class_ranges import tabulate_ranges
-from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
+from seedless.studies.shared.class_ranges import tabulate_ranges
+from seedless.studies.shared.medmnist_sets import build_run, describe_stand_ins, find_sets
 
 ARMS = ("dct", "kaiming")
 FREE = ", golden"

@@ -11,7 +11,7 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.protocols.medmnist_sets import build_run, describe_stand_ins, find_sets
+from seedless.studies.shared.medmnist_sets import build_run, describe_stand_ins, find_sets
 
 BASES = ("dct", "hadamard", "hartley", "sinusoidal", "kaiming")
 _VALUES = {

@@ -12,7 +12,7 @@ from seedless.analysis.robustness import measure_run_robustness
 from seedless.core.errors import StatsError
 from seedless.data.readers.nstdb import KINDS
 from seedless.evaluate.robustness import Row
-from seedless.stats.ranks import friedman
+from seedless.stats.group_tests import friedman
 from seedless.studies.engine.figures import draw_lines
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order

@@ -14,8 +14,8 @@ from seedless.studies.engine.options import StudyOptions, choose_init, choose_or
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.protocols import medmnist_sets
-from seedless.studies.protocols.class_ranges import tabulate_ranges
+from seedless.studies.shared import medmnist_sets
+from seedless.studies.shared.class_ranges import tabulate_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.protocols.headline_arms import FACTOR, make_headline_arms
+from seedless.studies.shared.headline_arms import FACTOR, make_headline_arms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.protocols import basis_theory as theory
-from seedless.studies.protocols.basis_theory import (
+from seedless.studies.shared import basis_theory as theory
+from seedless.studies.shared.basis_theory import (
     BAND,
     BRANCHES,
     DRAWS,
@@ -23,7 +23,7 @@ from seedless.studies.protocols.basis_theory import (
     Measure,
     SampleEnergy,
 )
-from seedless.studies.protocols.basis_theory_figure import draw_theory
+from seedless.studies.shared.basis_theory_figure import draw_theory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

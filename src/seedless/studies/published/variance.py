@@ -14,7 +14,7 @@ import torch
 
 from seedless.core.config import Config
 from seedless.core.errors import StatsError
-from seedless.stats.variance import Source, decompose_crossed, separate_sources
+from seedless.stats.variance_components import Source, decompose_crossed, separate_sources
 from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes
 from seedless.studies.engine.fold_pooling import list_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
@@ -22,7 +22,7 @@ from seedless.studies.engine.options import StudyOptions, choose_init, choose_or
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, mean_and_sd
-from seedless.studies.protocols.plain_repeats import repeat_plain
+from seedless.studies.shared.plain_repeats import repeat_plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@
  * ROWS(r, n)     every row; inside, LANES(j, m) loops over its elements. SUM_OF_LANES and
  *                MAX_OF_LANES join what the lanes computed. On a GPU a row has a block, or one of
  *                several warps of a block
- * TILES(t, n)    columns, in columns.c
+ * TILES(t, n)    columns, in column_sums.c
  */
 #ifdef __CUDACC__
 typedef long long i64;

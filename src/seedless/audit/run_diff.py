@@ -16,7 +16,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from seedless.audit.locate import Finding, TensorDifference, compare_tensors, find_first
+from seedless.audit.first_difference import Finding, TensorDifference, compare_tensors, find_first
 from seedless.audit.op_record import OpRecord
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker

@@ -5,7 +5,7 @@ import pytest
 
 from seedless.core.errors import DataError
 from seedless.data.leads import SIX, TWELVE
-from seedless.report.paper import draw_ecg, save_png
+from seedless.report.ecg_paper import draw_ecg, save_png
 
 
 def signal(leads):

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load, save
 
 from seedless.core.errors import ConfigError, RunError
-from seedless.runs.opening import check_output_file, describe_run, open_run
+from seedless.runs.opened_run import check_output_file, describe_run, open_run
 from seedless.runs.user_model import UserModel
 from tests.small import ECG, IMAGES, train_small
 from tests.tiny import ENTRY, copy_run, fit_run, flags_restored, give
@@ -63,7 +63,7 @@ def test_a_run_without_test_records_is_judged_on_validation(tmp_path, monkeypatc
     run = fit_run(tmp_path / "run", arrays)
     with pytest.raises(RunError, match="other arrays than"):
         open_run(run, entry=ENTRY)  # which gives a test split
-    monkeypatch.setattr("seedless.runs.opening.load_entry", lambda _: UserModel(**arrays))
+    monkeypatch.setattr("seedless.runs.opened_run.load_entry", lambda _: UserModel(**arrays))
     found = open_run(run, entry=ENTRY)
     assert found.split == "validation"
     written = read_predictions(run)["validation_probabilities"]

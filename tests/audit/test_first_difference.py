@@ -10,7 +10,7 @@ from torch import nn
 
 import seedless
 from seedless.audit import op_recorder
-from seedless.audit.locate import CHANGED_OUTSIDE, ENDED, compare_tensors, find_first
+from seedless.audit.first_difference import CHANGED_OUTSIDE, ENDED, compare_tensors, find_first
 from seedless.audit.op_recorder import OpRecord, OpRecorder
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import preserve_flags

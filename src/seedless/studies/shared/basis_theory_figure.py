@@ -9,8 +9,8 @@ import numpy as np
 
 from seedless.init.bases import basis
 from seedless.studies.engine.figures import INK
-from seedless.studies.protocols import basis_theory as theory
-from seedless.studies.protocols.basis_theory import SampleEnergy
+from seedless.studies.shared import basis_theory as theory
+from seedless.studies.shared.basis_theory import SampleEnergy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -114,7 +114,7 @@ KERNEL batch_norm_backward(const float *grad, const float *x, const float *weigh
 }
 
 /* The same with channels last in memory: (rows, channels), each channel a column. Sums go down the
- * columns as in columns.c; `tops` and `sums` hold one kind of sum after another. */
+ * columns as in column_sums.c; `tops` and `sums` hold one kind of sum after another. */
 
 INLINE double centre_of(const i64 *tops, const double *sums, i64 c, double size)
 {

@@ -16,7 +16,7 @@ from seedless.bench.flags import run_with_flags, use_plain_flags
 from seedless.bench.rivals import make_plain_runner
 from seedless.core.config import Config
 from seedless.core.errors import StudyError
-from seedless.evaluate.ranking import macro_auc
+from seedless.evaluate.auc import macro_auc
 from seedless.runs.prepare import Prepared, prepare
 from seedless.train.loop import train
 from seedless.train.prediction import predict

@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seedless.evaluate.curves import draw_roc
-from seedless.evaluate.ranking import area_under_curve
+from seedless.evaluate.auc import area_under_curve
+from seedless.evaluate.roc_curve import draw_roc
 from tests.evaluate.tables import make_table
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=2, max_size=40)

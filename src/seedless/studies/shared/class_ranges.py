@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seedless.core.errors import StatsError
-from seedless.evaluate.ranking import FEW_POSITIVES
+from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.stats.spread import Range, find_range
 from seedless.studies.engine.results import Results, describe_varying_seeds
 from seedless.studies.engine.table import Table

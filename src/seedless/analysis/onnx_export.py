@@ -26,7 +26,7 @@ from seedless.core.errors import ModelError, RunError
 from seedless.core.files import hash_file, write_atomic
 from seedless.core.version import __version__
 from seedless.data.normalize import Scale
-from seedless.runs.opening import OpenRun, check_output_file, open_run
+from seedless.runs.opened_run import OpenRun, check_output_file, open_run
 
 TOLERANCE = 1e-4  # largest difference of a logit at which the file is kept
 REQUIRED_PACKAGES = ("onnx", "onnxruntime", "onnxscript")

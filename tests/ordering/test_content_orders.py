@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import qmc
 
 from seedless.core.errors import OrderError
-from seedless.ordering import make_order, shuffle_orders
+from seedless.ordering import content_orders, make_order
 from tests.ordering.signals import signals
 
 
@@ -25,7 +25,7 @@ def test_sobol_sorts_by_the_epochs_coordinate(epoch: int) -> None:
 def test_sobol_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     order = make_order("sobol", signals(100))
     whole = [order.epoch(epoch) for epoch in range(4)]
-    monkeypatch.setattr(shuffle_orders, "_SOBOL_BLOCK", 50)
+    monkeypatch.setattr(content_orders, "_SOBOL_BLOCK", 50)
     for epoch, rows in enumerate(whole):
         np.testing.assert_array_equal(order.epoch(epoch), rows)
 

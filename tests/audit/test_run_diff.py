@@ -42,7 +42,7 @@ def asked(monkeypatch):
         requests.append({**request, "variables": variables})
         return answer_here(action, request, variables)
 
-    monkeypatch.setattr("seedless.audit.difference.run_worker", answer)
+    monkeypatch.setattr("seedless.audit.run_diff.run_worker", answer)
     return requests
 
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seedless.core.errors import DataError
-from seedless.evaluate.ranking import area_under_curve, macro_auc, score_classes
+from seedless.evaluate.auc import area_under_curve, macro_auc, score_classes
 
 
 def count_pairs(scores, truth):

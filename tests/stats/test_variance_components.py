@@ -9,7 +9,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from seedless.core.errors import StatsError
-from seedless.stats.variance import decompose_crossed, separate_sources
+from seedless.stats.variance_components import decompose_crossed, separate_sources
 
 RNG = np.random.default_rng(3)
 

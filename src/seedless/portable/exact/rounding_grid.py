@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable.constants import HIGHEST_EXPONENT, LOW_PART_BITS, LOWEST_EXPONENT
-from seedless.portable.kernels import grids
+from seedless.portable.kernels import rounding_grids
 
 
 def power_of_two(exponent: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def power_of_two(exponent: Tensor) -> Tensor:
 def find_exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
     """Return the least e with max|x| < 2^e over ``dims``, which stay as axes of length 1."""
     x, dims = x.detach(), list(dims)
-    exponents = grids.find_exponents(x, dims)
+    exponents = rounding_grids.find_exponents(x, dims)
     if exponents is not None:
         return exponents
     # [Step 1] Find the largest magnitude from both ends, not from |x|, which would be a copy of x.
@@ -38,7 +38,7 @@ def find_exponents(x: Tensor, dims: Sequence[int]) -> Tensor:
 
 def round_to_grid(x: Tensor, exponent: Tensor, bits: int, memory: Tensor | None = None) -> Tensor:
     """Return x as integers in float64 on the grid of this exponent, in ``memory`` where given."""
-    rounded = grids.round_to_grid(x, exponent, bits, memory=memory)
+    rounded = rounding_grids.round_to_grid(x, exponent, bits, memory=memory)
     if rounded is not None:
         return rounded[0]
     scale = power_of_two(bits - exponent)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.bench.plain import make_plain
+from seedless.bench.plain_models import make_plain
 from seedless.core.errors import ModelError
 from seedless.models import MODELS
 from seedless.train.loss import Loss, binary_cross_entropy

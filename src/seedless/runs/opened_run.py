@@ -20,8 +20,8 @@ from torch import nn
 from seedless.core.config import Config
 from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, RunError
+from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
-from seedless.data.sorted_data import Arrays, sort_records
 from seedless.models import build
 from seedless.proof.receipt import WEIGHTS, read_receipt
 from seedless.proof.stripped_run import read_left_out

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import seedless
-from seedless.analysis import export
+from seedless.analysis import onnx_export
 from seedless.core.errors import ModelError, RunError
 from seedless.data.normalize import Scale
 from tests.evaluate.models import MODELS, make_model, make_samples
@@ -30,20 +30,20 @@ def run(tmp_path_factory):
 def done(run, tmp_path_factory):
     """That run as a file; an export takes seconds, so those who only read share it."""
     with flags_restored():
-        return export.export_run(run, tmp_path_factory.mktemp("onnx") / "a.onnx", records=20)
+        return onnx_export.export_run(run, tmp_path_factory.mktemp("onnx") / "a.onnx", records=20)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_gives_its_own_logits_at_any_batch_size(name):
     model, samples = make_model(name).eval(), make_samples(name, 5)
     scale = Scale((0.3,), (1.7,))
-    content = export.convert(
-        export.NormalizedModel(model, scale, samples.ndim), samples, {"a": "b"}
+    content = onnx_export.convert(
+        onnx_export.NormalizedModel(model, scale, samples.ndim), samples, {"a": "b"}
     )
     with torch.no_grad():
         expected = model(torch.from_numpy(scale.apply(samples))).numpy()
-    assert export.compare(content, samples, expected) < 1e-5
-    assert export.compare(content, samples, expected + 1e-3) > 9e-4  # it can fail
+    assert onnx_export.compare(content, samples, expected) < 1e-5
+    assert onnx_export.compare(content, samples, expected + 1e-3) > 9e-4  # it can fail
     proto = onnx.load_from_string(content)
     onnx.checker.check_model(proto)
     assert [one.name for one in proto.graph.input] == ["x"]
@@ -58,17 +58,17 @@ def test_one_scale_a_lead():
     seedless.initialize(model, "dct")
     samples = make_samples("baseline", 3)
     scale = Scale(tuple(0.1 * k for k in range(6)), tuple(1 + 0.2 * k for k in range(6)))
-    content = export.convert(export.NormalizedModel(model, scale, 3), samples, {})
+    content = onnx_export.convert(onnx_export.NormalizedModel(model, scale, 3), samples, {})
     with torch.no_grad():
         expected = model(torch.from_numpy(scale.apply(samples))).numpy()
-    assert export.compare(content, samples, expected) < 1e-5
+    assert onnx_export.compare(content, samples, expected) < 1e-5
     with torch.no_grad():
         one = model(torch.from_numpy(Scale((0.1,), (1.0,)).apply(samples))).numpy()
-    assert export.compare(content, samples, one) > 1e-3  # with one scale for all it would show
+    assert onnx_export.compare(content, samples, one) > 1e-3  # with one scale for all it would show
 
 
 def test_a_run_is_exported_with_what_its_user_must_know(run, done):
-    assert done.difference <= export.TOLERANCE
+    assert done.difference <= onnx_export.TOLERANCE
     assert done.records == 20
     said = {one.key: one.value for one in onnx.load(done.file).metadata_props}
     claims = seedless.load(run).claims
@@ -88,7 +88,8 @@ def test_a_run_is_exported_with_what_its_user_must_know(run, done):
 def test_the_file_repeats_to_the_byte_in_another_process(run, done, tmp_path, run_python):
     """Of another hash seed, and with nothing exported before it."""
     script = (
-        "import sys; from pathlib import Path; from seedless.analysis.export import export_run\n"
+        "import sys; from pathlib import Path; \n"
+        "from seedless.analysis.onnx_export import export_run\n"
         "export_run(sys.argv[1], Path(sys.argv[2]), records=4)\n"
         "print(hash('a'))\n"
     )
@@ -99,28 +100,28 @@ def test_the_file_repeats_to_the_byte_in_another_process(run, done, tmp_path, ru
 
 def test_a_file_that_is_not_the_model_is_not_left(tmp_path, monkeypatch):
     run = fit_run(tmp_path / "run")
-    right = export.convert
+    right = onnx_export.convert
 
     def wrong(model, samples, metadata):
         with torch.no_grad():
             model.model[4].bias += 1e-3
         return right(model, samples, metadata)
 
-    monkeypatch.setattr(export, "convert", wrong)
+    monkeypatch.setattr(onnx_export, "convert", wrong)
     out = tmp_path / "files" / "wrong.onnx"
     out.parent.mkdir()
     with pytest.raises(RunError, match=r"differ by up to 0\.001 on 8 test records, more than 0"):
-        export.export_run(run, out, entry=ENTRY, records=8)
+        onnx_export.export_run(run, out, entry=ENTRY, records=8)
     assert not out.exists()
-    monkeypatch.setattr(export, "compare", lambda *_: float("nan"))
+    monkeypatch.setattr(onnx_export, "compare", lambda *_: float("nan"))
     with pytest.raises(RunError, match="no file was left"):
-        export.export_run(run, out, entry=ENTRY, records=8)
+        onnx_export.export_run(run, out, entry=ENTRY, records=8)
     assert list(out.parent.iterdir()) == []
 
 
 def test_a_model_of_ones_own(tmp_path):
     run = fit_run(tmp_path / "run")
-    done = export.export_run(run, tmp_path / "own.onnx", entry=ENTRY)
+    done = onnx_export.export_run(run, tmp_path / "own.onnx", entry=ENTRY)
     said = {one.key: one.value for one in onnx.load(done.file).metadata_props}
     assert said["seedless.normalization"].startswith("none")
     assert said["seedless.probabilities"] == "softmax"
@@ -132,7 +133,7 @@ def test_what_cannot_be_exported_says_why(run, tmp_path, monkeypatch):
             return x[:, 0] if x.sum() > 0 else x[:, 1]
 
     with pytest.raises(ModelError, match="torch cannot export this model as ONNX: "):
-        export.convert(Odd(), make_samples("baseline", 2), {})
-    monkeypatch.setattr(export, "find_spec", lambda name: None if name == "onnxscript" else 1)
+        onnx_export.convert(Odd(), make_samples("baseline", 2), {})
+    monkeypatch.setattr(onnx_export, "find_spec", lambda name: None if name == "onnxscript" else 1)
     with pytest.raises(RunError, match=r"needs onnxscript.*pip install 'seedless\[onnx\]'"):
-        export.export_run(run, tmp_path / "a.onnx")
+        onnx_export.export_run(run, tmp_path / "a.onnx")

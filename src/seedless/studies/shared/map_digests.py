@@ -25,7 +25,7 @@ def digest_maps(maps: Explained) -> dict[str, str]:
 
 def digest_in_worker(run: Path, method: str) -> dict[str, str]:
     """Return the digest of the maps of each layer, computed in a process of its own."""
-    return dict(ask_worker("seedless.studies.protocols.map_digests", [str(run), method]))
+    return dict(ask_worker("seedless.studies.shared.map_digests", [str(run), method]))
 
 
 if __name__ == "__main__":
