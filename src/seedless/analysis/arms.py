@@ -1,7 +1,5 @@
 """The runs of one arm of a comparison: run folders, or anyone's JSON files of results."""
 
-from __future__ import annotations
-
 import glob
 import json
 import math

@@ -1,7 +1,5 @@
 """Attribution maps of a finished run: which parts of test records matter to its predictions."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Comparison of two arms of runs: scores read, checked for fairness, paired by seed, tested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The demonstration: the same training in two processes, a verification, and a negative control."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scores of a finished run: of its own predictions, or of its weights on another dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

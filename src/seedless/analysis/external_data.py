@@ -1,7 +1,5 @@
 """Predictions of a finished run on another dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

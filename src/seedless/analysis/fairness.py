@@ -1,7 +1,5 @@
 """Checks of the fairness of a comparison; each returns its warnings as sentences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

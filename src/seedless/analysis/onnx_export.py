@@ -4,8 +4,6 @@ The graph takes records as the dataset has them and includes the normalization: 
 (batch, ...) float32, output "logits" (batch, classes).
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

@@ -1,7 +1,5 @@
 """The scores of a finished run for its test records with added noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

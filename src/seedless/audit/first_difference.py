@@ -3,8 +3,6 @@
 Later differences may only be consequences of the first, so only the first is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest

@@ -12,8 +12,6 @@ Inputs are digested before the operation runs, since some operations change thei
 copies tensors to the CPU, so it cannot record the capture of a CUDA graph, nor a compiled model.
 """
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ package; with ``full`` also those of the conformer and resnet18 in their publish
 are equal, a run in portable arithmetic has the same bits here as on other machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -6,8 +6,6 @@ Each stage narrows the place down: the trails name the epoch, both runs executed
 last common checkpoint name the step, and that step recorded op by op names the first op.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Execute part of a run again, and record the state after each step, or the ops of one step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path

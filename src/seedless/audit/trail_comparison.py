@@ -4,8 +4,6 @@
 writes the trail again in memory, and the digest of its last line must be the one in the receipt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The folder is validated once, here. What was validated (receipt, configuration, 
 the process that executes the run, which reads none of it from the disk again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial

@@ -3,8 +3,6 @@
 python -P -m seedless.audit.worker      reads a request, writes an answer: core/processes.py
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Our training step compared with plain PyTorch: the configuration, the figures and the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Concurrent runs: do they have the same bits as alone, and how much faster are they?"""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

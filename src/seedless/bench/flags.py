@@ -1,7 +1,5 @@
 """The global torch flags of each way to train; they are restored after its turn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

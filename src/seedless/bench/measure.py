@@ -1,7 +1,5 @@
 """Step times that other processes disturb little: rivals take turns, and medians are compared."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 import time

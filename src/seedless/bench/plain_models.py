@@ -4,8 +4,6 @@ A plain model has the parameters and buffers of ours under the same names, so th
 both, and computes the same function with nn.Conv1d and torch's pooling, attention and dropout.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

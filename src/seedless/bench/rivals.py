@@ -4,8 +4,6 @@ All start from the same weights, take the same batches of samples on the device,
 loss, optimizer and learning rate. They differ in how the step is written and launched.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

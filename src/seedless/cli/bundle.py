@@ -1,7 +1,5 @@
 """`seedless bundle`: a run as one file that anyone can verify offline."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """`seedless card`: a model card for a run, in the format of Hugging Face."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

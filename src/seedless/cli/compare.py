@@ -1,7 +1,5 @@
 """`seedless compare 'A/*' 'B/*'`: compare the scores of two arms of runs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seedless env`: what on this machine changes bits."""
 
-from __future__ import annotations
-
 from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
 
 

@@ -1,7 +1,5 @@
 """`seedless export`: the model of a run as a file that other programs can run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

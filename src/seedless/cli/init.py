@@ -1,7 +1,5 @@
 """`seedless init show MODEL`: the initial values of every parameter of a model."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -4,8 +4,6 @@ Bad input ends with one message on standard error and exit code 2, never with a 
 ends with one line and exit code 130.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Any

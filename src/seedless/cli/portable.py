@@ -1,7 +1,5 @@
 """`seedless portable check`: does portable arithmetic here agree with other machines?"""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seedless report RUN...`: one HTML page about one run, or about how several differ."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

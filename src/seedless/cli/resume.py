@@ -1,7 +1,5 @@
 """`seedless resume RUN`: continue a run that was stopped."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from seedless.cli.options import AsJson, DataPlace, Entry, RunFolder

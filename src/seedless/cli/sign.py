@@ -1,7 +1,5 @@
 """`seedless sign`: sign the receipt of a run with a key, or make such a key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`seedless verify RUN`: exit 0 identical, 1 differs, 2 not valid, 3 undecidable here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -7,8 +7,6 @@ temporary folder, which the caller renames once it has found the contents to be 
 leaves nothing behind.
 """
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import math

@@ -1,7 +1,5 @@
 """Where downloads, decoded datasets and compiled kernels are cached."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Importing any module of a package makes the package an attribute of its parent, 
 had that name there. So where a room and a public function share a name, the room itself is called.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Checks of arguments that many packages share."""
 
-from __future__ import annotations
-
 from numbers import Integral
 
 from seedless.core.errors import SeedlessError

@@ -1,7 +1,5 @@
 """Configurations in TOML files, and the presets that come with the package."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The errors of this package. A message says what was expected, what was found, and what to do."""
 
-from __future__ import annotations
-
 
 class SeedlessError(ValueError):
     """Base class of every error that this package raises on purpose.

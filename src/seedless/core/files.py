@@ -1,7 +1,5 @@
 """Write files that are complete or absent, never half written; hash files."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Fields in which two records of plain values differ: settings, environments, receipts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

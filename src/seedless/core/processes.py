@@ -11,8 +11,6 @@ Leaving the block, also by Ctrl-C or an error, terminates every worker that stil
 sends one request to a worker and returns its answer; `answer_request` is the worker's side of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

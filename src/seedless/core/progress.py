@@ -1,7 +1,5 @@
 """How far a long task is: a bar on a terminal, a plain line every few seconds elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

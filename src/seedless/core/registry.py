@@ -1,7 +1,5 @@
 """Look a name up in a registry; an unknown name is an error that lists the known ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar

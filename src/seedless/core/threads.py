@@ -3,8 +3,6 @@
 Blocks do not depend on each other, so the result does not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 A sample gets the same crop at any place in a batch and after any restart.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

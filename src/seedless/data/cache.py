@@ -4,8 +4,6 @@ An entry is stale if its source files or the reader's options have changed, and 
 missing, cut short or changed. Of two processes that need the same entry, one waits for the other.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """The catalog of datasets: where each is published, how it is checked, and what it holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from seedless.core.registry import choose

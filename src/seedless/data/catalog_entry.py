@@ -1,7 +1,5 @@
 """The records of the catalog: a dataset, and a file of it to download."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Names of classes, in the order their publishers number them."""
 
-from __future__ import annotations
-
 RHYTHMS = (
     "SR", "AFIB", "STACH", "SARRH", "SBRAD", "PACE",
     "SVARR", "BIGU", "AFLT", "SVTAC", "PSVT", "TRIGU",

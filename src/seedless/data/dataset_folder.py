@@ -8,8 +8,6 @@ every small array, size and time of change of ``X.npy``, the dataset's digest, a
 manifest itself, ``seal``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """ECG leads: chosen by name, never by position; and the limb leads computed from I and II."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

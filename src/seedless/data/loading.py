@@ -1,7 +1,5 @@
 """Load a dataset by its name: find its files, check its settings, use a cached copy."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A dataset sorted by content, split, and scaled as a model receives it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

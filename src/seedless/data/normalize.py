@@ -1,7 +1,5 @@
 """Scale samples for training: mean and deviation come from the training split alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

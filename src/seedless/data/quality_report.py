@@ -1,7 +1,5 @@
 """The report of a quality check: a record, plain values for JSON, and a table to read."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Give a signal another sampling rate and a fixed length."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

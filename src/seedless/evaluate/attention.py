@@ -5,8 +5,6 @@ mean over heads and queries of a_hqk: how much of the block's output comes from 
 to no class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

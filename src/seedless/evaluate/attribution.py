@@ -5,8 +5,6 @@ the sample and scaled to a largest value of 1. It is computed on the CPU in floa
 float32 once, without random numbers: identical weights give identical maps and digests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Area under the ROC curve (AUC): the probability that a positive scores above a negative."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ of |mean probability - observed rate| in the bin of each (Guo et al., 2017). Bin
 closed above, except for the first, which includes 0.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

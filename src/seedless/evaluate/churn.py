@@ -5,8 +5,6 @@ decisions of the runs are not all equal. Decisions are made at each run's own th
 its validation split) or all at 0.5; for a multi-class task the decision is the most probable class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ the one with the highest F1 on the records it is chosen on; of several with equa
 which is the most sensitive. It is always the probability of a record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

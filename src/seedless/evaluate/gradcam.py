@@ -4,8 +4,6 @@ With activations A (steps, channels) of a layer and the class's logit z, channel
 w_c = mean over steps of dz/dA_c, and step t the value max(0, sum over c of w_c A_tc).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Ends are rounded to nine decimals: further digits depend on the math library, not on the data.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

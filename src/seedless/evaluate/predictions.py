@@ -4,8 +4,6 @@ docs/receipt.md specifies the file. It is read without unpickling, and checked a
 arrays of a `Predictions` need no further check of shapes, types or NaN.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

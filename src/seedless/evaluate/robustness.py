@@ -4,8 +4,6 @@ Noise is added to the records as they were measured, before normalization: the m
 records scaled by the statistics of its clean training data, as it would in use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

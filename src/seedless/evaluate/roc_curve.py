@@ -1,7 +1,5 @@
 """ROC curves, reduced to the points at which they turn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

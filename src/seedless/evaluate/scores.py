@@ -3,8 +3,6 @@
 They can be computed again to the bit from the predictions, and validation of a run does so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

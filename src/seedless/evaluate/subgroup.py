@@ -6,8 +6,6 @@ recordings whose headers state them; a user's arrays and images have neither. A 
 is not known is in no group and is counted as unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise

@@ -6,8 +6,6 @@ period, and amplitude and cosine are rounded together, so entries that are equal
 equal bit for bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache

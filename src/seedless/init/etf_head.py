@@ -6,8 +6,6 @@ collapse", PNAS 2020). It is computed from the DCT-II, not from an SVD: all sing
 equal, so the SVD's rotation would depend on the LAPACK library.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

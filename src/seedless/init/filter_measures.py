@@ -3,8 +3,6 @@
 All are computed in exact arithmetic, so that a printed plan is the same on every machine.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The plan is complete before any parameter changes, so an error leaves the model as it was.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from numbers import Real

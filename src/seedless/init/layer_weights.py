@@ -3,8 +3,6 @@
 A layer's weight is (O, I, *kernel): O filters of fan-in F = I * prod(kernel).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ A layer type has rules for its own parameters, by their exact names. A parameter
 an error: nothing is guessed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ With 12 leads and 12 classes it has 1,653,772 parameters. Convolutions have a bi
 BatchNorm after them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch.nn.functional as F

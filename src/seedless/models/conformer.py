@@ -5,8 +5,6 @@ Of 12 x 1000 samples the stem makes 250 time steps of 160 channels, the stages 6
 al., "Conformer: convolution-augmented transformer for speech recognition", Interspeech 2020.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch.nn.functional as F

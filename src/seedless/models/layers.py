@@ -4,8 +4,6 @@ They are subclasses of torch's layers: state dicts fit torch's layers, and code 
 convolutions or norms (initialization, parameter counts) finds them.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 

@@ -1,7 +1,5 @@
 """The four published networks by name, and how one is built without random numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Source: He et al., "Deep residual learning for image recognition", CVPR 2016. Im
 channel, height, width). With 3 channels and 100 classes it has 11,220,132 parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch.nn.functional as F

@@ -5,8 +5,6 @@ IEEE JBHI 2021. Bottleneck blocks of constant inner width. With 12 leads and 12 
 1,873,164 parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch.nn.functional as F

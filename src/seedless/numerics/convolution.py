@@ -5,8 +5,6 @@ several times slower. Here a convolution is a copy (im2col) and one matrix produ
 gradient: one algorithm whose results repeat. Weights have the shape of nn.Conv1d's.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

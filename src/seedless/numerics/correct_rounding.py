@@ -4,8 +4,6 @@ A math library's cosine or square root may differ in the last bit from machine t
 real number is evaluated to many digits and rounded once, to the nearest float64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from threading import Lock

@@ -8,8 +8,6 @@ and returns the same integers, because every intermediate value is below 2^49 an
 into a signed 64-bit integer.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -5,8 +5,6 @@ OMP_NUM_THREADS. An explicit `torch.set_num_threads` overrides that variable, so
 `make_deterministic` always makes this call.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -7,8 +7,6 @@ restart. The code that calls the model says which samples and which epoch these 
         logits = model(x)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -4,8 +4,6 @@ Versions, processor, devices, thread counts, torch's flags and environment varia
 values that a receipt can hold. `determinism.py` sets what is recorded here.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """Which differences between two captured environments can change the bits of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -9,8 +9,6 @@ Sources: Rump, Ogita and Oishi, "Accurate floating-point summation", SIAM J. Sci
 Numer. Algorithms 59, 2012 (products of slices).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A guard over the global random generators: a run without a seed must not use any of them."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

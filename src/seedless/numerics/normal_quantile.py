@@ -6,8 +6,6 @@ tails. A math library's logarithm may differ in the last bit from machine to mac
 computed here from +, -, * and /, which IEEE 754 defines to the last bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

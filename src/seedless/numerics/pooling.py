@@ -4,8 +4,6 @@ Every operation and its gradient is a short sequence of slices or index_selects 
 operations in a fixed order, so the bits do not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ one strided slice of the padded sequence: reading a tap is slicing, and the grad
 adds to that slice. No operation scatters, so no two additions compete for one memory cell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, cast
 

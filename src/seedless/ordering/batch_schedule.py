@@ -1,7 +1,5 @@
 """An epoch's batches, with a digest of the sequence of samples."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A sample of several classes counts for all of them in `class_guaranteed`, and on
 `class_diverse`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

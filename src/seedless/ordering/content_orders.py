@@ -3,8 +3,6 @@
 Each returns positions in canonical order; the sorts are stable, so equal keys keep that order.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from seedless.core.digests import digest_samples

@@ -4,8 +4,6 @@ The features are small integers, so that every dot product of them is exact in f
 same bits on every machine.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

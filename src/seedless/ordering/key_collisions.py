@@ -6,8 +6,6 @@ latter are exact sums rounded to float32, so that the counts are the same on eve
 published code the float32 sums depend on the library's order of summation.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ No labels (every sample counts as labelled), one class number for each sample (n
 unlabelled), or a multi-hot table (a row without a one means unlabelled).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

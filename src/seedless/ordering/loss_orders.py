@@ -3,8 +3,6 @@
 All sorts are stable, so samples of equal loss keep the canonical order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All batch orders by name: the one place to add one."""
 
-from __future__ import annotations
-
 from seedless.ordering import class_orders, content_orders, feature_orders, loss_orders
 from seedless.ordering.strategy import Strategy
 

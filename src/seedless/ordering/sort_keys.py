@@ -4,8 +4,6 @@ All keys are computed with integers, without floating-point rounding, so they ar
 machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """The interface between an order and its strategy, the function that arranges an epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

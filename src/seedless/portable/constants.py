@@ -1,7 +1,5 @@
 """Numbers of bits, and tables for `exact.elementary` evaluated to 200 bits and rounded once."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -6,8 +6,6 @@ entered with ``with`` and restored on the way out, after an exception too. Chang
 lock; a reader takes one attribute and needs none.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

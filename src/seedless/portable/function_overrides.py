@@ -3,8 +3,6 @@
 A dispatch mode sees them too late: it sees the ops that torch has chosen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Each check is a small computation whose result is known from exact integers. A c
 multiply-add, a flushed denormal, a wrong rounding or an emulated product gives another result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ because it is exact, is computed from ops that come back to the mode, or is refu
 implementation the mode is off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any

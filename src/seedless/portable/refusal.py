@@ -1,7 +1,5 @@
 """Errors for what has no portable form: the op, the line of the caller's code, and what to do."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ Law: a kernel has the bits of the ops it replaces. Each op is computed twice on 
 the kernels of training steps, with kernels and without; one different bit, and none is used.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 `EDGES` are denormals, huge numbers and the values at which formulas change.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Files are stored without compression: so the bytes do not depend on the version 
 never unpacks to more than its own size, and weights hardly compress anyway.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

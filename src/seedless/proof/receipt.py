@@ -4,8 +4,6 @@ docs/receipt.md specifies it to the byte. Without a signature it shows that a ru
 itself and, once the run is executed again, that it is true; a signature says who made it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The source digest: one digest over the files of this package, to record which code ran."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from pathlib import Path

@@ -6,8 +6,6 @@ executed again and compared as strictly as a complete one: every line of the tra
 of the last.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

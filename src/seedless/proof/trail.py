@@ -5,8 +5,6 @@ environment. A line's "digest" is that of its canonical JSON without this field;
 digest of the line before. A line that is changed, removed or moved breaks the chain.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

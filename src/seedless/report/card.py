@@ -4,8 +4,6 @@ Everything comes from the run's receipt and metrics; what a run does not have is
 depends on where or when it is written: a run's card is the same to the byte.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Like the learning curves they are plain strings: they take their colours from th
 same to the byte. Each has a label in words for screen readers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Facts about a run for its card: one that is missing or malformed is left out, never an error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ and are the same to the byte. A drawing is 360 units wide, about its size in pix
 that its text is readable there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Equal inputs give equal bytes. A section is a file in templates/sections/ and a 
 its values are computed in sections.py and scores.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

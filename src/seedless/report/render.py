@@ -1,7 +1,5 @@
 """Text from templates. In HTML every value is escaped, unless it is marked as our own drawing."""
 
-from __future__ import annotations
-
 import base64
 from importlib.resources import files
 from typing import Any

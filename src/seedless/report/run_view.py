@@ -5,8 +5,6 @@ user's own loop may write no log: what is missing is empty here, and its section
 are read leniently and without torch: a page also shows runs that are not valid, and says so.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

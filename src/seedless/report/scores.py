@@ -1,7 +1,5 @@
 """The values of the sections on scores: curves of one run, variation and churn of several."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

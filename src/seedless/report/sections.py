@@ -1,7 +1,5 @@
 """The values of each section of the page, computed from runs for the templates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

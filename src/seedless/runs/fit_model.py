@@ -1,7 +1,5 @@
 """`fit`: train a user's own model on their own arrays, into a run folder with a receipt."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

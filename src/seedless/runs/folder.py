@@ -1,7 +1,5 @@
 """Run folders: created with their configuration, locked while they are written, read again."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Mapping

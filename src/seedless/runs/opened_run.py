@@ -4,8 +4,6 @@ Nothing is verified here but what is used: the weights and the data must have th
 receipt names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 A run's bits do not depend on other processes, so concurrent runs give the bits they give alone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

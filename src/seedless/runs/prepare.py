@@ -3,8 +3,6 @@
 configure_execution -> load, sort and scale data -> build the model -> build_problem
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far a run is: its epochs, loss and validation score."""
 
-from __future__ import annotations
-
 from seedless.core.progress import Progress
 from seedless.train.progress_state import Observer, ProgressState
 

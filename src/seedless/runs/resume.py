@@ -1,7 +1,5 @@
 """Continue a run that was killed or stopped, to the bits it would have had."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The data of a finished run: loaded again from where they are now, or packed into a bundle."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from seedless.core.config import Config

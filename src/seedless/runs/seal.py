@@ -3,8 +3,6 @@
 After `seal` the folder is finished: any later change of a file is found by `seedless verify`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 prepare -> make the folder -> loop with trail, log and checkpoints -> seal
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A user's model and arrays as a training problem: for `fit`, and to execute its runs again."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections import Counter

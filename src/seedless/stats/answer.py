@@ -1,7 +1,5 @@
 """The record that every test of this package returns: numbers, n, assumptions and a sentence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -1,7 +1,5 @@
 """All statistics of two samples in one record: means, t tests, Cohen's d, power, equivalence."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from seedless.core.errors import StatsError

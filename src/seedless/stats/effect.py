@@ -1,7 +1,5 @@
 """Cohen's d, the difference of two means in standard deviations, with four intervals."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ TOST, two one-sided tests (Schuirmann 1987): the null hypotheses "the difference
 and "it is at least +margin" are both rejected, or equivalence is not shown.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Tests of several groups: Friedman's of their levels, Levene's of their spreads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

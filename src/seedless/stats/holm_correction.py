@@ -1,7 +1,5 @@
 """Correction for many comparisons: Holm's step-down method (Holm 1979)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ No random generator is used: sampled signs come from `numerics.counter_random` a
 sorted values, so that p depends on neither the order of the pairs nor which sample comes first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ n + m - 2 degrees of freedom and noncentrality d sqrt(n m / (n + m)). Power is t
 |t| exceeds the two-sided critical value (Cohen 1988, section 2).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Sums are those of `math.fsum`, which are correctly rounded: neither the order of
 processor changes a result.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

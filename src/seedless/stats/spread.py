@@ -1,7 +1,5 @@
 """The range of a score over runs, with an interval, and what it says of other runs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

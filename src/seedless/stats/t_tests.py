@@ -1,7 +1,5 @@
 """Tests of a difference of two means: Welch's t test and the paired t test."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ negative, which says that its variance is too small to be seen; it is reported a
 as 0 in the shares.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

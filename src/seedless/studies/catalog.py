@@ -1,7 +1,5 @@
 """The published studies by name. Each is one file, imported when its study is opened."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from seedless.core.registry import choose

@@ -1,7 +1,5 @@
 """Observers that write in a thread of their own, while the GPU computes the next epoch."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

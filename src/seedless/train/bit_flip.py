@@ -1,7 +1,5 @@
 """The negative control: flip one bit of one weight, and the run must no longer verify."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

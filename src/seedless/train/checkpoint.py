@@ -9,8 +9,6 @@ A file is complete or does not exist: it is written under a temporary name, sync
 and renamed. Older files are deleted only after that, so a run killed at any time can be resumed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

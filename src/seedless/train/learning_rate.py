@@ -1,7 +1,5 @@
 """The learning rate of every step: cosine decay by epoch, linear warm-up by step."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

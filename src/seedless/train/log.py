@@ -1,7 +1,5 @@
 """The log, log.jsonl: one JSON line for each epoch. It holds times, so it differs between runs."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

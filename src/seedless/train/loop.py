@@ -5,8 +5,6 @@
 Everything it computes is a pure function of the problem and of where it starts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

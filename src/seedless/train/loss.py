@@ -5,8 +5,6 @@ averaged over the classes; s is the sigmoid and w_k = sqrt(N / N_k) with class w
 samples, N_k of them positive), else 1. Cross-entropy: -log softmax(z)_y.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

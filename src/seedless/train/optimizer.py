@@ -7,8 +7,6 @@ Torch wraps optimizers in functions that import its compiler (1.5 s at every sta
 the optimizer from compilation. Nothing compiles an optimizer here, so these wrappers are bypassed.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

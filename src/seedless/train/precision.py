@@ -1,7 +1,5 @@
 """The numeric precisions of a run. Each gives the same bits at every repetition."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 
 import torch

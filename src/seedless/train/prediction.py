@@ -1,7 +1,5 @@
 """A model's outputs on a split, always in the same batches, so that their bits repeat."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The state of a run between two steps, as the loop passes it to its observers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

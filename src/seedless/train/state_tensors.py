@@ -5,8 +5,6 @@
 other bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

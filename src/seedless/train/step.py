@@ -1,7 +1,5 @@
 """One training step: augment, forward, loss, backward, clip the gradient, update."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 

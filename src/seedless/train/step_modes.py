@@ -4,8 +4,6 @@ A captured step launches the same kernels as the eager step and gives the same b
 does not: its kernels are fused, so its sums and products round at other places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

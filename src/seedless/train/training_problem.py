@@ -1,7 +1,5 @@
 """The training problem that the loop receives: data, model, optimizer, order, loss and score."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Download the files of a dataset, check each one, and unpack the archives among them."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Collection, Iterator, Sequence

@@ -1,7 +1,5 @@
 """How far a download is: by files, or by bytes where there is one file."""
 
-from __future__ import annotations
-
 from seedless.core.progress import Progress
 
 

@@ -1,7 +1,5 @@
 """Unpack a downloaded dataset: .tar.gz and .zip files, read as hostile (see `core.archive`)."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

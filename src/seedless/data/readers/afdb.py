@@ -6,8 +6,6 @@ or V5), an explicit ``lead_map`` must say which channel is used as which lead; t
 provenance and warnings repeat it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -11,8 +11,6 @@
 | fs | () | optional: samples per second |
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """CIFAR-100: the published archive of pickles, read by an unpickler that only builds arrays."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import tarfile

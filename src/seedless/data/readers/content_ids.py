@@ -1,7 +1,5 @@
 """Ids for samples that have none: made from the content, so that storage order does not matter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

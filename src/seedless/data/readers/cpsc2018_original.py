@@ -5,8 +5,6 @@ leads nor its rate: both come from the challenge's description (I, II, III, aVR,
 500 Hz), and the dataset's provenance says so.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection
 from pathlib import Path

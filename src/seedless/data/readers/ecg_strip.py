@@ -1,7 +1,5 @@
 """Cut a strip of 10 s from an ECG record: leads by name, no missing samples, one rate and unit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

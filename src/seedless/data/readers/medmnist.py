@@ -1,7 +1,5 @@
 """MedMNIST v2 at 28 x 28: seven datasets, each an .npz file with images and labels by split."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Read the arrays of an .npz file that someone else wrote; nothing is ever unpickled."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from tokenize import TokenError

@@ -4,8 +4,6 @@ Baseline wander (bw), muscle artifact (ma) and electrode motion (em), each two c
 No random generator is used: which section of the noise a sample gets is a function of its key.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@ they would distort an AFIB evaluation.
 CPSC2018. A records are the challenge's; Q records belong to CPSC-Extra, another collection.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection

@@ -3,8 +3,6 @@
 Folder layout: ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/`` and ``records500/``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """PTB-XL's label tables: which record has which classes; no signal is read."""
 
-from __future__ import annotations
-
 import ast
 import csv
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which function reads which dataset, and which settings of ``[data]`` it accepts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

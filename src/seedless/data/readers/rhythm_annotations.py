@@ -5,8 +5,6 @@ before the first is unlabelled. Annotations that do not begin with a bracket are
 and are ignored.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ every other format is read with the wfdb package. Both give the same bits:
 (digital - baseline) / gain in float64, rounded to float32 once.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

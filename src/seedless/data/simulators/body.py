@@ -4,8 +4,6 @@ Vectors are in nanovolts: x to the left, y down, z to the back. Age and sex have
 women have smaller waves; with age, waves shrink and the heart's axis turns left.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

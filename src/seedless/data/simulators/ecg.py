@@ -5,8 +5,6 @@ element at a time, and rounded to whole microvolts. No math library and no order
 change it, so every machine makes the same record.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

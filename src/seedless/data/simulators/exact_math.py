@@ -5,8 +5,6 @@ scaled by powers of two; the cosine is a table of correctly rounded values with 
 its index; everything else is +, -, *, / in float64.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 

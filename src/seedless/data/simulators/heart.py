@@ -4,8 +4,6 @@ Each wave of each beat is a smooth bump times a vector of the patient. Bumps are
 nanovolts before they are added: sums of integers are exact, so their order does not matter.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from seedless.data.simulators.body import BROAD, DRIVEN, NARROW, WAVES, Body, simulate_bodies

@@ -5,8 +5,6 @@ position, size, angle, contrast, light, clutter and noise differ from image to i
 simulated ECG, no math library is used: every machine makes the same bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

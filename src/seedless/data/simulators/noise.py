@@ -4,8 +4,6 @@ It is simulated at the nine electrodes, and leads are differences of electrodes,
 holds for the noisy signal too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from seedless.data.simulators.exact_math import (

@@ -5,8 +5,6 @@ Records beyond the first 21,799 repeat these labels with other patients, so ther
 A preset is a list of record numbers; record i is the same in every preset.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

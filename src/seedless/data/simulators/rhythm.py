@@ -5,8 +5,6 @@ A rhythm is a few parameters (`_choose_parameters`) and a rule for the next inte
 with BIGU is a fast bigeminy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

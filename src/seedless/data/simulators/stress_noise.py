@@ -5,8 +5,6 @@ IEEE arithmetic, so that every machine has the same bits. Leads I, II and V1 to 
 the other limb leads are computed from them (Einthoven, Goldberger), as for the signal.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -7,8 +7,6 @@ no other op makes a value without samples from a tensor that holds them, and no 
 that holds samples from a summed value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -16,8 +16,6 @@ It takes the memory of one part, and two float64 numbers for each element of eac
 time of about 3 forward and 2 backward passes of the whole batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The ops that implementations of portable arithmetic are made of are recorded too
 one entry, whatever ops compute it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ are the same in any order, so the order of independent ops does not matter, nor 
 Views, copies and fills compute nothing and are left out. All NaNs count as the same value.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any

@@ -6,8 +6,6 @@ digest before. With it comes the trace, a checksum over everything that any op c
 The bits of NaNs are left out, since processors differ in them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Committed ops that layers and losses call: padding, resizing, windows, recurrence, losses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Small models of torch's own layers, whose training the committed digests cover."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

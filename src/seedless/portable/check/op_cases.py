@@ -4,8 +4,6 @@ Here are elementwise functions, sums, products, norms and pools; `layer_cases` h
 layers and losses call.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

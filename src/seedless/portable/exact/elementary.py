@@ -5,8 +5,6 @@ those of the formula. The error is below 2^-40 of the result where that is a nor
 float32 it is rounded to is the nearest one, except for about one input in 2^15.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

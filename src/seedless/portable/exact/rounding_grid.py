@@ -7,8 +7,6 @@ function of the row's largest magnitude, so neither order nor zeros added to the
 A row with an infinity or a NaN keeps it in q; its finite values may round to zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -9,8 +9,6 @@ Every reduction of portable arithmetic, matrix products too, is an `ExactSum` th
 the whole batch, and the integers of each part.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

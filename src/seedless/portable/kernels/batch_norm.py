@@ -1,7 +1,5 @@
 """Batch norms in training mode as kernels, for channels-first and channels-last memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The kernels for a CPU: compiled once by the machine's C compiler, and cached."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import shutil

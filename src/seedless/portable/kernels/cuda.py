@@ -1,7 +1,5 @@
 """The kernels for a CUDA device: compiled by NVRTC on first use, launched by the driver."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from collections.abc import Iterator

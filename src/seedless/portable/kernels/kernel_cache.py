@@ -1,7 +1,5 @@
 """Compiled kernels, cached on disk from one process to the next."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Which compiled kernels a device has, which tensors they take, and how one is launched."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Memory for integers and products is used again, and worked through in blocks: ne
 more than the arithmetic in it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import threading

@@ -1,7 +1,5 @@
 """Grids, sums over columns, and what comes before and after a matrix product, as kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """Elementwise functions, layer norm, softmax and optimizer steps as kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

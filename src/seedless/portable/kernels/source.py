@@ -1,7 +1,5 @@
 """The C text of the kernels, with the constants and tables of `constants` in front."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

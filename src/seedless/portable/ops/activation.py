@@ -1,7 +1,5 @@
 """Activations and their gradients, computed in float64 and rounded once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ whose taps are added to their places one after another, in order. A weight's gra
 of the gradient with the windows over batch and positions. Each is rounded to float32 once.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ reciprocal, or choose either of two equal values.
 Law: two roundings stay two. ``alpha`` and ``value`` are multiplied in a kernel of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

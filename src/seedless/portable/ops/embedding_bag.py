@@ -4,8 +4,6 @@ Law: a bag's rows are added on the grid of each column of all rows taken, the me
 the bag's count, and each is rounded once; so is a row's gradient, the sum over its places.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

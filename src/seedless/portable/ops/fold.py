@@ -1,7 +1,5 @@
 """Windows laid out as columns and added back: nn.Unfold and nn.Fold, each the other's gradient."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Softmax and losses with their gradients, in float64 and rounded once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

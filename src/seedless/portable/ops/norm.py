@@ -4,8 +4,6 @@ Law: mean and variance are exact sums in float64, the reciprocal root is a seque
 operations; both are rounded to float32, as the gradient uses them, and the result is rounded once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ float32; p = p - (lr / (1 - b1^t)) m / (sqrt(v) / sqrt(1 - b2^t) + eps). Powers 
 the lowest bit of t up: torch's other forms take them from the host's math library.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ Law: an axis of length n becomes x[source[i]] for i = -before .. n - 1 + after; 
 is the sum of those of every i with source[i] = j, on the grid of the axis, one axis after another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Ops that are exact in some of their forms: those run as they are, the others are refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ Of equal maxima the first wins, and NaN wins over every number. Adaptive bins ma
 of n over T values is [floor(i T / n), ceil((i + 1) T / n)).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

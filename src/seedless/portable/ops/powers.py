@@ -1,7 +1,5 @@
 """Powers and logarithms of two arguments, in float64 and rounded once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 A cell is two linear maps and activations, each a portable op.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

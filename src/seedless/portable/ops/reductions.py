@@ -1,7 +1,5 @@
 """Sums, matrix products, maxima and minima, and additions at indices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

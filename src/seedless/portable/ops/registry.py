@@ -7,8 +7,6 @@ the listed overload that computes the same values. An overload that is neither l
 of others by torch itself is refused, whatever other overloads its op has.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple

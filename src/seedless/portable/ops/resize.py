@@ -6,8 +6,6 @@ another, first to last, and the result is rounded once. A gradient is each weigh
 of its result, added on the grid of the axis, axes from last to first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial

@@ -4,8 +4,6 @@ Torch leaves open which one does, and it is another with another number of threa
 found with a maximum over integers, which no order can change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

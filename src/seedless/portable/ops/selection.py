@@ -3,8 +3,6 @@
 Of equal values the first wins; negative zero equals zero; every NaN is one and the largest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Law: sums of squares are exact sums in float64; roots and quotients are computed
 result is rounded once. Weight norm is w = v (g / |v|), with |v| saved in float32 for its gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Tables that most studies have: scores by arm, arms compared in pairs, and progress so far."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

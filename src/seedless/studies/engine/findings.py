@@ -8,8 +8,6 @@ same key. It is copied with the run to machines that could not measure it, becau
 weights or a GPU.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -8,8 +8,6 @@ One fold holds two or three positives of a rare class; all folds together hold t
              record once, and the AUC of each class is computed over all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path

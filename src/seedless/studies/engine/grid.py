@@ -4,8 +4,6 @@ The arms of a block are compared with each other, so they may differ only in the
 A grid whose arms differ in anything else is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ process executes many runs and loads data and compiles once. The bits of a run d
 which process executes it, or after which other runs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

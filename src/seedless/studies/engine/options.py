@@ -5,8 +5,6 @@ small: minutes to an hour on a small machine.
 paper: the published protocol.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 One HTML file that loads nothing from elsewhere and runs no script. Equal runs give equal bytes.
 """
 
-from __future__ import annotations
-
 import base64
 from collections import Counter
 from pathlib import Path

@@ -5,8 +5,6 @@ OMP_NUM_THREADS has no effect. A task whose machine is lost is started again on 
 resumes its run from the last checkpoint.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

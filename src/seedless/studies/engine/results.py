@@ -1,7 +1,5 @@
 """The results of a grid: scores by arm and replicate; failed runs are counted, never left out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

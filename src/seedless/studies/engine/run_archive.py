@@ -7,8 +7,6 @@ predictions, and of the weights only on request. Digests hardly compress, so the
 of an archive; the receipt holds its last digest, with which a second execution is compared.
 """
 
-from __future__ import annotations
-
 import io
 import lzma
 import math

@@ -1,7 +1,5 @@
 """A study from its plan to its tables: execute missing runs, measure, tabulate, draw, write."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -15,8 +15,6 @@ lock of that run:
     [Step 4] It records a failure, if there was one, and releases the lock.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

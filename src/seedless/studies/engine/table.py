@@ -1,7 +1,5 @@
 """Tables of studies: rows of text, with published values next to ours, and notes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

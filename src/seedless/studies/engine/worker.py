@@ -6,8 +6,6 @@
 goes through a whole grid. Many workers may share a store.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

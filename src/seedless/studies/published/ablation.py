@@ -1,7 +1,5 @@
 """What each part of the recipe adds, and how the scale of residual exits matters."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms

@@ -1,7 +1,5 @@
 """Five structured bases and Kaiming, paired by seed: does the choice of basis matter?"""
 
-from __future__ import annotations
-
 from functools import partial
 
 from seedless.core.errors import StatsError

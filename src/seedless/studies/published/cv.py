@@ -1,7 +1,5 @@
 """Three-fold cross-validation, as published: test folds 10, 9 and 8."""
 
-from __future__ import annotations
-
 from functools import partial
 from statistics import mean, stdev
 

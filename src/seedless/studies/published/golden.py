@@ -1,7 +1,5 @@
 """The golden-ratio order with structured and with random initialization, in two models."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from seedless.core.config import Config

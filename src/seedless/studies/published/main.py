@@ -1,7 +1,5 @@
 """The headline table: structured against random initialization, with and without class weights."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms

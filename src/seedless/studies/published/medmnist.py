@@ -3,8 +3,6 @@
 Epochs are chosen on the validation split; the published ones were chosen on the test split.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Four structured bases and Kaiming on images, each once in golden order."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from seedless.studies.engine.arm_tables import tabulate_arms

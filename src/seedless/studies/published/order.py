@@ -1,7 +1,5 @@
 """Every batch order, paired by Kaiming seed, so that seed-free orders have error bars too."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from seedless.ordering import ORDERS

@@ -3,8 +3,6 @@
 S is the covariance of a signal of N samples, W a linear layer of M filters: (M, N).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The AUC of a rare class rests on few positives, so each row names their number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

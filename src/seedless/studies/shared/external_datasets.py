@@ -4,8 +4,6 @@ A model whose training records are z-scored lead by lead has never seen millivol
 the recordings of an external dataset are filtered and z-scored too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ The published comparison gave class weights to the structured arm alone. Here bo
 that each arm has another that differs from it only in its initialization.
 """
 
-from __future__ import annotations
-
 from seedless.studies.engine.grid import Point, seed_point
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 

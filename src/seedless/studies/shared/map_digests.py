@@ -3,8 +3,6 @@
 Equal digests from two processes show that an explanation is reproducible.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from seedless.analysis.attribute import Explained, attribute_run

@@ -1,7 +1,5 @@
 """The seven MedMNIST sets: which of them are available, and the published run on one of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

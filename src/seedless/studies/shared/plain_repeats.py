@@ -4,8 +4,6 @@ Without deterministic mode a GPU may add in another order in every run. A CPU wi
 threads does not, so there all repeats have the same score.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
