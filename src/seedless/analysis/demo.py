@@ -81,7 +81,7 @@ def run_demo(
     )
     verdict = json.loads(answers[0])
     trails = {name: read_trail(place) for name, place in places.items()}
-    parted = first_difference(trails["first"], trails["control"])
+    difference = first_difference(trails["first"], trails["control"])
     demo = Demo(
         folder=out,
         digests=tuple(
@@ -93,7 +93,7 @@ def run_demo(
             for name, place in places.items()
         },
         identical=first_difference(trails["first"], trails["second"]) is None,
-        control_differs=None if parted is None else parted[0],
+        control_differs=None if difference is None else difference[0],
         verdict=verdict,
         seconds=time.perf_counter() - began,
     )
@@ -122,10 +122,10 @@ def _run_together(
 
 
 def _count_epochs(runs: Sequence[Path]) -> tuple[int, int]:
-    """Return the epochs done and wanted, of runs that may not have begun."""
-    done = wanted = 0
+    """Return the epochs done and the epochs in all, of runs that may not have begun."""
+    done = total = 0
     for run in runs:
         if (run / "config.toml").exists():
-            wanted += read_config(run).train.epochs
+            total += read_config(run).train.epochs
             done += len(read_log(run / LOG))
-    return done, wanted
+    return done, total

@@ -152,8 +152,8 @@ def check_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:
 
 def _list_values(arm: ArmRuns, name: str) -> list[Any]:
     """Return the different values of a setting within an arm."""
-    found = {canonical_json(run.settings.get(name)): run.settings.get(name) for run in arm.runs}
-    return [found[key] for key in sorted(found)]
+    distinct = {canonical_json(run.settings.get(name)): run.settings.get(name) for run in arm.runs}
+    return [distinct[key] for key in sorted(distinct)]
 
 
 def _join(values: Sequence[Any]) -> str:

@@ -39,14 +39,14 @@ def bin_reliability(
     level: float = LEVEL,
 ) -> tuple[Bin, ...]:
     """Return the bins of a reliability diagram for one class: (n,), (n,)."""
-    found = []
+    filled = []
     for place, (values, hits) in enumerate(_group(probabilities, truth, bins)):
         count = len(values)
         mean = math.fsum(values) / count if count else None
         rate = hits / count if count else None
         interval = wilson_interval(hits, count, level)
-        found.append(Bin(place / bins, (place + 1) / bins, count, mean, rate, interval))
-    return tuple(found)
+        filled.append(Bin(place / bins, (place + 1) / bins, count, mean, rate, interval))
+    return tuple(filled)
 
 
 def calibration_error(

@@ -154,7 +154,7 @@ def choose_headline(
     return {
         "identical": Headline("good", "=", f"{many}: identical in every bit"),
         "differs": Headline("bad", "≠", "Not the same model: a repeat gave other bits"),
-        "cannot judge": Headline("unsure", "?", "Cannot be judged on this machine"),
+        "cannot judge": Headline("unsure", "?", "Cannot be decided on this machine"),
     }[verdict.outcome]
 
 
@@ -174,7 +174,7 @@ def _name_model(run: RunView) -> str:
 def _describe_difference(runs: Sequence[RunView]) -> str:
     """Return from which epoch on any run differs from the first."""
     epochs = [find_difference(runs[0], other) for other in runs[1:]]
-    found = [epoch for epoch in epochs if epoch is not None]
-    if not found:
+    differing = [epoch for epoch in epochs if epoch is not None]
+    if not differing:
         return "in their final weights, though not in their trails"
-    return f"from epoch {min(found)} on" if min(found) else "from the start"
+    return f"from epoch {min(differing)} on" if min(differing) else "from the start"

@@ -76,13 +76,13 @@ class StudyOptions:
         seeds: seeds of each arm; None for the number of the scale.
         device: cpu, cuda or auto.
         threads: threads of each run.
-        folds: how many folds are held out in turn. A replicate then is one run a fold, and its
+        folds: how many folds are held out in turn. A replicate then is one run per fold, and its
             score is computed from the test predictions of all of them. None: one run.
         other: datasets to test trained models on, each as "NAME=PATH".
         noise: a folder of recorded noise; None for simulated noise.
         prove: execute one run of each arm again and compare the bits.
         changes: settings that all runs get in place of those of the scale, "train.epochs=30".
-        arms: the arms to run; none means all.
+        arms: the arms to run; an empty tuple means all.
     """
 
     scale: str = "smoke"
@@ -115,6 +115,13 @@ class StudyOptions:
     def ecg(self, **changes: dict[str, Any]) -> Config:
         """Return the published ECG configuration at this scale on these data, changed."""
         return self._build("ptb-xl", self.size.ecg, changes)
+
+    def ecg_run(self, basis: str, seed: int | None, **changes: dict[str, Any]) -> Config:
+        """Return `ecg` with a basis, and with the seed or, for None, in content order without one.
+
+        A random basis always needs a seed; without one it is 0.
+        """
+        return self.ecg(init=choose_init(basis, seed or 0), order=choose_order(seed), **changes)
 
     def images(self, **changes: dict[str, Any]) -> Config:
         """Return the published imaging configuration at this scale on these data, changed."""

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
 from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import DOT, INK, MARK, make_axes, style_axes
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, format_mean
@@ -63,21 +64,11 @@ class Measured:
 def make(options: StudyOptions) -> Grid:
     """Return both models on the limb leads, paired by seed."""
     list_external_datasets(options)  # a missing dataset is an error before any model is trained
-    points = [
-        seed_point(
-            model,
-            seed,
-            options.ecg(
-                model={"name": model},
-                data={"leads": "6"},
-                init=choose_init("mixed"),
-                order=choose_order(seed),
-            ),
-        )
-        for model in MODELS
-        for seed in range(options.count)
-    ]
-    return make_grid("crossdataset", ("model.name",), points)
+
+    def build(model: str, seed: int) -> Config:
+        return options.ecg_run("mixed", seed, model={"name": model}, data={"leads": "6"})
+
+    return make_grid("crossdataset", ("model.name",), seed_points(MODELS, options.count, build))
 
 
 def measure(results: Results) -> Measured:

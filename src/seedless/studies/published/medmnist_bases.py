@@ -24,7 +24,7 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return one run a basis in golden order, on the two published sets or on those of --data."""
+    """Return one run per basis in golden order, on the two published sets or on those of --data."""
     sets = find_sets(options)
     points = [
         Point(basis, "golden", build_run(options, name, file, basis, None), name)
@@ -35,7 +35,7 @@ def make(options: StudyOptions) -> Grid:
 
 
 def tabulate(results: Results) -> list[Table]:
-    """Return a row a basis, and how far apart the bases of a set are."""
+    """Return one row per basis, and how far apart the bases of a set are."""
     notes = (
         "One run each, as published: this does not say how large a difference seeds make.",
         *describe_stand_ins(results.options),

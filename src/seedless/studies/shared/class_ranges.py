@@ -81,13 +81,13 @@ def _have_equal_scores(results: Results, arms: Sequence[str], block: str | None)
     return one == other
 
 
-def _format_range(found: Range) -> str:
+def _format_range(spread: Range) -> str:
     # The interval supposes normal scores: with few runs it ends beyond the largest range of an AUC.
-    low, high = (min(end, 1.0) for end in found.interval)
-    return f"{100 * found.range:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    low, high = (min(end, 1.0) for end in spread.interval)
+    return f"{100 * spread.range:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def _subtract(found: tuple[Range, Range], known: tuple[float, float]) -> str:
+def _subtract(ranges: tuple[Range, Range], known: tuple[float, float]) -> str:
     """Return both ranges minus the published ones, in percentage points."""
-    gaps = (100 * one.range - value for one, value in zip(found, known, strict=True))
+    gaps = (100 * one.range - value for one, value in zip(ranges, known, strict=True))
     return " -> ".join(f"{gap:+.1f}" for gap in gaps)
