@@ -95,9 +95,9 @@ def _print(result: Demo, seconds: float) -> None:
     same = "identical" if result.identical else "NOT IDENTICAL"
     typer.echo(f"\ntwo processes      {same} in all {len(result.digests)} states")
     typer.echo(f"seedless verify    {verdict['outcome']}: {verdict['sentence']}")
-    first = result.control_differs
-    differs = "DOES NOT DIFFER: the proof proves nothing" if first is None else "differs"
-    when = "" if first is None else f" from epoch {first} on, as it must"
+    from_epoch = result.control_differs
+    differs = "DOES NOT DIFFER: the proof proves nothing" if from_epoch is None else "differs"
+    when = "" if from_epoch is None else f" from epoch {from_epoch} on, as it must"
     typer.echo(f"one bit flipped    {differs}{when}")
     typer.echo(f"time               {seconds:.0f} s")
     typer.echo(f"\n{result.folder / 'report.html'}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ARM, FREE = "mixed", "seed-free"
-TOO_FEW = 2  # a class is compared where both groups have more positives, as published
+FEW = 2  # a class is compared where both groups have more positives, as published
 PUBLISHED = (0.85, 9)  # p over so many classes, 20 seeds
 PAIRED, PAIR = "sex", ("F", "M")
 
@@ -117,12 +117,10 @@ def tabulate_classes(results: Results) -> Table:
                 _show(one.auc),
                 str(other.positives),
                 _show(other.auc),
-                "yes" if min(one.positives, other.positives) > TOO_FEW else "no",
+                "yes" if min(one.positives, other.positives) > FEW else "no",
             )
         )
-    note = (
-        f"(few): under {FEW_POSITIVES} positives in a group. Compared: more than {TOO_FEW} in both."
-    )
+    note = f"(few): under {FEW_POSITIVES} positives in a group. Compared: more than {FEW} in both."
     return Table(title, columns, tuple(rows), (note,))
 
 
@@ -136,7 +134,7 @@ def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
         women, men = (groups.groups[sex].classes for sex in PAIR)
         for name, member in women.items():
             a, b = member.auc.value, men[name].auc.value
-            enough = min(member.positives, men[name].positives) > TOO_FEW
+            enough = min(member.positives, men[name].positives) > FEW
             if enough and a is not None and b is not None:
                 pairs.setdefault(name, []).append((a, b))
     return {
@@ -155,7 +153,7 @@ def explain_few(results: Results, block: str, pairs: int) -> str:
             return "not tested: the test records are of one sex"
         sizes = " and ".join(f"{groups.groups[sex].n} {sex}" for sex in PAIR)
         return (
-            f"not tested: of {sizes} test records {pairs} classes have more than {TOO_FEW} positives "
+            f"not tested: of {sizes} test records {pairs} classes have more than {FEW} positives "
             "in both, and a test over classes needs two: take more records, --scale small or paper"
         )
     return "not tested: no run was finished"
@@ -181,7 +179,7 @@ def test_classes(results: Results) -> Table:
         numbers = (f"{result.difference:+.4f}", f"{result.p:.3g}")
         rows.append((name, str(len(pairs)), *numbers, known, result.sentence))
     columns = ("", "classes", "AUC, F less M", "p", "published p", "in words")
-    note = f"Classes with more than {TOO_FEW} positives in both sexes, each a pair."
+    note = f"Classes with more than {FEW} positives in both sexes, each a pair."
     return Table("Do the sexes differ? A permutation test", columns, tuple(rows), (note,))
 
 

@@ -44,10 +44,10 @@ def draw_theory(sample_energy: SampleEnergy) -> Figure:
     _draw_conditions(conditions)
     nats = [theory.measure_bases(rho, theory.find_information, orthonormal=False) for rho in RHOS]
     _draw_lines(facts, RHOS, _transpose(nats))
-    _label_panel(facts, "e", f"information, first {theory.FILTERS} rows, 10 dB", "rho", "nats")
+    _label(facts, "e", f"information, first {theory.FILTERS} rows, 10 dB", "rho", "nats")
     shares = [theory.measure_bases(rho, theory.spread_off_diagonal) for rho in RHOS]
     _draw_lines(diagonal, RHOS, _transpose(shares))
-    _label_panel(diagonal, "f", "energy beside the diagonal of C S Cᵀ", "rho", "share")
+    _label(diagonal, "f", "energy beside the diagonal of C S Cᵀ", "rho", "share")
     _draw_scales(scales)
     legend.axis("off")
     for name, (colour, line, width) in STYLES.items():
@@ -62,7 +62,7 @@ def _draw_picture(figure: Figure, axes: Axes) -> None:
     bound = float(np.abs(matrix).max())
     shown = axes.imshow(matrix, cmap="RdBu_r", vmin=-bound, vmax=bound, interpolation="nearest")
     figure.colorbar(shown, ax=axes, fraction=0.043, pad=0.02).ax.tick_params(labelsize=7)
-    _label_panel(axes, "a", f"the DCT basis, N = {size}", "sample", "row")
+    _label(axes, "a", f"the DCT basis, N = {size}", "sample", "row")
     axes.grid(visible=False)
 
 
@@ -74,7 +74,7 @@ def _draw_energy(axes: Axes) -> None:
     }
     rows = range(1, theory.SIZE + 1)
     _draw_lines(axes, rows, {name: line.tolist() for name, line in lines.items()})
-    _label_panel(axes, "b", f"energy kept, AR(1), rho = {theory.RHO:g}", "first M rows", "share")
+    _label(axes, "b", f"energy kept, AR(1), rho = {theory.RHO:g}", "first M rows", "share")
 
 
 def _draw_samples(axes: Axes, energy: SampleEnergy) -> None:
@@ -82,9 +82,7 @@ def _draw_samples(axes: Axes, energy: SampleEnergy) -> None:
     shares = [(row + 1) / size for row in range(size)]
     _draw_lines(axes, shares, {key: curve.tolist() for key, curve in energy.curves.items()})
     axes.axvline(theory.BAND, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
-    _label_panel(
-        axes, "c", f"energy kept, {energy.records} ECGs", "share of N coefficients", "share"
-    )
+    _label(axes, "c", f"energy kept, {energy.records} ECGs", "share of N coefficients", "share")
 
 
 def _draw_conditions(axes: Axes) -> None:
@@ -97,7 +95,7 @@ def _draw_conditions(axes: Axes) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(0.7, None)
-    _label_panel(axes, "d", "condition number", "N", "largest / smallest singular value")
+    _label(axes, "d", "condition number", "N", "largest / smallest singular value")
 
 
 def _draw_scales(axes: Axes) -> None:
@@ -115,7 +113,7 @@ def _draw_scales(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0, 0.06))
-    _label_panel(axes, "g", "bounds on the scale of residual exits", "L residual branches", "scale")
+    _label(axes, "g", "bounds on the scale of residual exits", "L residual branches", "scale")
 
 
 def _draw_lines(
@@ -134,7 +132,7 @@ def _transpose(rows: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     return {name: [one[name] for one in rows] for name in rows[0]}
 
 
-def _label_panel(axes: Axes, letter: str, title: str, across: str, up: str) -> None:
+def _label(axes: Axes, letter: str, title: str, across: str, up: str) -> None:
     axes.set_title(f"({letter}) {title}", fontsize=9, loc="left", color=INK)
     axes.set_xlabel(across, fontsize=8)
     axes.set_ylabel(up, fontsize=8)
