@@ -7,7 +7,7 @@ from seedless.data.catalog_entry import DatasetEntry, File, as_dict
 from seedless.data.class_names import CIFAR_100, FINDINGS, ORGANS, RHYTHMS
 from seedless.data.leads import TWELVE
 
-__all__ = ["CATALOG", "SUMS", "Entry", "File", "as_dict", "find_entry"]
+__all__ = ["CATALOG", "SUMS", "DatasetEntry", "File", "as_dict", "find_entry"]
 
 SUMS = "SHA256SUMS.txt"  # PhysioNet's list of a project's files, in the project's folder
 
