@@ -8,7 +8,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -17,6 +17,7 @@ from seedless.cli.options import AsJson, Settings, print_json
 if TYPE_CHECKING:
     from seedless.bench.comparison import Comparison, Row
     from seedless.bench.concurrent_runs import ConcurrentRuns
+    from seedless.bench.measure import Say
 
 # What a comparison takes by default: (batch, steps, rounds).
 ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
@@ -54,14 +55,8 @@ def bench(
     _check_place(out)
     if concurrent is not None:
         _refuse({"--batch": batch, "--steps": steps, "--rounds": rounds, "--only": only})
-        from seedless.bench.concurrent_runs import make_job_config, run_concurrently
-
-        config = make_job_config(model, [f"execution.device={device}", *(settings or [])])
-        together = run_concurrently(config, concurrent, say=say)
-        _write(together.as_values(), None, as_json, out)
-        if not as_json:
-            _print_concurrent(together)
-        raise typer.Exit(0 if together.same else 1)
+        changes = [f"execution.device={device}", *(settings or [])]
+        _bench_concurrent(model, changes, concurrent, say, as_json, out)
 
     import torch
 
@@ -79,6 +74,18 @@ def bench(
     if not as_json:
         _print(result)
     raise typer.Exit(1 if any(row.error for row in result.rows) else 0)
+
+
+def _bench_concurrent(
+    model: str, settings: list[str], runs: int, say: Say, as_json: bool, out: Path | None
+) -> NoReturn:
+    from seedless.bench.concurrent_runs import make_job_config, run_concurrently
+
+    together = run_concurrently(make_job_config(model, settings), runs, say=say)
+    _write(together.as_values(), None, as_json, out)
+    if not as_json:
+        _print_concurrent(together)
+    raise typer.Exit(0 if together.same else 1)
 
 
 def _refuse(options: dict[str, Any]) -> None:

@@ -121,6 +121,15 @@ def tabulate(results: Results) -> list[Table]:
         *("", "windows", CLASS, "runs", f"{CLASS} AUC", "published", "difference"),
         *("positive calls", "published", "difference", "remark"),
     )
+    title = f"{CLASS} without training on the set, six leads"
+    notes = tuple(_list_notes(results, [name for name in remarks if name in STAND_INS]))
+    arms = tabulate_arms("Test macro AUC of the six-lead models", results)
+    return [Table(title, columns, tuple(rows), notes, tuple(values)), arms]
+
+
+def _list_notes(results: Results, stand_ins: Sequence[str]) -> list[str]:
+    """Return the notes below the table: what the scores rest on, and what they do not show."""
+    measured: Measured = results.measured
     notes = [
         "Nothing of a run changes: its weights, its scale and its thresholds, chosen by F1 on its "
         "own validation records. The published threshold is not known, and no interval was given.",
@@ -134,16 +143,13 @@ def tabulate(results: Results) -> list[Table]:
         standardized = all(dataset.standardized for dataset in measured.datasets)
         plain = "Arrays of one's own have a scale of their own: others are in millivolts."
         notes.append(STANDARDIZED_NOTE if standardized else plain)
-    stand_ins = [name for name in remarks if name in STAND_INS]
     if stand_ins:
         notes.append(
             f"{' and '.join(stand_ins)} stand in for AFDB, of which no record is here: other "
             "patients, devices and, where a remark says so, leads. AFDB's published values are "
             f"{_format_published('afdb')}; nothing here is to be set beside them."
         )
-    title = f"{CLASS} without training on the set, six leads"
-    arms = tabulate_arms("Test macro AUC of the six-lead models", results)
-    return [Table(title, columns, tuple(rows), tuple(notes), tuple(values)), arms]
+    return notes
 
 
 def _format_calls(calls: Sequence[float]) -> str:

@@ -39,18 +39,7 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
         except StatsError as error:
             rows.append((name, str(positives), f"not defined: {error}", "", "", "", ""))
             continue
-        known = PUBLISHED.get(name)
-        rows.append(
-            (
-                name + (" (few)" if positives < FEW_POSITIVES else ""),
-                str(positives),
-                _format_range(wide),
-                _format_range(narrow),
-                f"{wide.range / narrow.range:.2f}" if narrow.range else "-",
-                "" if known is None else f"{known[0]} -> {known[1]}",
-                "" if known is None else _subtract((wide, narrow), known),
-            )
-        )
+        rows.append(_format_class(name, positives, wide, narrow))
         ranges = [wide.range, narrow.range]
         values.append({"class": name, "positives": positives, "ranges": ranges})
     tighter = sum(one["ranges"][1] < one["ranges"][0] for one in values)
@@ -70,6 +59,20 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
     )
     title = f"Range over seeds by class{f', {block}' if block else ''}"
     return Table(title, columns, tuple(rows), notes, tuple(values))
+
+
+def _format_class(name: str, positives: int, wide: Range, narrow: Range) -> tuple[str, ...]:
+    """Return the row of a class, with the published ranges where there are any."""
+    known = PUBLISHED.get(name)
+    return (
+        name + (" (few)" if positives < FEW_POSITIVES else ""),
+        str(positives),
+        _format_range(wide),
+        _format_range(narrow),
+        f"{wide.range / narrow.range:.2f}" if narrow.range else "-",
+        "" if known is None else f"{known[0]} -> {known[1]}",
+        "" if known is None else _subtract((wide, narrow), known),
+    )
 
 
 def _have_equal_scores(results: Results, arms: Sequence[str], block: str | None) -> bool:
