@@ -94,12 +94,11 @@ def _backward_with_offsets(
     grad: Tensor, indices: Tensor, offsets: Tensor, *saved_and_options: Any
 ) -> Tensor:
     """Return `embedding_bag_backward` from aten's list with offsets and ``sparse``."""
-    saved, options = saved_and_options[:3], [*saved_and_options[3:], -1]
-    rows, scale_by_freq, mode, sparse, weights, padding = options[:6]
+    bag_of, sizes, maximum_indices, *options = saved_and_options
+    rows, scale_by_freq, mode, sparse, weights, padding = [*options, -1][:6]
     _check_options(scale_by_freq, mode, sparse, weights)
-    return embedding_bag_backward(
-        grad, indices, *saved, rows, scale_by_freq, mode, weights, padding
-    )
+    saved = (grad, indices, bag_of, sizes, maximum_indices)
+    return embedding_bag_backward(*saved, rows, scale_by_freq, mode, weights, padding)
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {

@@ -65,8 +65,10 @@ def _make_windows(
 ) -> tuple[PoolWindows, list[int]]:
     """Return the windows, and their number in each dimension; no stride: that of the kernel."""
     n = len(kernel)
-    settings = (repeat_for_dimensions(each, n) for each in (stride or kernel, padding, dilation))
-    windows = PoolWindows(tuple(kernel), *settings, ceil=ceil)
+    steps, pads, gaps = (
+        repeat_for_dimensions(each, n) for each in (stride or kernel, padding, dilation)
+    )
+    windows = PoolWindows(tuple(kernel), steps, pads, gaps, ceil)
     return windows, windows.count_positions(x.shape[-n:])
 
 
