@@ -10,7 +10,12 @@ from torch import nn
 
 import seedless
 from seedless.audit import op_recorder
-from seedless.audit.first_difference import CHANGED_OUTSIDE, ENDED, compare_tensors, find_first
+from seedless.audit.first_difference import (
+    CHANGED_OUTSIDE,
+    ENDED,
+    compare_tensors,
+    find_first_difference,
+)
 from seedless.audit.op_recorder import OpRecord, OpRecorder
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import preserve_flags
@@ -55,7 +60,7 @@ def record(model, x=None, seed=0, lr=1e-3, steps=1, **options):
 def test_the_same_steps_agree(name):
     one, two = (record(make_model(name), steps=2) for _ in range(2))
     assert len(one) > 600
-    assert find_first(one, two) is None
+    assert find_first_difference(one, two) is None
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -64,7 +69,7 @@ def test_one_flipped_bit_in_a_weight_is_found_by_name(name, weight):
     changed = make_model(name)
     with torch.no_grad():
         changed.get_parameter(weight).view(-1).view(torch.int32)[5] ^= 1
-    found = find_first(record(make_model(name)), record(changed))
+    found = find_first_difference(record(make_model(name)), record(changed))
     assert (found.kind, found.names) == ("source", (f"model/{weight}",))
     assert (found.phase, found.module) == ("forward", weight.removesuffix(".weight"))
     assert found.downstream > 0
@@ -74,7 +79,7 @@ def test_one_flipped_bit_in_a_weight_is_found_by_name(name, weight):
 def test_another_bit_in_a_running_statistic_is_found_by_name():
     changed = make_model("baseline")
     changed.stem[1].running_var[3] += 1
-    found = find_first(record(make_model("baseline")), record(changed))
+    found = find_first_difference(record(make_model("baseline")), record(changed))
     assert (found.kind, found.names) == ("source", ("model/stem.1.running_var",))
 
 
@@ -82,7 +87,7 @@ def test_another_bit_in_a_running_statistic_is_found_by_name():
 @pytest.mark.parametrize("batch", [4, 5])
 def test_another_batch_is_found_by_name(name, batch):
     other = make_batch(shift=1.0, batch=batch)
-    found = find_first(record(make_model(name)), record(make_model(name), x=other))
+    found = find_first_difference(record(make_model(name)), record(make_model(name), x=other))
     assert (found.kind, found.index, found.names) == ("source", 0, ("batch/samples",))
 
 
@@ -93,7 +98,7 @@ def test_a_batch_of_another_size_is_found_though_a_view_meets_it_first():
         with OpRecorder(model, {"batch": x}) as seen:
             model(x).exp()
         records.append(seen.records)
-    assert find_first(*records).names == ("batch",)
+    assert find_first_difference(*records).names == ("batch",)
 
 
 def record_dropout(seed):
@@ -103,7 +108,7 @@ def record_dropout(seed):
 
 
 def test_a_draw_from_the_global_generator_is_found_in_its_module():
-    found = find_first(record_dropout(1), record_dropout(2))
+    found = find_first_difference(record_dropout(1), record_dropout(2))
     assert (found.kind, found.module, found.phase) == ("op", "neck.1", "forward")
     assert found.op in ("aten.bernoulli_.float", "aten.native_dropout.default")
     assert found.shapes == ((4, 64),)
@@ -113,7 +118,7 @@ def test_a_draw_from_the_global_generator_is_found_in_its_module():
 
 
 def test_the_same_seed_finds_nothing():
-    assert find_first(record_dropout(1), record_dropout(1)) is None
+    assert find_first_difference(record_dropout(1), record_dropout(1)) is None
 
 
 def test_without_digests_the_draw_is_not_found(monkeypatch):
@@ -122,11 +127,11 @@ def test_without_digests_the_draw_is_not_found(monkeypatch):
         [replace(one, outputs=("?",) * len(one.outputs)) for one in record_dropout(seed)]
         for seed in (1, 2)
     ]
-    found = find_first(*blind)
+    found = find_first_difference(*blind)
     assert (found.kind, found.names) == ("source", (CHANGED_OUTSIDE,))
     monkeypatch.setattr(op_recorder, "digest_tensor", lambda *_: "?")
     monkeypatch.setattr(op_recorder, "digest_result", lambda *_: "?")
-    assert find_first(record_dropout(1), record_dropout(2)) is None
+    assert find_first_difference(record_dropout(1), record_dropout(2)) is None
 
 
 def record_threads(threads):
@@ -145,8 +150,8 @@ def record_threads(threads):
 
 def test_another_number_of_threads_is_found_at_an_operation():
     one, two, again = (record_threads(threads) for threads in (1, 2, 1))
-    assert find_first(one, again) is None
-    found = find_first(one, two)
+    assert find_first_difference(one, again) is None
+    found = find_first_difference(one, two)
     assert found.kind == "op"
     left, right = one[found.index], two[found.index]
     assert left.inputs == right.inputs
@@ -161,7 +166,7 @@ def test_another_number_of_threads_is_found_at_an_operation():
 )
 def test_another_setting_of_the_optimizer_is_found_with_both_values(option, left, right):
     one, two = (record(make_model("baseline"), **{option: value}) for value in (left, right))
-    found = find_first(one, two)
+    found = find_first_difference(one, two)
     assert (found.kind, found.phase, found.op) == (
         "setting",
         "optimizer",
@@ -173,7 +178,7 @@ def test_another_setting_of_the_optimizer_is_found_with_both_values(option, left
 
 def test_another_learning_rate_held_in_a_tensor_is_found_by_name():
     one, two = (record(make_model("baseline"), lr=torch.tensor(lr)) for lr in (0.001, 0.002))
-    found = find_first(one, two)
+    found = find_first_difference(one, two)
     assert (found.kind, found.phase, found.names) == ("source", "optimizer", ("lr",))
 
 
@@ -187,27 +192,35 @@ LAST = OpRecord("forward", "", "aten.sum.default", ("c",), ("",), (), ("d",), ((
 
 
 def test_no_records_and_equal_records_agree():
-    assert find_first([], []) is None
-    assert find_first([OP, LAST], [OP, LAST]) is None
-    assert find_first([OP], [replace(OP, note="said otherwise", sources=("", ""))]) is None
+    assert find_first_difference([], []) is None
+    assert find_first_difference([OP, LAST], [OP, LAST]) is None
+    assert (
+        find_first_difference([OP], [replace(OP, note="said otherwise", sources=("", ""))]) is None
+    )
 
 
 def test_an_operation_is_blamed_only_if_all_it_was_given_agrees():
-    assert find_first([OP], [replace(OP, outputs=("z",))]).kind == "op"
-    assert find_first([OP], [replace(OP, outputs=("z",), settings=("n=2",))]).kind == "setting"
-    assert find_first([OP], [replace(OP, outputs=("z",), inputs=("y", "b"))]).kind == "source"
-    both = find_first([OP], [replace(OP, settings=("n=2",), inputs=("y", "b"))])
+    assert find_first_difference([OP], [replace(OP, outputs=("z",))]).kind == "op"
+    assert (
+        find_first_difference([OP], [replace(OP, outputs=("z",), settings=("n=2",))]).kind
+        == "setting"
+    )
+    assert (
+        find_first_difference([OP], [replace(OP, outputs=("z",), inputs=("y", "b"))]).kind
+        == "source"
+    )
+    both = find_first_difference([OP], [replace(OP, settings=("n=2",), inputs=("y", "b"))])
     assert (both.kind, both.names) == ("source", ("x",))
     assert "settings differ too (n=1 against n=2)" in both.describe()
 
 
 def test_another_number_of_outputs_is_the_operations():
-    found = find_first([OP], [replace(OP, outputs=("c", "e"), shapes=((2, 3), (4,)))])
+    found = find_first_difference([OP], [replace(OP, outputs=("c", "e"), shapes=((2, 3), (4,)))])
     assert found.kind == "op"
 
 
 def test_an_input_that_no_one_can_have_changed_is_said_to_be_so():
-    found = find_first([OP], [replace(OP, inputs=("a", "z"))])
+    found = find_first_difference([OP], [replace(OP, inputs=("a", "z"))])
     assert (found.kind, found.names) == ("source", (CHANGED_OUTSIDE,))
 
 
@@ -220,7 +233,7 @@ def test_a_tensor_changed_behind_torchs_back_is_not_blamed_on_an_operation():
             y.numpy()[2] = value
             y.exp()
         records.append(seen.records)
-    found = find_first(*records)
+    found = find_first_difference(*records)
     assert (found.kind, found.names, found.op) == ("source", (CHANGED_OUTSIDE,), "aten.exp.default")
 
 
@@ -234,7 +247,7 @@ def test_a_tensor_changed_behind_torchs_back_is_not_blamed_on_an_operation():
     ],
 )
 def test_other_steps_are_another_program(other):
-    found = find_first([LAST, OP, LAST], [LAST, other, LAST])
+    found = find_first_difference([LAST, OP, LAST], [LAST, other, LAST])
     assert (found.kind, found.index, found.downstream) == ("program", 1, 0)
     assert found.left != found.right
     assert "stop performing the same operations" in found.describe()
@@ -242,7 +255,7 @@ def test_other_steps_are_another_program(other):
 
 def test_a_run_that_ends_early_is_another_program():
     for pair in (([OP], [OP, LAST, LAST]), ([OP, LAST, LAST], [OP])):
-        found = find_first(*pair)
+        found = find_first_difference(*pair)
         assert (found.kind, found.index, found.downstream, found.total) == ("program", 1, 1, 3)
         assert (ENDED,) in (found.left, found.right)
         assert found.op == LAST.op
@@ -251,13 +264,13 @@ def test_a_run_that_ends_early_is_another_program():
 def test_only_the_first_is_named_and_the_rest_counted():
     one = [OP, LAST, OP, LAST]
     two = [OP, replace(LAST, outputs=("e",)), OP, replace(LAST, inputs=("e",))]
-    found = find_first(one, two)
+    found = find_first_difference(one, two)
     assert (found.index, found.downstream, found.total) == (1, 1, 4)
 
 
 def test_of_many_shapes_three_are_shown():
     many = replace(OP, outputs=tuple("abcde"), shapes=((1,), (2,), (3,), (4,), (5,)))
-    found = find_first([many], [replace(many, outputs=tuple("vwxye"))])
+    found = find_first_difference([many], [replace(many, outputs=tuple("vwxye"))])
     assert found.shapes == ((1,), (2,), (3,), (4,))
     assert "(of shape (1,), (2,), (3,), 1 more)" in found.describe()
 

@@ -7,7 +7,7 @@ import pytest
 from seedless.bench.concurrent_runs import make_job_config, run_concurrently
 from seedless.core.errors import RunError, UnknownNameError
 from seedless.core.processes import list_device_slots
-from seedless.runs.parallel_runs import Job, train_many
+from seedless.runs.parallel_runs import TrainingJob, train_many
 
 QUICK = ["data.preset=tiny", "train.epochs=1", "execution.threads=1", "execution.device=cpu"]
 
@@ -35,8 +35,8 @@ def test_runs_at_once_have_the_bits_they_have_alone(found):
 
 def test_a_failed_job_does_not_stop_the_others(found, tmp_path):
     work, together = found
-    good = Job(str(work / "job.toml"), tmp_path / "good", ("order.offset=0",))
-    bad = Job("nonesuch", tmp_path / "bad")
+    good = TrainingJob(str(work / "job.toml"), tmp_path / "good", ("order.offset=0",))
+    bad = TrainingJob("nonesuch", tmp_path / "bad")
     results = train_many([bad, good], runs_per_device=2)
     assert [result.ok for result in results] == [False, True]
     assert results[0].exit_code == 2
@@ -46,7 +46,7 @@ def test_a_failed_job_does_not_stop_the_others(found, tmp_path):
 
 
 def test_jobs_that_cannot_be_run_are_refused(tmp_path):
-    job = Job("demo", tmp_path / "run")
+    job = TrainingJob("demo", tmp_path / "run")
     with pytest.raises(RunError, match="two jobs would write"):
         train_many([job, job])
     with pytest.raises(RunError, match="runs_per_device of at least 1, got 0"):

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import seedless
-from seedless.audit.first_difference import find_first
+from seedless.audit.first_difference import find_first_difference
 from seedless.audit.op_recorder import OpRecorder
 
 pytestmark = pytest.mark.gpu
@@ -53,7 +53,7 @@ def train_step(model, optimizer, x, keys, epoch, phase):
 @pytest.mark.parametrize("name", ["conformer", "baseline"])
 def test_the_same_steps_agree_and_backward_knows_its_modules(name):
     (one, first), (two, second) = record(name, steps=2), record(name, steps=2)
-    assert find_first(one, two) is None
+    assert find_first_difference(one, two) is None
     assert first == second
     backward = [row for row in one if row.phase == "backward"]
     assert len(backward) > 200
@@ -74,7 +74,7 @@ def test_recording_changes_no_bit():
 
 def test_tf32_is_found_at_the_first_matrix_product():
     (full, _), (fast, _) = record(tf32=False), record(tf32=True)
-    found = find_first(full, fast)
+    found = find_first_difference(full, fast)
     assert found.kind == "op"
     assert found.op.startswith(PRODUCTS)
     assert found.index == next(i for i, row in enumerate(full) if row.op.startswith(PRODUCTS))
@@ -83,6 +83,6 @@ def test_tf32_is_found_at_the_first_matrix_product():
 
 def test_a_draw_from_the_devices_generator_is_found_in_its_module():
     (one, _), (two, _) = record("baseline", dropout=1), record("baseline", dropout=2)
-    found = find_first(one, two)
+    found = find_first_difference(one, two)
     assert (found.kind, found.module) == ("op", "neck.1")
     assert found.op in ("aten.native_dropout.default", "aten.bernoulli_.float")

@@ -13,8 +13,8 @@ from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.trail import (
     GENESIS,
     chain,
+    compare_trails,
     digest_each,
-    first_difference,
     make_start,
     read_trail,
 )
@@ -256,13 +256,13 @@ def test_the_first_difference_names_place_and_tensor():
         return {"state": {"model/w": "a", "model/b": "b"}, "loss": 1.0, "step": 1, **values}
 
     trail = [entry(), entry(), entry()]
-    assert first_difference(trail, trail) is None
+    assert compare_trails(trail, trail) is None
     other = [entry(), entry(state={"model/w": "a", "model/b": "c"}, loss=2.0), entry(score=1)]
-    assert first_difference(trail, other) == (1, ["model/b", "loss"])
-    assert first_difference(other, trail) == (1, ["model/b", "loss"])
-    assert first_difference(trail, trail[:2]) == (2, ["length"])
+    assert compare_trails(trail, other) == (1, ["model/b", "loss"])
+    assert compare_trails(other, trail) == (1, ["model/b", "loss"])
+    assert compare_trails(trail, trail[:2]) == (2, ["length"])
     alone = [entry(state={"model/w": "a"})]
-    assert first_difference(trail, alone) == first_difference(alone, trail) == (0, ["model/b"])
+    assert compare_trails(trail, alone) == compare_trails(alone, trail) == (0, ["model/b"])
 
 
 # A trail of one's own

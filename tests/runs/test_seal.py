@@ -12,13 +12,13 @@ from seedless.evaluate.predictions import read_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.models import build
 from seedless.train.prediction import compute_outputs, predict
-from seedless.train.training_problem import Split
+from seedless.train.training_problem import DataSplit
 from tests.tiny import fit_run, give, make_arrays, merge
 
 
 def make_split(n=10):
     samples = torch.from_numpy(make_arrays(n * 12, 4)[0]).reshape(n, 2, 48)
-    return Split(samples, torch.zeros(n, 3), np.array([str(row) for row in range(n)]))
+    return DataSplit(samples, torch.zeros(n, 3), np.array([str(row) for row in range(n)]))
 
 
 @pytest.fixture

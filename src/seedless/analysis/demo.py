@@ -11,7 +11,7 @@ from seedless.analysis.run_report import draw_examples
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
-from seedless.proof.trail import digest_entry, first_difference, read_trail
+from seedless.proof.trail import compare_trails, digest_entry, read_trail
 from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.run_view import read_run
 from seedless.runs.folder import read_config
@@ -81,7 +81,7 @@ def run_demo(
     )
     verdict = json.loads(answers[0])
     trails = {name: read_trail(place) for name, place in places.items()}
-    parted = first_difference(trails["first"], trails["control"])
+    parted = compare_trails(trails["first"], trails["control"])
     demo = Demo(
         folder=out,
         digests=tuple(
@@ -92,7 +92,7 @@ def run_demo(
             name: json.loads((place / "receipt.json").read_bytes())["predicate"]
             for name, place in places.items()
         },
-        identical=first_difference(trails["first"], trails["second"]) is None,
+        identical=compare_trails(trails["first"], trails["second"]) is None,
         control_differs=None if parted is None else parted[0],
         verdict=verdict,
         seconds=time.perf_counter() - began,

@@ -24,7 +24,7 @@ from seedless.evaluate.predictions import parse_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS
 from seedless.proof.stripped_run import FACTS
-from seedless.proof.trail import Entry, summarize_trail
+from seedless.proof.trail import TrailEntry, summarize_trail
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.seal import METRICS, PROMISES
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
@@ -276,7 +276,7 @@ def _select(lines: Lines, config: Config, epoch: int) -> list[Any] | None:
     return [best, scores[best]]
 
 
-def _is_model_at(trail: Sequence[Entry], epoch: int, weights: Mapping[str, Tensor]) -> bool:
+def _is_model_at(trail: Sequence[TrailEntry], epoch: int, weights: Mapping[str, Tensor]) -> bool:
     """Whether weights are those that the model had at an entry of a trail."""
     if not 0 <= epoch < len(trail):
         return False

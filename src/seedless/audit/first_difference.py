@@ -87,7 +87,7 @@ class Finding:
         )
 
 
-def find_first(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Finding | None:
+def find_first_difference(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Finding | None:
     """Return the first operation at which two runs differ, or None if every record agrees."""
     # [Step 1] Pair the operations by position; a shorter run has none for the last ones.
     pairs = list(zip_longest(a, b))

@@ -18,7 +18,7 @@ from seedless.core.config_files import load_config
 from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.receipt import check_receipt, read_receipt
 from seedless.proof.stripped_run import read_left_out
-from seedless.proof.trail import Entry, read_trail
+from seedless.proof.trail import TrailEntry, read_trail
 from seedless.runs.folder import CONFIG
 from seedless.train.log import LOG_FILE, read_log
 
@@ -40,7 +40,7 @@ class ValidatedRun:
     path: Path
     claims: Mapping[str, Any]
     config: Config
-    trail: Sequence[Entry]
+    trail: Sequence[TrailEntry]
     log: Sequence[Mapping[str, Any]]
     problems: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()

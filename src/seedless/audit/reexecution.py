@@ -27,7 +27,7 @@ from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
-from seedless.train.loop import Outcome, train
+from seedless.train.loop import TrainingOutcome, train
 from seedless.train.progress_state import Observer, Position
 from seedless.train.state_tensors import restore_state
 
@@ -228,7 +228,7 @@ def train_again(
 
 
 def compare_results(
-    run: ValidatedRun, prepared: Prepared, outcome: Outcome, trail_claims: Mapping[str, Any]
+    run: ValidatedRun, prepared: Prepared, outcome: TrainingOutcome, trail_claims: Mapping[str, Any]
 ) -> None:
     """Score the selected weights and compare everything with what the receipt says of them."""
     results = score_selected(prepared, outcome.best, None)

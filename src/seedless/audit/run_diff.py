@@ -14,7 +14,12 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from seedless.audit.first_difference import Finding, TensorDifference, compare_tensors, find_first
+from seedless.audit.first_difference import (
+    Finding,
+    TensorDifference,
+    compare_tensors,
+    find_first_difference,
+)
 from seedless.audit.op_record import OpRecord
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker
@@ -22,7 +27,7 @@ from seedless.core.config import Config
 from seedless.core.config_files import load_config
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
-from seedless.proof.trail import Entry, first_difference, read_trail
+from seedless.proof.trail import TrailEntry, compare_trails, read_trail
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.user_model import ENTRY_HELP
 from seedless.train.checkpoint import list_checkpoints
@@ -33,7 +38,7 @@ class Side:
     """One of the two runs: a folder with a trail, and its configuration if it has one."""
 
     path: Path
-    trail: Sequence[Entry]
+    trail: Sequence[TrailEntry]
     config: Config | None
     entry: str | None = None
     data: str | None = None
@@ -106,7 +111,7 @@ def diff(
     one = open_side(Path(a), entry, data)
     two = open_side(Path(b), entry_b or entry, data)
     begun = _compare_beginnings(one, two)
-    difference = first_difference(one.trail, two.trail)
+    difference = compare_trails(one.trail, two.trail)
     if difference is None:
         return Difference(True, **begun)
     epoch, names = difference
@@ -191,7 +196,7 @@ def _find_step(one: Side, two: Side, epoch: int, locate: bool) -> dict[str, Any]
         if not repeats
     ]
     # [Step 3] Compare the states after each step.
-    difference = first_difference(traces[0]["steps"], traces[1]["steps"])
+    difference = compare_trails(traces[0]["steps"], traces[1]["steps"])
     if difference is None:
         notes.append(f"executed again, the two runs agree through epoch {epoch}")
         return {"reproduced": reproduced, "notes": tuple(notes)}
@@ -224,7 +229,7 @@ def _find_op(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
     tensors: tuple[TensorDifference, ...] = ()
     if states[0].keys() == states[1].keys():
         tensors = tuple(compare_tensors(states[0], states[1]))
-    finding = find_first(records[0], records[1])
+    finding = find_first_difference(records[0], records[1])
     notes: tuple[str, ...] = ()
     modes = [side.config.execution.mode for side in (one, two) if side.config is not None]
     if "compiled" in modes:

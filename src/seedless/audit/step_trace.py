@@ -12,7 +12,7 @@ from torch import Tensor
 from seedless.audit.op_recorder import OpRecorder
 from seedless.core.config import Config
 from seedless.core.digests import digest_each
-from seedless.proof.trail import first_difference, make_entry, read_trail
+from seedless.proof.trail import compare_trails, make_entry, read_trail
 from seedless.runs.folder import read_config
 from seedless.runs.prepare import Prepared
 from seedless.runs.user_model import choose_preparer
@@ -42,7 +42,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     trace = StepTrace(request["epoch"])
     train(prepared.problem, (trace,), start=start, until=Position(request["epoch"]))
     recorded = read_trail(run, torn=True)[request["epoch"]]
-    reproduced = first_difference([recorded], [trace.entry]) is None
+    reproduced = compare_trails([recorded], [trace.entry]) is None
     return {"steps": trace.steps, "reproduced": reproduced}
 
 
@@ -73,7 +73,7 @@ class StepTrace(Observer):
             self.entry = make_entry(progress)
 
 
-class OpTrace(Step):
+class OpRecordingStep(Step):
     """The training step, which also records the ops of one step, counted from 1."""
 
     def __init__(self, problem: TrainingProblem, wanted: int, done: int) -> None:
@@ -113,7 +113,7 @@ def trace_ops(
     problem: TrainingProblem, start: Start | None, step: int, out: Path
 ) -> dict[str, Any]:
     """Train up to a step and return its ops; the state before it is written to ``out``."""
-    trace = OpTrace(problem, step, 0 if start is None else start.position.step)
+    trace = OpRecordingStep(problem, step, 0 if start is None else start.position.step)
     train(problem, start=start, stop=lambda: trace.done >= step, step=trace)
     save_file(trace.before, out / STATE)
     return {"records": trace.records}

@@ -11,9 +11,9 @@ from seedless.core.digests import digest_each
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import (
     GENESIS,
-    Entry,
+    TrailEntry,
     chain,
-    first_difference,
+    compare_trails,
     make_entry,
     make_start,
     summarize_trail,
@@ -45,7 +45,7 @@ class TrailComparison(Observer):
 
     claims: Mapping[str, Any] = {}
 
-    def __init__(self, expected: Sequence[Entry]) -> None:
+    def __init__(self, expected: Sequence[TrailEntry]) -> None:
         self.expected = expected
         self.compared = 0
 
@@ -58,8 +58,8 @@ class TrailComparison(Observer):
         """Compare the epoch that ended."""
         self._compare(self.expected[progress.position.epoch], make_entry(progress))
 
-    def _compare(self, recorded: Entry, now: Entry) -> None:
-        difference = first_difference([recorded], [now])
+    def _compare(self, recorded: TrailEntry, now: TrailEntry) -> None:
+        difference = compare_trails([recorded], [now])
         if difference is not None:
             raise diverge(recorded["epoch"], difference[1])
         self.compared += 1
@@ -74,7 +74,7 @@ class ChainComparison(Observer):
     def __init__(self, claims: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> None:
         self.facts = {name: claims[name] for name in FACTS}
         self.log = log
-        self.entries: list[Entry] = []
+        self.entries: list[TrailEntry] = []
 
     @property
     def compared(self) -> int:

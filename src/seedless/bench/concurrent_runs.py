@@ -16,7 +16,7 @@ from seedless.core.errors import RunError
 from seedless.core.registry import choose
 from seedless.models import MODELS
 from seedless.proof.receipt import read_receipt
-from seedless.runs.parallel_runs import Job, Result, train_many
+from seedless.runs.parallel_runs import Result, TrainingJob, train_many
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def run_concurrently(
 
         def train(way: str, count: int) -> tuple[list[Result], float]:
             jobs = [
-                Job(str(file), place / way / str(number), (offset,))
+                TrainingJob(str(file), place / way / str(number), (offset,))
                 for number, offset in enumerate(offsets)
             ]
             began = time.perf_counter()

@@ -128,7 +128,7 @@ def describe_exit(code: int) -> str:
     return f"it ended with exit code {code}"
 
 
-class Worker:
+class WorkerProcess:
     """A process that was started by `Workers.start`."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], files: Sequence[_File]) -> None:
@@ -150,7 +150,7 @@ class Workers:
     """Starts worker processes, and terminates those that still run when its block is left."""
 
     def __init__(self) -> None:
-        self.workers: list[Worker] = []
+        self.workers: list[WorkerProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -177,7 +177,7 @@ class Workers:
         variables: Variables | None = None,
         slot: Slot = None,
         capture: bool = False,
-    ) -> Worker:
+    ) -> WorkerProcess:
         """Start a module of this package in a process of its own.
 
         Args:
@@ -197,7 +197,7 @@ class Workers:
             stdout=files[0] if capture else None,
             stderr=files[1] if capture else None,
         )
-        worker = Worker(" ".join([module, *arguments]), process, files)
+        worker = WorkerProcess(" ".join([module, *arguments]), process, files)
         self.workers.append(worker)
         return worker
 

@@ -3,21 +3,21 @@
 from typing import Any
 
 from seedless.core.registry import choose
-from seedless.data.catalog_entry import Entry, File, as_dict
+from seedless.data.catalog_entry import DatasetEntry, File, as_dict
 from seedless.data.class_names import CIFAR_100, FINDINGS, ORGANS, RHYTHMS
 from seedless.data.leads import TWELVE
 
-__all__ = ["CATALOG", "SUMS", "Entry", "File", "as_dict", "find_entry"]
+__all__ = ["CATALOG", "SUMS", "DatasetEntry", "File", "as_dict", "find_entry"]
 
 SUMS = "SHA256SUMS.txt"  # PhysioNet's list of a project's files, in the project's folder
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: str) -> DatasetEntry:
     """Return the catalog's entry of a dataset; an unknown name is an error."""
     return choose("dataset", name, CATALOG)
 
 
-def _physionet(name: str, *, project: str, size: int, listed: str, **facts: Any) -> Entry:
+def _physionet(name: str, *, project: str, size: int, listed: str, **facts: Any) -> DatasetEntry:
     """Return the entry of a PhysioNet project, "slug/version"."""
     listing = File(
         path=SUMS,
@@ -25,7 +25,9 @@ def _physionet(name: str, *, project: str, size: int, listed: str, **facts: Any)
         check="fetched over https; every other file is checked against the SHA-256 in it",
     )
     homepage = f"https://physionet.org/content/{project}/"
-    return Entry(name=name, files=(listing,), listed=listed, size=size, homepage=homepage, **facts)
+    return DatasetEntry(
+        name=name, files=(listing,), listed=listed, size=size, homepage=homepage, **facts
+    )
 
 
 def _medmnist(
@@ -39,11 +41,11 @@ def _medmnist(
     task: str = "multi-class",
     licence: str = "CC BY 4.0",
     note: str = "",
-) -> Entry:
+) -> DatasetEntry:
     """Return the entry of a MedMNIST v2 set at 28 x 28; classes are separated by semicolons."""
     path = f"{name}.npz"
     url = f"https://zenodo.org/records/10519652/files/{path}?download=1"
-    return Entry(
+    return DatasetEntry(
         name=name,
         title=f"MedMNIST v2: {name}, 28 x 28",
         kind="image",
@@ -63,8 +65,8 @@ def _medmnist(
 
 _ARCHIVE_CHECK = "by the CRC-32 of every member, and by the number of records unpacked"
 
-CATALOG: dict[str, Entry] = {
-    "simulated": Entry(
+CATALOG: dict[str, DatasetEntry] = {
+    "simulated": DatasetEntry(
         name="simulated",
         title="Simulated 12-lead ECG",
         kind="ecg",
@@ -75,7 +77,7 @@ CATALOG: dict[str, Entry] = {
         licence="none needed",
         note="computed, any number of records; the default where no data is named",
     ),
-    "simulated-images": Entry(
+    "simulated-images": DatasetEntry(
         name="simulated-images",
         title="Simulated images",
         kind="image",
@@ -150,7 +152,7 @@ CATALOG: dict[str, Entry] = {
         citation="Liu et al., J. Medical Imaging and Health Informatics 8:1368-1373 (2018)",
         note="WFDB records with SNOMED codes; the A records, not CPSC-Extra's Q records",
     ),
-    "cpsc2018-original": Entry(
+    "cpsc2018-original": DatasetEntry(
         name="cpsc2018-original",
         title="China Physiological Signal Challenge 2018, as first published",
         kind="ecg",
@@ -265,7 +267,7 @@ CATALOG: dict[str, Entry] = {
         "adipose; background; debris; lymphocytes; mucus; smooth muscle; normal colon mucosa; "
         "cancer-associated stroma; colorectal adenocarcinoma epithelium",
     ),
-    "cifar-100": Entry(
+    "cifar-100": DatasetEntry(
         name="cifar-100",
         title="CIFAR-100",
         kind="image",

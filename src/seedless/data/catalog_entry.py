@@ -27,7 +27,7 @@ class File:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class DatasetEntry:
     """A dataset: where it is published, how it is checked, and what it holds.
 
     Attributes:
@@ -71,7 +71,7 @@ class Entry:
     note: str = ""
 
 
-def as_dict(entry: Entry) -> dict[str, Any]:
+def as_dict(entry: DatasetEntry) -> dict[str, Any]:
     """Return what users may know of an entry as plain values, for JSON."""
     values = {
         name: list(value) if isinstance(value, tuple) else value

@@ -27,10 +27,10 @@ FILE = "trail.jsonl"
 SCHEMA = "seedless.trail/1"
 GENESIS = "sha256:" + 64 * "0"
 
-Entry = dict[str, Any]
+TrailEntry = dict[str, Any]
 
 
-def chain(entry: Mapping[str, Any], previous: str) -> Entry:
+def chain(entry: Mapping[str, Any], previous: str) -> TrailEntry:
     """Return an entry with the two fields that chain it to the one before."""
     content = {**entry, "previous": previous}
     return {**content, "digest": digest_value(content)}
@@ -51,7 +51,7 @@ def describe_beginning(settings: str, facts: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
+def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> TrailEntry:
     """Return line 0, not chained yet: what the run began with, and the digest of each tensor."""
     return {
         "kind": "start",
@@ -63,7 +63,7 @@ def make_start(facts: Mapping[str, Any], state: Mapping[str, Tensor]) -> Entry:
     }
 
 
-def make_entry(progress: ProgressState) -> Entry:
+def make_entry(progress: ProgressState) -> TrailEntry:
     """Return the line of an epoch that ended, not chained yet."""
     return {
         "kind": "epoch",
@@ -76,7 +76,7 @@ def make_entry(progress: ProgressState) -> Entry:
     }
 
 
-def summarize_trail(entries: Sequence[Entry]) -> dict[str, Any]:
+def summarize_trail(entries: Sequence[TrailEntry]) -> dict[str, Any]:
     """Return what a receipt says of a trail: the schedule of all epochs, and the chain's end."""
     return {
         "schedule": digest_value([entry.get("schedule") for entry in entries[1:]]),
@@ -84,7 +84,7 @@ def summarize_trail(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
+def read_trail(run: Path, *, torn: bool = False) -> list[TrailEntry]:
     """Return the entries of a run's trail after checking the chain.
 
     ``torn``: the last line may be incomplete, as a killed process leaves it; it is dropped.
@@ -97,7 +97,7 @@ def read_trail(run: Path, *, torn: bool = False) -> list[Entry]:
     complete, rest = lines[:-1], lines[-1]
     if rest and not torn:
         raise RunError(f"{path}: line {len(lines)} is incomplete")
-    entries: list[Entry] = []
+    entries: list[TrailEntry] = []
     previous = GENESIS
     for number, line in enumerate(complete, start=1):
         try:
@@ -141,10 +141,10 @@ class TrailWriter(Observer):
         self.path = run / FILE
         self.facts = facts
         self.known = read_trail(run, torn=True) if self.path.exists() else []
-        self.entries: list[Entry] = []
+        self.entries: list[TrailEntry] = []
 
     @property
-    def begun(self) -> Entry | None:
+    def begun(self) -> TrailEntry | None:
         """Line 0 of a trail that exists already; None for a new one."""
         return self.known[0] if self.known else None
 
@@ -182,7 +182,7 @@ class TrailWriter(Observer):
             if epoch % train.checkpoint_every == 0 or epoch == train.epochs:
                 os.fsync(file.fileno())
 
-    def _agree(self, known: Entry, now: Mapping[str, Any]) -> None:
+    def _agree(self, known: TrailEntry, now: Mapping[str, Any]) -> None:
         differing = [key for key in now if known.get(key) != now[key]]
         if differing:
             raise RunError(
@@ -253,12 +253,14 @@ class Trail:
         return self._head
 
 
-def digest_entry(entry: Entry) -> str:
+def digest_entry(entry: TrailEntry) -> str:
     """Return one digest of an entry's whole state, which does not depend on the chain."""
     return digest_value(entry["state"])
 
 
-def first_difference(a: Sequence[Entry], b: Sequence[Entry]) -> tuple[int, list[str]] | None:
+def compare_trails(
+    a: Sequence[TrailEntry], b: Sequence[TrailEntry]
+) -> tuple[int, list[str]] | None:
     """Return the number of the first line at which two trails differ and what differs, or None.
 
     The names are those of tensors, and "schedule", "loss", "score", "step"; "length" where one

@@ -16,7 +16,7 @@ from seedless.core.errors import RunError, SeedlessError
 from seedless.core.processes import (
     POLL_SECONDS,
     Slot,
-    Worker,
+    WorkerProcess,
     WorkerResult,
     Workers,
     list_device_slots,
@@ -27,7 +27,7 @@ TAIL = 20  # last lines of standard error in a result
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One `seedless train CONFIG --out OUT`, with settings such as "train.epochs=3"."""
 
     config: str
@@ -39,7 +39,7 @@ class Job:
 class Result:
     """How a job ended; ``digest`` is that of its weights in its receipt, None if it failed."""
 
-    job: Job
+    job: TrainingJob
     exit_code: int
     digest: str | None
     seconds: float
@@ -52,7 +52,7 @@ class Result:
 
 
 def train_many(
-    jobs: Sequence[Job], *, runs_per_device: int = 1, devices: Sequence[int] | None = None
+    jobs: Sequence[TrainingJob], *, runs_per_device: int = 1, devices: Sequence[int] | None = None
 ) -> list[Result]:
     """Train jobs concurrently and return how each ended, in their order; one may fail alone.
 
@@ -72,7 +72,7 @@ def train_many(
         "cpu": [None] * runs_per_device,
     }
     waiting = {number: find_device(job) for number, job in enumerate(jobs)}
-    running: dict[int, tuple[str, Slot, Worker]] = {}
+    running: dict[int, tuple[str, Slot, WorkerProcess]] = {}
     results: dict[int, Result] = {}
     with Workers() as workers:
         while waiting or running:
@@ -92,7 +92,7 @@ def train_many(
     return [results[number] for number in range(len(jobs))]
 
 
-def find_device(job: Job) -> str:
+def find_device(job: TrainingJob) -> str:
     """Return "cuda" or "cpu"; a job with a wrong configuration fails when it is started."""
     try:
         asked = override(open_config(job.config), job.settings).execution.device
@@ -102,14 +102,14 @@ def find_device(job: Job) -> str:
     return "cuda" if asked == "cuda" or (asked == "auto" and there) else "cpu"
 
 
-def start_job(workers: Workers, job: Job, slot: Slot) -> Worker:
+def start_job(workers: Workers, job: TrainingJob, slot: Slot) -> WorkerProcess:
     """Start one job in a fresh process."""
     settings = [part for setting in job.settings for part in ("--set", setting)]
     command = ["train", job.config, "--out", str(job.out), "--json", *settings]
     return workers.start("seedless", command, slot=slot, capture=True)
 
 
-def read_result(job: Job, ended: WorkerResult) -> Result:
+def read_result(job: TrainingJob, ended: WorkerResult) -> Result:
     """Return how a job ended, with the digest of its receipt."""
     digest = None
     tail = "\n".join(ended.stderr.splitlines()[-TAIL:])

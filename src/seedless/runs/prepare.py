@@ -35,7 +35,7 @@ from seedless.train.optimizer import OPTIMIZERS, make_optimizer
 from seedless.train.precision import PRECISIONS
 from seedless.train.prediction import to_model_input
 from seedless.train.step_modes import STEP_MODES
-from seedless.train.training_problem import Split, TrainingProblem
+from seedless.train.training_problem import DataSplit, TrainingProblem
 
 # The configuration's name for a user's own model and arrays: data.name and model.name of `fit`.
 USER_MODEL = "given"
@@ -52,7 +52,7 @@ class Prepared:
     """
 
     problem: TrainingProblem
-    test: Split | None
+    test: DataSplit | None
     classes: tuple[str, ...]
     kind: str
     facts: Mapping[str, Any]
@@ -268,7 +268,7 @@ def move_model(model: nn.Module, device: torch.device, images: bool) -> None:
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def make_split(arrays: Arrays, device: torch.device, storage: str) -> Split:
+def make_split(arrays: Arrays, device: torch.device, storage: str) -> DataSplit:
     """Return a split as tensors, stored as ``execution.storage`` says."""
     dtype, resident = STORAGE[storage]
     samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
@@ -277,7 +277,7 @@ def make_split(arrays: Arrays, device: torch.device, storage: str) -> Split:
         samples = samples.to(dtype)
     if samples.ndim == 4 and device.type == "cuda":  # the layout its convolutions are fastest in
         samples = samples.contiguous(memory_format=torch.channels_last)
-    return Split(
+    return DataSplit(
         samples=samples,
         labels=torch.from_numpy(arrays.Y.astype(np.float32)).to(device),
         ids=arrays.ids,

@@ -24,12 +24,12 @@ from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
 from seedless.runs.folder import Run
 from seedless.runs.prepare import Prepared
-from seedless.train.loop import Outcome
+from seedless.train.loop import TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
 from seedless.train.progress_state import BestWeights, ProgressState
 from seedless.train.state_tensors import name_tensors
-from seedless.train.training_problem import Split
+from seedless.train.training_problem import DataSplit
 
 METRICS = "metrics.json"
 
@@ -41,7 +41,7 @@ PROMISES = {
 _DIVERGED = "the run has diverged. Try a lower train.rate, train.warmup_steps or train.clip_norm"
 
 
-def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: Outcome) -> Run:
+def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: TrainingOutcome) -> Run:
     """Write weights, predictions, metrics and the receipt over everything; return the run."""
     config = prepared.config
     results = score_selected(prepared, outcome.best, run)
@@ -125,7 +125,9 @@ def write_results(
     write_atomic(run / METRICS, text.encode() + b"\n")
 
 
-def predict_split(model: nn.Module, split: Split, loss: Loss, config: Config) -> SplitPredictions:
+def predict_split(
+    model: nn.Module, split: DataSplit, loss: Loss, config: Config
+) -> SplitPredictions:
     """Return a model's probabilities for a split, with the features before its last layer."""
     outputs = compute_outputs(model, split, config, with_features=True)
     seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]

@@ -8,21 +8,21 @@ if TYPE_CHECKING:
     from seedless.train.bit_flip import flip_bit
     from seedless.train.learning_rate import learning_rate_at
     from seedless.train.log import LogWriter
-    from seedless.train.loop import Outcome, train
+    from seedless.train.loop import TrainingOutcome, train
     from seedless.train.loss import Loss, make_loss
     from seedless.train.optimizer import make_optimizer
     from seedless.train.prediction import predict
     from seedless.train.progress_state import Observer, Position, ProgressState
-    from seedless.train.training_problem import Split, TrainingProblem
+    from seedless.train.training_problem import DataSplit, TrainingProblem
 
 __all__ = [
+    "DataSplit",
     "LogWriter",
     "Loss",
     "Observer",
-    "Outcome",
     "Position",
     "ProgressState",
-    "Split",
+    "TrainingOutcome",
     "TrainingProblem",
     "flip_bit",
     "learning_rate_at",

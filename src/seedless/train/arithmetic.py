@@ -46,7 +46,7 @@ def check_arithmetic(config: Config) -> None:
         )
 
 
-def make_split(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
+def make_batch_splitter(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
     """Return what computes a batch in parts with the bits of the whole batch; None without parts.
 
     Only portable arithmetic has it: in native arithmetic the sum of the parts is rounded otherwise.

@@ -27,7 +27,7 @@ from seedless.train.training_problem import TrainingProblem
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TrainingOutcome:
     """How a run ended: its last state, and whether it was asked to stop before its end."""
 
     last: ProgressState
@@ -49,7 +49,7 @@ def train(
     until: Position | None = None,
     stop: Callable[[], bool] = lambda: False,
     step: Callable[[Tensor, int], Tensor] | None = None,
-) -> Outcome:
+) -> TrainingOutcome:
     """Train a problem to its end, calling the observers on the way; return how it ended.
 
     Args:
@@ -113,7 +113,7 @@ def train(
             if stop():
                 return stop_early(progress, observers, guard)
             if until == progress.position and batch + 1 < len(batches):
-                return Outcome(progress)
+                return TrainingOutcome(progress)
 
         start = Start()
         progress = finish_epoch(progress, batches, guard)
@@ -121,18 +121,18 @@ def train(
             observer.epoch(progress)
         if until is not None and progress.position.epoch >= until.epoch and not until.batch:
             break
-    return Outcome(progress)
+    return TrainingOutcome(progress)
 
 
 def stop_early(
     progress: ProgressState, observers: Sequence[Observer], guard: GeneratorGuard
-) -> Outcome:
+) -> TrainingOutcome:
     """Call the observers' `stop` and return the outcome of a run that was asked to stop."""
     moved = check_generators(progress, guard, f"by step {progress.position.step}")
     progress = replace(progress, moved=moved)
     for observer in observers:
         observer.stop(progress)
-    return Outcome(progress, stopped=True)
+    return TrainingOutcome(progress, stopped=True)
 
 
 def check_generators(progress: ProgressState, guard: GeneratorGuard, where: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from seedless.models.layers import Classifier
 from seedless.train.arithmetic import compute_in
 from seedless.train.loss import Loss
 from seedless.train.precision import autocast_for
-from seedless.train.training_problem import Split
+from seedless.train.training_problem import DataSplit
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +24,14 @@ class Outputs:
     features: Tensor | None
 
 
-def predict(model: nn.Module, split: Split, loss: Loss, config: Config) -> NDArray[np.float64]:
+def predict(model: nn.Module, split: DataSplit, loss: Loss, config: Config) -> NDArray[np.float64]:
     """Return probabilities (n, K), computed on the CPU in float64 from the model's logits."""
     return loss.probabilities(compute_outputs(model, split, config).logits).numpy()
 
 
 @torch.no_grad()
 def compute_outputs(
-    model: nn.Module, split: Split, config: Config, *, with_features: bool = False
+    model: nn.Module, split: DataSplit, config: Config, *, with_features: bool = False
 ) -> Outputs:
     """Return a model's outputs on the CPU; the features come from the same forward pass.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import dropout_keys
-from seedless.train.arithmetic import compute_in, make_split
+from seedless.train.arithmetic import compute_in, make_batch_splitter
 from seedless.train.optimizer import apply_step
 from seedless.train.precision import autocast_for
 from seedless.train.prediction import to_model_input
@@ -29,7 +29,7 @@ class Step:
         self.problem = problem
         self.phase = phase
         self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]
-        self.split = make_split(problem.config, self.trained)
+        self.splitter = make_batch_splitter(problem.config, self.trained)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Train on the rows (B,) of the training split; return their losses (B,), on the device."""
@@ -51,7 +51,7 @@ class Step:
         train = self.problem.config.train
         self.clear_gradients()
         with compute_in(self.problem.config.execution.arithmetic):
-            compute = self.add_gradients if self.split is None else self.add_split_gradients
+            compute = self.add_gradients if self.splitter is None else self.add_split_gradients
             losses = compute(samples, rows, epoch)
             with self.phase("optimizer"):
                 if train.clip_norm is not None:
@@ -75,7 +75,7 @@ class Step:
         self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int
     ) -> Tensor:
         """Do the same in portable arithmetic, with bits that do not depend on the micro-batches."""
-        assert self.split is not None
+        assert self.splitter is not None
         batch_losses: list[Tensor] = []
 
         def forward(part: Tensor, inputs: Tensor | None = None) -> Tensor:
@@ -87,7 +87,7 @@ class Step:
 
         batch = (rows,) if samples is None else (rows, samples)
         with self.phase("backward"):
-            self.split.step(forward, average, *batch)
+            self.splitter.step(forward, average, *batch)
         return batch_losses[-1]
 
     def clear_gradients(self) -> None:

@@ -18,7 +18,7 @@ Score = Callable[[NDArray[np.float64], NDArray[np.uint8]], float | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class DataSplit:
     """The samples of one split (training, validation or test), on the device.
 
     Attributes:
@@ -53,9 +53,9 @@ class TrainingProblem:
     order: Order
     loss: Loss
     score: Score
-    train: Split
+    train: DataSplit
     keys: Tensor
-    val: Split | None = None
+    val: DataSplit | None = None
 
     @property
     def device(self) -> torch.device:

@@ -13,11 +13,11 @@ from seedless.core.errors import DataError
 from seedless.core.files import has_hash
 from seedless.core.progress import Progress
 from seedless.core.registry import choose
-from seedless.data.catalog import SUMS, Entry, File, find_entry
+from seedless.data.catalog import SUMS, DatasetEntry, File, find_entry
 from seedless.data.download.progress import DownloadProgress
 from seedless.data.download.transfer import (
     DownloadError,
-    Job,
+    FileDownload,
     RetryPolicy,
     check_url,
     download,
@@ -30,7 +30,7 @@ _LINE = re.compile(r"([0-9a-fA-F]{64})[ \t]+\*?(.+)")  # one space or two, as to
 
 
 def fetch(
-    name: str | Entry,
+    name: str | DatasetEntry,
     folder: str | Path,
     *,
     base_url: str | None = None,
@@ -71,7 +71,7 @@ def fetch(
     return root / entry.root
 
 
-def _find_root(entry: Entry, folder: Path) -> Path:
+def _find_root(entry: DatasetEntry, folder: Path) -> Path:
     """Return the folder that holds the files: ``folder``, or one below it that a user made.
 
     PhysioNet's .zip unpacks to a folder of its own, and wget -r to physionet.org/files/....
@@ -87,7 +87,7 @@ def _find_root(entry: Entry, folder: Path) -> Path:
 
 
 def _download_and_unpack(
-    entry: Entry,
+    entry: DatasetEntry,
     root: Path,
     base_url: str | None,
     extras: Collection[str],
@@ -112,7 +112,9 @@ def _download_and_unpack(
     _check_file_count(entry, root)
 
 
-def _is_complete(entry: Entry, root: Path, files: Sequence[File], extras: Collection[str]) -> bool:
+def _is_complete(
+    entry: DatasetEntry, root: Path, files: Sequence[File], extras: Collection[str]
+) -> bool:
     """Whether every file exists with the right hash, and every archive is unpacked."""
     if not all(_is_downloaded(root, file) and _is_unpacked(root, file) for file in files):
         return False
@@ -120,7 +122,7 @@ def _is_complete(entry: Entry, root: Path, files: Sequence[File], extras: Collec
     return all(_is_downloaded(root, file) for file in listed)
 
 
-def _list_files(entry: Entry, base_url: str | None) -> list[File]:
+def _list_files(entry: DatasetEntry, base_url: str | None) -> list[File]:
     """Return the catalog's files, each with the address to download it from."""
     if base_url is None:
         return list(entry.files)
@@ -128,7 +130,9 @@ def _list_files(entry: Entry, base_url: str | None) -> list[File]:
     return [replace(file, url=f"{base}/{quote(file.path)}") for file in entry.files]
 
 
-def _read_list(entry: Entry, root: Path, address: str, extras: Collection[str]) -> list[File]:
+def _read_list(
+    entry: DatasetEntry, root: Path, address: str, extras: Collection[str]
+) -> list[File]:
     """Return the files of SHA256SUMS.txt that the catalog selects, in the order of that list."""
     wanted = re.compile("|".join([entry.listed or "", *(entry.extras[name] for name in extras)]))
     base = address.removesuffix(SUMS)
@@ -201,7 +205,7 @@ def _is_unpacked(root: Path, file: File) -> bool:
     return True
 
 
-def _check_file_count(entry: Entry, root: Path) -> None:
+def _check_file_count(entry: DatasetEntry, root: Path) -> None:
     """Check the number of files, since archives without a published hash may lack some."""
     if entry.holds is None:
         return
@@ -215,7 +219,7 @@ def _check_file_count(entry: Entry, root: Path) -> None:
 
 
 def _download_all(
-    entry: Entry, root: Path, files: Sequence[File], shown: bool, retry: RetryPolicy
+    entry: DatasetEntry, root: Path, files: Sequence[File], shown: bool, retry: RetryPolicy
 ) -> None:
     """Download the missing ones of ``files`` in order, a few at a time.
 
@@ -230,7 +234,7 @@ def _download_all(
         def download_one(file: File) -> None:
             target = root / file.path
             try:
-                download(Job(file.url, target, file.hash, session, progress, retry, stop))
+                download(FileDownload(file.url, target, file.hash, session, progress, retry, stop))
             except DownloadError as error:
                 raise DataError(f"{error} {_explain_manual_download(entry, root, file)}") from error
             progress.finish_file()
@@ -246,7 +250,7 @@ def _download_all(
                 raise
 
 
-def _explain_manual_download(entry: Entry, root: Path, file: File) -> str:
+def _explain_manual_download(entry: DatasetEntry, root: Path, file: File) -> str:
     """Return how to get the file without this program."""
     text = f"By hand: download {file.url} and put it at {root / file.path}"
     if (root / file.path).exists():
@@ -257,7 +261,7 @@ def _explain_manual_download(entry: Entry, root: Path, file: File) -> str:
 
 
 @contextmanager
-def _lock_folder(entry: Entry, root: Path, shown: bool) -> Iterator[None]:
+def _lock_folder(entry: DatasetEntry, root: Path, shown: bool) -> Iterator[None]:
     """Let one process at a time download a dataset into a folder."""
     from filelock import FileLock, Timeout
 

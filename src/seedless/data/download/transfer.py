@@ -41,7 +41,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True)
-class Job:
+class FileDownload:
     """One file to download, and how. ``hash`` is "md5:...", "sha256:..." or None."""
 
     url: str
@@ -91,7 +91,7 @@ def open_session(connections: int) -> requests.Session:
     return session
 
 
-def download(job: Job) -> None:
+def download(job: FileDownload) -> None:
     """Download a file and check its hash; a file with another hash is deleted and refused.
 
     A file that was put together from several answers may mix two versions, so if its hash is wrong
@@ -125,7 +125,7 @@ def check_url(url: str) -> None:
         raise DataError(f"{parts.hostname}: expected an address without a password")
 
 
-def _receive_all(job: Job) -> bool:
+def _receive_all(job: FileDownload) -> bool:
     """Repeat requests until the file is complete; return whether one answer held all of it."""
     from requests import RequestException
     from urllib3.exceptions import HTTPError
@@ -147,7 +147,7 @@ def _receive_all(job: Job) -> bool:
         job.stop.wait(min(pause, _LONGEST_PAUSE))
 
 
-def _request_rest(job: Job) -> bool:
+def _request_rest(job: FileDownload) -> bool:
     """Request the bytes that are missing and write them; return whether that was the whole file."""
     # [Step 1] Ask for the bytes after those we have, of the same version only.
     have, known = _find_resume_point(job)
@@ -179,7 +179,7 @@ def _request_rest(job: Job) -> bool:
     return have == 0
 
 
-def _append(job: Job, answer: requests.Response, have: int, known: dict[str, Any]) -> int:
+def _append(job: FileDownload, answer: requests.Response, have: int, known: dict[str, Any]) -> int:
     """Append the answer to the ``have`` bytes received before; return how many there are now."""
     size = have
     job.progress.add(have)
@@ -207,7 +207,7 @@ def _append(job: Job, answer: requests.Response, have: int, known: dict[str, Any
     return size
 
 
-def _find_resume_point(job: Job) -> tuple[int, dict[str, Any]]:
+def _find_resume_point(job: FileDownload) -> tuple[int, dict[str, Any]]:
     """Return how many bytes are there to continue from, and which version they belong to.
 
     Without the server's version tag, only a known hash can tell two versions apart; without either,
@@ -255,7 +255,7 @@ def _read_version_tag(answer: requests.Response) -> str | None:
     return tag if tag.startswith('"') else answer.headers.get("Last-Modified")
 
 
-def _check_space(job: Job, length: int | None, have: int) -> None:
+def _check_space(job: FileDownload, length: int | None, have: int) -> None:
     """Refuse a download that does not fit on the disk."""
     free = shutil.disk_usage(job.target.parent).free
     if length is not None and length - have > free:

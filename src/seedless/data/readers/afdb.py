@@ -32,7 +32,7 @@ _UNNAMED = re.compile(r"(ECG|EKG|CH|CHANNEL|SIGNAL)?[ _-]*\d*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Windows:
+class RecordWindows:
     """The windows of one record."""
 
     record: str
@@ -132,7 +132,7 @@ def iterate_windows(
     fs: int = 100,
     leads: str = "6",
     annotator: str = "atr",
-) -> Iterator[Windows]:
+) -> Iterator[RecordWindows]:
     """Yield the windows of one record after another, so that one at a time is in memory."""
     if get_lead_set(leads) != SIX:
         raise DataError(f"two leads determine the six limb leads, not {leads} leads")
@@ -153,7 +153,7 @@ def iterate_windows(
         # [Step 3] Label each window by the rhythm that fills more than half of it.
         labels, unlabelled = label_windows(spans, RHYTHMS, SECONDS * header.fs, count)
         sex, age = _person(header)
-        yield Windows(
+        yield RecordWindows(
             record=record,
             X=np.ascontiguousarray(limb.reshape(len(SIX), count, -1).transpose(1, 0, 2)),
             Y=labels,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.data.catalog import CATALOG, Entry
+from seedless.data.catalog import CATALOG, DatasetEntry
 from seedless.data.readers.content_ids import digest_in_blocks, name_images
 from seedless.data.readers.npz_files import load_npz
 
@@ -80,7 +80,7 @@ def _file(folder: Path, name: str) -> Path:
     return folder / f"{name}.npz"
 
 
-def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
+def _images(raw: NDArray[Any], entry: DatasetEntry, where: str) -> NDArray[np.uint8]:
     """Return (n, channels, 28, 28) from (n, 28, 28) or (n, 28, 28, 3)."""
     channels, *sides = entry.shape or (1, 28, 28)
     shape = (*sides,) if channels == 1 else (*sides, channels)
@@ -94,7 +94,7 @@ def _images(raw: NDArray[Any], entry: Entry, where: str) -> NDArray[np.uint8]:
     return np.ascontiguousarray(raw.transpose(0, 3, 1, 2))
 
 
-def _labels(raw: NDArray[Any], count: int, entry: Entry, where: str) -> NDArray[np.uint8]:
+def _labels(raw: NDArray[Any], count: int, entry: DatasetEntry, where: str) -> NDArray[np.uint8]:
     """Return multi-hot (n, K) from (n, 1) class numbers or (n, K) zeros and ones."""
     many = entry.task == "multi-label"
     shape = (count, len(entry.classes) if many else 1)
