@@ -22,6 +22,7 @@ from seedless.train.log import read_log
 LABELS = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}
 FLIP = "stem.0.weight:0:0"  # the last bit of the first weight
 PAGE = "report.html"
+PRESET = "demo"
 PAUSE = 0.2  # seconds between two looks at the runs
 
 Show = Callable[[str, int, int], None]
@@ -53,14 +54,12 @@ class Demo:
         return proven and self.verdict["outcome"] == "identical"
 
 
-def run_demo(
-    out: Path, settings: Sequence[str] = (), *, preset: str = "demo", show: Show = lambda *_: None
-) -> Demo:
+def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_: None) -> Demo:
     """Train twice, verify, train with one bit flipped, and write a page about it."""
     began = time.perf_counter()
-    check_arithmetic(override(open_config(preset), list(settings)))  # before processes are started
+    check_arithmetic(override(open_config(PRESET), list(settings)))  # before processes are started
     changes = [part for setting in settings for part in ("--set", setting)]
-    train = ["train", preset, *changes, "--force", "--json", "--out"]
+    train = ["train", PRESET, *changes, "--force", "--json", "--out"]
     control = ["--set", f"control.flip_bit={FLIP}"]
     places = {name: out / name for name in LABELS}
     out.mkdir(parents=True, exist_ok=True)

@@ -194,7 +194,7 @@ def _draw_pairs(centre: float, pairs: int, column: int, count: int) -> NDArray[n
 def _take_percentiles(values: NDArray[np.float64], centre: float, level: float) -> Interval:
     """Return the interval without the same number of resamples at either end.
 
-    It is extended to the observed value, should that lie outside.
+    It is extended to the observed value where that is outside.
     """
     ranked = np.sort(values)
     out = int((1 - level) / 2 * len(ranked))

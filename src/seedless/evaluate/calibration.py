@@ -61,11 +61,11 @@ def calibration_error(
 
 
 def mean_calibration_error(
-    probabilities: NDArray[np.float64], labels: NDArray[np.uint8], bins: int = BINS
+    probabilities: NDArray[np.float64], labels: NDArray[np.uint8]
 ) -> float | None:
     """Return the mean over the classes that have both positives and negatives."""
     columns = range(labels.shape[1])
-    errors = [calibration_error(probabilities[:, k], labels[:, k], bins) for k in columns]
+    errors = [calibration_error(probabilities[:, k], labels[:, k]) for k in columns]
     defined = [error for error in errors if error is not None]
     return math.fsum(defined) / len(defined) if defined else None
 

@@ -16,7 +16,7 @@ from seedless.stats.samples import find_moments
 
 _SIDE, _EDGE = 150.0, 14.0  # of a square chart: its side, and the margin around the plot
 _STRIP, _TALL = 240.0, 22.0  # of a strip: width and height
-_PAD = 8.0  # kept free at both ends of a strip, so that no mark is cut
+_PAD = 8.0  # empty at both ends of a strip, so that no mark is cut
 
 
 def draw_roc(name: str, points: Sequence[tuple[float, float]], auc: float) -> str:

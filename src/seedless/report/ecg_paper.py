@@ -22,7 +22,7 @@ MM_PER_MILLIVOLT = 10.0
 _INCH = 25.4
 _ROW = 27.0  # millimetres between the baselines of two rows
 _MARGIN = 8.0
-_PULSE = 10.0  # millimetres kept free on the left for the calibration pulse of 1 mV and 0.2 s
+_PULSE = 10.0  # millimetres left empty for the calibration pulse of 1 mV and 0.2 s
 _TITLE = 10.0
 
 _PAPER, _FINE, _BOLD, _TRACE, _INK = "#fffdfb", "#f7dcd8", "#eab4ad", "#1b1b1f", "#44444a"

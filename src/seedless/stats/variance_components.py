@@ -223,7 +223,7 @@ class Sources(Answer):
 
 
 def separate_sources(groups: Mapping[str, Values], noise: str | None = None) -> Sources:
-    """Compare groups of replicates in each of which one source was varied and the rest kept fixed.
+    """Compare groups of replicates; in each group one source was varied and the rest were fixed.
 
     Args:
         groups: for each source, such as "initialization", the scores of the runs that vary it.

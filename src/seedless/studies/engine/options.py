@@ -139,7 +139,7 @@ class StudyOptions:
     ) -> Config:
         config, images = open_config(preset), preset != "ptb-xl"
         values = config.model_dump()
-        # [Step 1] Replace the preset's dataset by the one that was asked for.
+        # [Step 1] Replace the preset's dataset by the one of `data`.
         if self.simulated:
             name = "simulated-images" if images else "simulated"
             values["data"] = {"name": name, **SIMULATED[self.size.name][images]}
@@ -148,7 +148,7 @@ class StudyOptions:
         elif self.data != config.data.name:
             values["data"] = {"name": self.data}
         values["execution"] |= {"device": self.device, "threads": self.threads}
-        # [Step 2] Apply the scale, then what the study asks for, then the user's own settings.
+        # [Step 2] Apply the scale, then the study's changes, then the user's own settings.
         for part in (smaller, changes):
             for section, settings in part.items():
                 values[section] |= settings

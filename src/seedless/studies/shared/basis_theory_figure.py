@@ -20,7 +20,7 @@ STYLES = {
     "hadamard": ("#b07800", "-", 1.3),
     "hartley": ("#2d4f78", "-", 1.3),
     "walsh": ("#1f9bb3", "--", 1.3),
-    "sinusoidal": ("#c79bd6", "-", 3.2),  # wide, since it often lies under the curve of the DCT
+    "sinusoidal": ("#c79bd6", "-", 3.2),  # wide, because the curve of the DCT often covers it
     "dct": ("#0b6655", "-", 1.8),
     theory.ORTHONORMAL: ("#7d858a", "-", 1.3),
     theory.GAUSSIAN: ("#ae1f17", "-", 1.3),
