@@ -1,10 +1,8 @@
 """What each part of the recipe adds, and how the scale of residual exits matters."""
 
-from functools import partial
-
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
@@ -58,9 +56,5 @@ def tabulate(results: Results) -> list[Table]:
 
 
 STUDY = Study(
-    "ablation",
-    "What does each part of the recipe add?",
-    make,
-    tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    "ablation", "What does each part of the recipe add?", make, tabulate, make_draw(PUBLISHED)
 )

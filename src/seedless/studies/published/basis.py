@@ -1,10 +1,8 @@
 """Five structured bases and Kaiming, paired by seed: does the choice of basis matter?"""
 
-from functools import partial
-
 from seedless.stats.group_tests import friedman, levene
 from seedless.studies.engine.arm_tables import compare_arms, format_group_test, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions
@@ -69,6 +67,6 @@ STUDY = Study(
     "Does it matter which orthogonal basis is used?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
     ("folds",),
 )

@@ -1,10 +1,8 @@
 """The golden-ratio order with structured and with random initialization, in two models."""
 
-from functools import partial
-
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init
@@ -70,6 +68,6 @@ STUDY = Study(
     "Is a seed-free run, in golden order, as good as a random one in the same order?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC, golden order", published=PUBLISHED),
+    make_draw(PUBLISHED, "Test macro AUC, golden order"),
     ("folds",),
 )

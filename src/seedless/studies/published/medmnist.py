@@ -9,7 +9,7 @@ from typing import Any
 from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.evaluate.predictions import read_predictions
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.findings import prove_run
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions
@@ -204,7 +204,7 @@ STUDY = Study(
     "Do structured starts match Kaiming on images, and whose answer depends on the seed?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
     ("prove",),
     prove_arms,
 )

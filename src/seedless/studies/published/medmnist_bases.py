@@ -1,9 +1,7 @@
 """Four structured bases and Kaiming on images, each once in golden order."""
 
-from functools import partial
-
 from seedless.studies.engine.arm_tables import tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
@@ -64,5 +62,5 @@ STUDY = Study(
     "Does it matter which basis is used for images, in a run without a seed?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC, golden order", published=PUBLISHED),
+    make_draw(PUBLISHED, "Test macro AUC, golden order"),
 )

@@ -1,11 +1,9 @@
 """Every batch order, paired by Kaiming seed, so that seed-free orders have error bars too."""
 
-from functools import partial
-
 from seedless.core.config import Config
 from seedless.ordering import ORDERS
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init
@@ -125,6 +123,6 @@ STUDY = Study(
     "Which batch orders cost accuracy, and does content, which needs no seed, cost any?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
     ("folds",),
 )
