@@ -255,14 +255,16 @@ def test_weights_of_another_epoch_are_not_those_of_the_trail(run):
     save_file(weights, run / "weights.safetensors", metadata={"format": "pt"})
     claims = {**statement["predicate"]["weights"], "digest": digest(weights)}
     seal(run, replace(statement, ("predicate", "weights"), claims))
-    expected = f"weights.safetensors does not hold the weights the trail has at epoch {chosen}"
+    expected = f"weights.safetensors does not have the weights that the trail has at epoch {chosen}"
     assert expected in find_problems(run)
     # and where the receipt says that this epoch was selected
     statement["predicate"]["weights"] = {**claims, "epoch": other}
     statement["predicate"]["metrics"]["selected"]["epoch"] = other
     seal(run, statement)
     change_metrics(run, lambda metrics: None)
-    assert f"the trail's best score is not that of epoch {other}" in find_problems(run)
+    assert f"the best recorded score is not that of the selected epoch, {other}" in find_problems(
+        run
+    )
 
 
 def change_predictions(run, change):
@@ -380,7 +382,7 @@ def test_predictions_of_other_weights_are_refused_with_their_scores_too(run):
     statement = read_statement(run)
     claims = {**statement["predicate"]["weights"], "digest": "sha256:" + 64 * "0"}
     seal(run, replace(statement, ("predicate", "weights"), claims))
-    assert "weights.safetensors does not hold the weights" in find_problems(run)
+    assert "weights.safetensors does not have the weights" in find_problems(run)
 
 
 def test_predictions_without_a_split_are_found(run):
@@ -434,7 +436,7 @@ def test_scores_that_do_not_follow_are_found(run, what):
 @pytest.mark.parametrize("wrong", ["", "published", 32 * "g", 31 * "0", 33 * "0", 32 * "A"])
 def test_an_md5_that_is_none_needs_no_execution(run, wrong):
     seal(run, replace(read_statement(run), ("predicate", "weights", "md5"), wrong))
-    assert "the receipt's md5 is not one" in find_problems(run)
+    assert "the receipt's md5 does not have the form of an MD5" in find_problems(run)
 
 
 def edit(file, *changes):

@@ -196,7 +196,7 @@ def test_a_cut_at_the_end_leaves_a_chain_and_only_the_receipt_tells(run):
     seal(run)
     problems = " ".join(validate(run).problems)
     assert "expected a trail of epochs 0 to 3, found 3 entries" in problems
-    assert "does not end in the head the receipt holds" in problems
+    assert "last digest is not the head that the receipt names" in problems
 
 
 # The chain rebuilt by someone who knows how

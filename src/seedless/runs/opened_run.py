@@ -16,7 +16,7 @@ from safetensors.torch import load as load_tensors
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import digest
+from seedless.core.digests import digest, name_tensors
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
@@ -29,7 +29,6 @@ from seedless.runs.run_data import load_run_data
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
 from seedless.train.loss import Loss, make_loss
 from seedless.train.prediction import predict
-from seedless.train.state_tensors import name_tensors
 
 # The splits a run can be opened with, in order of preference: name in the data -> in the metrics.
 SPLITS = {"test": "test", "val": "validation"}

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import digest, md5
+from seedless.core.digests import digest, md5, name_tensors
 from seedless.core.errors import TrainError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS
@@ -28,7 +28,6 @@ from seedless.train.loop import TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
 from seedless.train.progress_state import BestWeights, ProgressState
-from seedless.train.state_tensors import name_tensors
 from seedless.train.training_problem import DataSplit
 
 METRICS = "metrics.json"
