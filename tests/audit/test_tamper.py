@@ -13,9 +13,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import seedless
+from seedless.audit import validate
 from seedless.core.digests import digest
 from seedless.evaluate.predictions import digest_predictions, parse_predictions
 from seedless.evaluate.scores import score_predictions
+from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.folder import read_config
 from tests.forgery import (
     alter,
@@ -385,6 +387,19 @@ def test_predictions_of_other_weights_are_refused_with_their_scores_too(run):
     assert "weights.safetensors does not have the weights" in find_problems(run)
 
 
+def test_damaged_weights_of_a_stripped_run_are_a_problem_and_no_crash(run):
+    statement = read_statement(run)
+    files = [name for name in statement["predicate"]["files"] if is_stripped(name, weights=True)]
+    for name in files:
+        (run / name).unlink()
+    (run / "light.json").write_bytes(describe_stripped(statement, files))
+    assert validate(run).problems == ()
+    (run / "weights.safetensors").write_bytes(b"damaged")
+    assert "weights.safetensors cannot be read" in find_problems(run)
+    (run / "weights.safetensors").unlink()
+    assert "weights.safetensors cannot be read" in find_problems(run)
+
+
 def test_predictions_without_a_split_are_found(run):
     def change(arrays):
         for part in ("ids", "labels", "probabilities"):
@@ -420,8 +435,8 @@ SCORES = {
         lambda m: m["selected"].update(epoch=m["selected"]["epoch"] % 3 + 1),
         "the scores are of another epoch than the weights",
     ),
-    "the selected score": (lambda m: m["selected"].update(score=1.0), "the trail's best score"),
-    "the metric": (lambda m: m["selected"].update(metric="accuracy"), "the trail's best score"),
+    "the selected score": (lambda m: m["selected"].update(score=1.0), "the best recorded score"),
+    "the metric": (lambda m: m["selected"].update(metric="accuracy"), "the best recorded score"),
     "a split less": (lambda m: m.pop("test"), "not about the same splits"),
 }
 

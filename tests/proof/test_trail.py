@@ -85,14 +85,14 @@ def test_a_torn_last_line_is_refused_or_dropped(run, cut):
     file.write_bytes(file.read_bytes()[:-cut])
     with pytest.raises(RunError, match="line 4 is incomplete"):
         read_trail(run)
-    assert read_trail(run, torn=True) == whole[:3]
+    assert read_trail(run, allow_incomplete=True) == whole[:3]
 
 
 def test_torn_allows_nothing_but_the_last_line(run):
     lines = (run / "trail.jsonl").read_bytes().splitlines(keepends=True)
     (run / "trail.jsonl").write_bytes(b"".join([lines[0], lines[1][:-20] + b"\n", *lines[2:]]))
     with pytest.raises(RunError, match="line 2 is not an entry"):
-        read_trail(run, torn=True)
+        read_trail(run, allow_incomplete=True)
 
 
 SPELLINGS = {

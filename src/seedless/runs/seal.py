@@ -59,7 +59,7 @@ def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: TrainingOut
 
 
 def describe_promise(config: Config, last: ProgressState) -> dict[str, Any]:
-    """Return what is promised of this run's bits, and what speaks against it."""
+    """Return what is promised of this run's bits, and the generators that were used."""
     return {
         "same_bits": not last.moved,
         "across": PROMISES[config.execution.arithmetic],

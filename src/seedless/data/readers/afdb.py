@@ -149,7 +149,7 @@ def list_records(
         else:
             with_signals.append(record)
     if not with_signals:
-        reason = f"; passed over: {', '.join(passed)} (no signals)" if passed else ""
+        reason = f"; skipped: {', '.join(passed)} (no signals)" if passed else ""
         raise DataError(f"{folder}: no records with signals (.hea) and annotations{reason}")
     return with_signals, passed
 
@@ -203,7 +203,7 @@ def _warn(
     """Return the warnings that a user of the dataset should read."""
     out = []
     if passed:
-        out.append(f"passed over, annotations without signals: {', '.join(passed)}")
+        out.append(f"skipped, annotations without signals: {', '.join(passed)}")
     for pair, count in channels.items():
         taken = f"{' and '.join(pair)} taken as leads I and II in {count} records"
         if _rate_leads(pair) == "assumed":
