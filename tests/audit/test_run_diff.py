@@ -35,7 +35,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Answer in this process; return the list of what was asked for."""
+    """Answer requests in this process; return the list of requests."""
     requests = []
 
     def answer(action, request, variables):
@@ -65,7 +65,7 @@ def test_a_run_and_its_repeat_are_identical(plain, tmp_path, asked):
     assert asked == []  # nothing had to be run
 
 
-def test_where_the_data_lie_makes_no_difference(tmp_path, asked):
+def test_the_folder_of_the_data_makes_no_difference(tmp_path, asked):
     draw = np.random.default_rng(0)
     numbers = np.arange(48) % 3
     runs = []

@@ -1,4 +1,4 @@
-"""A run folder in the hands of someone who wants it to say something else.
+"""Changed and forged run folders: `validate` finds each change.
 
 First with an editor; then with this package at hand, so that every digest is right again; last with
 a run of their own behind it, which only executing the run again can find.
@@ -490,7 +490,7 @@ def test_another_configuration_is_not_the_one_of_the_receipt(run, old, new):
     assert "begun with another configuration" in problems
 
 
-def test_where_data_lie_is_not_part_of_a_configuration(run):
+def test_the_path_of_the_data_is_not_part_of_the_identity(run):
     edit(run / "config.toml", ("cache = true", 'cache = false\npath = "/elsewhere"'))
     seal(run)
     assert execute(run).outcome == "identical"

@@ -35,7 +35,7 @@ def load(config: DataConfig) -> Dataset:
 
 
 def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
-    """Return the dataset with one fold for testing, one for validation and the other eight for training."""
+    """Return the dataset with the folds for test and validation chosen; the other eight train."""
     folds = sorted(fold for split in data.protocol.values() for fold in split)
     if folds != list(range(1, 11)):
         raise DataError(

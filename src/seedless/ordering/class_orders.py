@@ -171,6 +171,6 @@ class _Assignment:
         return np.asarray((self.table[samples] & classes).any(axis=1))
 
     def _mark_irreplaceable(self, samples: Ints) -> NDArray[np.float32]:
-        """Mark the common classes of a sample that no other sample in its batch has: 0 or 1, (s, K)."""
+        """Mark a sample's common classes that no other sample of its batch has: 0 or 1, (s, K)."""
         alone = self.class_counts[self.batch_of[samples]] == 1
         return np.asarray(self.table[samples] & self.is_common & alone, dtype=np.float32)
