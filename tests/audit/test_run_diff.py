@@ -284,10 +284,10 @@ def give_other():
 
 def test_the_second_run_may_have_an_entry_of_its_own(plain, tmp_path, asked):
     run = fit_run(tmp_path / "b", give_other())
-    found = find(plain, run, entry_b="tests.audit.test_difference:give_other")
+    found = find(plain, run, entry_b="tests.audit.test_run_diff:give_other")
     assert [request["entry"] for request in asked] == [
         ENTRY,
-        "tests.audit.test_difference:give_other",
+        "tests.audit.test_run_diff:give_other",
     ]
     assert (found.epoch, found.step, found.reproduced) == (1, 1, (True, True))
     same = find(plain, run)  # with the wrong arrays for the second

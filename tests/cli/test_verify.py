@@ -197,7 +197,7 @@ def test_ctrl_c_before_anything_was_found_is_130(call, run, monkeypatch, command
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    home = {"verify": "verification", "diff": "difference"}[command]
+    home = {"verify": "verification", "diff": "run_diff"}[command]
     monkeypatch.setattr(f"seedless.audit.{home}.{command}", interrupt)
     runs = [run] if command == "verify" else [run, run]
     assert call(command, *runs) == (130, "", "stopped by Ctrl-C\n")

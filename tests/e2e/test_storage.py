@@ -88,8 +88,8 @@ def test_how_the_numbers_are_stored_does_not_show(train, arrays, tmp_path):
 
 
 UNSORTED = """
-from seedless.data import sorted_data
-sorted_data.sort_records = lambda data: data
+from seedless.data import model_inputs
+model_inputs.sort_records = lambda data: data
 """
 
 
