@@ -1,4 +1,8 @@
-"""Activations and their gradients, computed in float64 and rounded once."""
+"""Activations and their gradients, computed in float64 and rounded once.
+
+The formulas are those of torch.nn.functional. In a gradient g is the gradient of the result and y
+the result; a slope is the derivative of the activation.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +21,7 @@ from seedless.portable.ops.elementwise import (
     with_kernel,
 )
 
-_CUBIC = 0.044715
+_CUBIC = 0.044715  # of GELU's tanh form (Hendrycks & Gimpel, 2016)
 
 
 def gradient_in_float64(f: Callable[..., Tensor]) -> Implementation:
@@ -39,52 +43,57 @@ def in_float64_with_options(f: Callable[..., Tensor]) -> Implementation:
 
 
 def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """x (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
-    bend = e.erf(x * c.ROOT_HALF) if approximate == "none" else _bend(x)[0]
-    return bend.add_(1.0).mul_(0.5).mul_(x)
+    """Return x (1 + s) / 2, s = erf(x / sqrt 2) or its approximation by tanh."""
+    s = e.erf(x * c.ROOT_HALF) if approximate == "none" else _approximate_erf(x)[0]
+    return s.add_(1.0).mul_(0.5).mul_(x)
 
 
 def _gelu_grad(grad: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
+    """Return g (1 + s + x s') / 2."""
     if approximate == "none":
-        bend = e.erf(x * c.ROOT_HALF)
+        s = e.erf(x * c.ROOT_HALF)
         slope = e.exp(x * x * -0.5).mul_(c.ROOT_2_PER_PI)
     else:
-        bend, inner = _bend(x)
-        slope = (1.0 - bend * bend) * inner
-    return bend.add_(1.0).add_(slope.mul_(x)).mul_(0.5).mul_(grad)
+        s, inner_slope = _approximate_erf(x)
+        slope = (1.0 - s * s) * inner_slope
+    return s.add_(1.0).add_(slope.mul_(x)).mul_(0.5).mul_(grad)
 
 
-def _bend(x: Tensor) -> tuple[Tensor, Tensor]:
+def _approximate_erf(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return tanh(sqrt(2/pi) (x + 0.044715 x^3)) and the derivative of its argument."""
     square = x * x
-    bend = e.tanh((square * x * _CUBIC + x) * c.ROOT_2_PER_PI)
-    return bend, (square * (3 * _CUBIC) + 1.0) * c.ROOT_2_PER_PI
+    s = e.tanh((square * x * _CUBIC + x) * c.ROOT_2_PER_PI)
+    return s, (square * (3 * _CUBIC) + 1.0) * c.ROOT_2_PER_PI
 
 
 def _silu_grad(grad: Tensor, x: Tensor) -> Tensor:
+    """Return g s (1 + x (1 - s)), s the sigmoid of x."""
     s = e.sigmoid(x)
     return grad * (s * (x * (1.0 - s) + 1.0))
 
 
 def _softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """Return log(1 + exp(beta x)) / beta, and x where beta x is above the threshold."""
     scaled = x * beta
     soft = e.softplus(scaled) / torch.full_like(x, beta)
     return torch.where(scaled > threshold, x, soft)
 
 
 def _softplus_grad(grad: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    """Return g sigmoid(beta x), and g where beta x is above the threshold."""
     scaled = x * beta
     return torch.where(scaled > threshold, grad, grad * e.sigmoid(scaled))
 
 
 def _elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    """Return scale x above zero, else scale alpha (exp(input_scale x) - 1)."""
     return torch.where(x > 0, x * scale, e.expm1(x * input_scale) * (alpha * scale))
 
 
 def _elu_grad(
     grad: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool
 ) -> Tensor:
-    """``x`` is the result where the op ran in place."""
+    """Return the gradient of `_elu`; with ``is_result`` x is its result, as of an op in place."""
     below = x + alpha * scale if is_result else e.exp(x * input_scale) * (alpha * scale)
     return torch.where(x > 0, grad * scale, grad * (below * input_scale))
 
@@ -106,26 +115,31 @@ def _leaky_grad(grad: Tensor, x: Tensor, slope: float, is_result: bool) -> Tenso
 
 
 def _hardswish(x: Tensor) -> Tensor:
+    """Return x clamp(x + 3, 0, 6) / 6."""
     return x * clamp(x + 3.0, 0.0, 6.0) / torch.full_like(x, 6.0)
 
 
 def _hardswish_grad(grad: Tensor, x: Tensor) -> Tensor:
+    """Return g (x / 3 + 1/2) within [-3, 3], zero below and g above."""
     middle = grad * (x / torch.full_like(x, 3.0) + 0.5)
     return torch.where(x < -3, torch.zeros_like(x), torch.where(x <= 3, middle, grad))
 
 
 def _hardsigmoid(x: Tensor) -> Tensor:
+    """Return clamp(x + 3, 0, 6) / 6."""
     return clamp(x + 3.0, 0.0, 6.0) / torch.full_like(x, 6.0)
 
 
 def _hardsigmoid_grad(grad: Tensor, x: Tensor) -> Tensor:
-    inside = (x > -3) & (x < 3)
-    return torch.where(inside, grad / torch.full_like(x, 6.0), torch.zeros_like(x))
+    """Return g / 6 within (-3, 3), else zero."""
+    is_inside = (x > -3) & (x < 3)
+    return torch.where(is_inside, grad / torch.full_like(x, 6.0), torch.zeros_like(x))
 
 
 def _mish_grad(grad: Tensor, x: Tensor) -> Tensor:
-    bend, s = e.tanh(e.softplus(x)), e.sigmoid(x)
-    return grad * (bend + x * s * (1.0 - bend * bend))
+    """Return g (u + x s (1 - u^2)), u = tanh(softplus(x)), s the sigmoid of x."""
+    u, s = e.tanh(e.softplus(x)), e.sigmoid(x)
+    return grad * (u + x * s * (1.0 - u * u))
 
 
 def _hardtanh(x: Tensor, low: float = -1, high: float = 1) -> Tensor:
@@ -137,6 +151,7 @@ def _hardtanh_grad(grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:
 
 
 def _log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return -log(1 + exp(-x)), and an empty buffer, which aten has for its gradient."""
     return (-e.softplus(-x.to(torch.float64))).to(x.dtype), x.new_empty(0)
 
 
@@ -146,7 +161,7 @@ def _log_sigmoid_grad(grad: Tensor, x: Tensor, _: Tensor) -> Tensor:
 
 
 def _softshrink(x: Tensor, edge: float = 0.5) -> Tensor:
-    """Return x moved towards zero by ``edge``, and zero within it."""
+    """Return x moved towards zero by ``edge``, and zero where |x| is at most ``edge``."""
     moved = torch.where(x > 0, x - edge, x + edge)
     return torch.where(x.abs() <= edge, torch.zeros_like(x), moved)
 

@@ -1,7 +1,8 @@
-"""Elementwise ops that are not exact as they are: a kernel may fuse two roundings, multiply by a
-reciprocal, or choose either of two equal values.
+"""Elementwise ops whose bits torch leaves open: its kernel may fuse two roundings, multiply by a
+reciprocal, or return either of two equal values.
 
-Law: two roundings stay two. ``alpha`` and ``value`` are multiplied in a kernel of their own.
+Law: two roundings stay two, so ``alpha`` and ``value`` are multiplied in a kernel of their own.
+Elementary functions are computed in float64 (`exact.elementary`) and rounded once.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,10 +39,10 @@ def compute_in_float64(f: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
 
 
 def map_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor]:
-    """Return f of tensors, of which it computes each row alone: on a CPU some rows at a time.
+    """Return f of the inputs, computed some rows at a time on a CPU.
 
-    ``f`` maps (rows, ...) tensors to (rows, ...) tensors. Where the context's evaluator must see
-    every sum, all rows are computed at once.
+    ``f`` maps (rows, ...) tensors to (rows, ...) tensors, and no row may depend on another. All
+    rows are computed at once where the context's evaluator must see every sum.
     """
     rows, size = inputs[0].shape[0], inputs[0].numel()
     may_split = CONTEXT.splits_tensors and not CONTEXT.redirects_sums
@@ -56,6 +57,11 @@ def map_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor
         for out, part in zip(outs, parts, strict=True):
             out[start : start + step] = part
     return outs
+
+
+def shape_along(axis: int, ndim: int) -> list[int]:
+    """Return the shape that lays a vector along one of ``ndim`` axes."""
+    return [-1 if one == axis else 1 for one in range(ndim)]
 
 
 def in_float64(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -81,24 +87,25 @@ def with_kernel(kernel: str, implementation: Implementation) -> Implementation:
 
 
 def add(a: Any, b: Any, alpha: float = 1) -> Tensor:
-    """a + alpha b."""
+    """Return a + alpha b."""
     return torch.add(a, b if alpha == 1 else torch.mul(b, alpha))
 
 
 def sub(a: Any, b: Any, alpha: float = 1) -> Tensor:
-    """a - alpha b."""
+    """Return a - alpha b."""
     return torch.sub(a, b if alpha == 1 else torch.mul(b, alpha))
 
 
 def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
-    """b - alpha a."""
+    """Return b - alpha a."""
     return torch.add(torch.neg(a if alpha == 1 else torch.mul(a, alpha)), b)
 
 
 def div(a: Any, b: Any) -> Tensor:
-    """a / b, both made tensors of one type: a GPU multiplies by a plain number's reciprocal.
+    """Return a / b, correctly rounded, in the type that torch promotes both to.
 
-    Torch hands a plain number to the Tensor overloads of +, -, * and / as it is, on either side.
+    A number becomes a tensor first, since a GPU multiplies by a number's reciprocal. Torch passes
+    numbers, on either side, to the Tensor overloads of +, -, * and / too.
     """
     dtype = torch.result_type(a, b)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
@@ -114,7 +121,7 @@ def div(a: Any, b: Any) -> Tensor:
 
 
 def div_rounded(a: Any, b: Any, *, rounding_mode: str | None) -> Tensor:
-    """a / b, rounded to whole numbers for integers only."""
+    """Return a / b; with a rounding mode integers only, rounded to whole numbers."""
     if rounding_mode is None:
         return div(a, b)
     dtype = torch.result_type(a, b)
@@ -127,38 +134,38 @@ def div_rounded(a: Any, b: Any, *, rounding_mode: str | None) -> Tensor:
 
 
 def reciprocal(x: Tensor) -> Tensor:
-    """1 / x."""
+    """Return 1 / x."""
     return div(torch.ones_like(x, dtype=torch.result_type(x, 1.0)), x)
 
 
 def addcmul(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
-    """x + value a b."""
+    """Return x + value a b."""
     return x + (a if value == 1 else a * value) * b
 
 
 def addcdiv(x: Tensor, a: Tensor, b: Tensor, value: float = 1) -> Tensor:
-    """x + value a / b."""
+    """Return x + value a / b."""
     return x + div(a if value == 1 else a * value, b)
 
 
 def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
-    """x + weight (y - x)."""
+    """Return x + weight (y - x)."""
     out: Tensor = x + (y - x) * weight
     return out
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
-    """Return the larger, the second of equals, and NaN rather than any number."""
+    """Return the larger of a and b; of equals b; NaN where either is NaN."""
     return torch.where((a > b) | (a != a), a, b)
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    """Return the smaller, the second of equals, and NaN rather than any number."""
+    """Return the smaller of a and b; of equals b; NaN where either is NaN."""
     return torch.where((a < b) | (a != a), a, b)
 
 
 def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:  # noqa: A002  # aten's names
-    """Return x within the numbers [min, max]; values equal to one stay as they are."""
+    """Return x limited to the numbers [min, max]; a value that equals a bound is not changed."""
     for bound in (min, max):
         x = x if bound is None else x.to(torch.result_type(x, bound))
     low, high = (None if bound is None else torch.full_like(x, bound) for bound in (min, max))
@@ -166,11 +173,23 @@ def clamp(x: Tensor, min: float | None = None, max: float | None = None) -> Tens
 
 
 def clamp_to_tensors(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:  # noqa: A002  # aten's names
-    """Return x within [min, max], element by element; integers within real bounds become real."""
+    """Return x limited to [min, max], element by element; real bounds make integers real."""
     for bound in (min, max):
         x = x if bound is None else x.to(torch.result_type(x, bound))
     x = x if min is None else torch.where(x < min, min, x)
     return x if max is None else torch.where(x > max, max, x)
+
+
+def round_to_integers(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """Return x rounded to whole numbers, half to even.
+
+    Decimals are refused: torch scales by a power of ten from the host's math library.
+    """
+    if decimals:
+        raise NumericsError(
+            f"portable round goes to whole numbers, got decimals={decimals}; scale before and after"
+        )
+    return torch.round(x)
 
 
 def relu(x: Tensor) -> Tensor:
@@ -203,6 +222,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::clamp_max": lambda x, max: clamp(x, None, max),  # noqa: A006  # aten's name
     "aten::clamp_max.Tensor": lambda x, max: clamp_to_tensors(x, None, max),  # noqa: A006  # aten's
     "aten::square": lambda x: x * x,
+    "aten::round": round_to_integers,
+    "aten::round.decimals": round_to_integers,
     "aten::relu": with_kernel("relu", relu),
     "aten::exp": with_kernel("exponentials", in_float64(e.exp)),
     "aten::expm1": in_float64(e.expm1),

@@ -1,4 +1,10 @@
-"""Softmax and losses with their gradients, in float64 and rounded once."""
+"""Softmax and losses with their gradients, computed in float64 and rounded once.
+
+Law: sums are exact (`exact.sums`), exponentials and logarithms those of `exact.elementary`. x is
+the input, t the target, g the gradient of the result. The formulas are those of
+torch.nn.functional; a loss is the formula's value for each element, or their mean or sum, as
+``reduction`` says.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,25 +17,26 @@ from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
 from seedless.portable.exact.sums import divide, mean, total
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import Implementation, map_rows
+from seedless.portable.ops.elementwise import Implementation, map_rows, shape_along
 
 NONE, MEAN = 0, 1  # aten's numbers for a loss's reduction; 2 is the sum
 
 
 def _reduce(losses: Tensor, reduction: int) -> Tensor:
+    """Return the losses, their mean or their sum, in float64."""
     if reduction == NONE:
         return losses
     return mean(losses) if reduction == MEAN else total(losses)
 
 
-def _spread(grad: Tensor, like: Tensor, reduction: int) -> Tensor:
-    """Return the gradient of each loss in float64."""
+def _reduce_backward(grad: Tensor, like: Tensor, reduction: int) -> Tensor:
+    """Return the gradient of each element's loss in float64, like x or a single number."""
     wide = grad.to(torch.float64)
     return divide(wide, float(like.numel())) if reduction == MEAN else wide
 
 
-def _weigh(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return x - max, its exponential, and the sum of that over ``dim``."""
+def _exponentiate(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return x - max(x), its exponential, and the sum of that over ``dim``, in float64."""
     if x.ndim == 0:
         centred = torch.zeros_like(x, dtype=torch.float64)
     else:
@@ -38,8 +45,8 @@ def _weigh(x: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     return centred, weights, total(weights, dim, True)
 
 
-def _along(f: Callable[..., Tensor], dim: int, *inputs: Tensor) -> Tensor:
-    """Return f(inputs, dim), for the last axis some rows at a time."""
+def _apply_along(f: Callable[..., Tensor], dim: int, *inputs: Tensor) -> Tensor:
+    """Return f(*inputs, dim), computed some rows at a time where ``dim`` is the last axis."""
     first = inputs[0]
     if first.ndim < 2 or dim % first.ndim != first.ndim - 1 or not first.numel():
         return f(*inputs, dim)
@@ -52,14 +59,14 @@ def _is_last(x: Tensor, dim: int) -> bool:
 
 
 def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
-    """exp(x) / sum(exp(x))."""
+    """Return exp(x) / sum(exp(x)) over ``dim``."""
 
     def apply(x: Tensor, dim: int) -> Tensor:
-        _, weights, norm = _weigh(x, dim)
+        _, weights, norm = _exponentiate(x, dim)
         return weights.div_(norm).to(x.dtype)
 
     out = None if CONTEXT.redirects_sums or not _is_last(x, dim) else rows.softmax(x)
-    return _along(apply, dim, x) if out is None else out
+    return _apply_along(apply, dim, x) if out is None else out
 
 
 def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -69,13 +76,13 @@ def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tenso
 
 
 def log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
-    """x - log(sum(exp(x)))."""
-    centred, _, norm = _weigh(x, dim)
+    """Return x - log(sum(exp(x))) over ``dim``."""
+    centred, _, norm = _exponentiate(x, dim)
     return (centred - e.log(norm)).to(x.dtype)
 
 
 def softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    """y (g - sum(g y))."""
+    """Return y (g - sum(g y)), y the softmax."""
 
     def apply(grad: Tensor, y: Tensor, dim: int) -> Tensor:
         wide = y.to(torch.float64)
@@ -84,37 +91,40 @@ def softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> T
 
     fits = dtype == y.dtype and _is_last(y, dim) and not CONTEXT.redirects_sums
     out = rows.softmax_backward(grad, y) if fits else None
-    return _along(apply, dim, grad, y) if out is None else out
+    return _apply_along(apply, dim, grad, y) if out is None else out
 
 
 def log_softmax_backward(grad: Tensor, y: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    """g - exp(y) sum(g)."""
+    """Return g - exp(y) sum(g), y the logarithm of the softmax."""
     wide = grad.to(torch.float64)
     return (wide - e.exp(y.to(torch.float64)) * total(wide, dim, True)).to(dtype)
 
 
-def _class_axis(x: Tensor) -> int:
+def _find_class_axis(x: Tensor) -> int:
     return 0 if x.ndim == 1 else 1
 
 
 def nll_loss(
     x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss and the total weight of the samples that count."""
-    axis = _class_axis(x)
-    counts = target != ignore_index
-    chosen = torch.where(counts, target, torch.zeros_like(target))
-    picked = -x.gather(axis, chosen.unsqueeze(axis)).squeeze(axis).to(torch.float64)
-    weights = counts.to(torch.float64)
+    """Return the loss -w[t] x[t] and the total weight, of the samples that are not ignored.
+
+    x is ([batch,] classes, ...), t ([batch,] ...); a mean is divided by the total weight.
+    """
+    axis = _find_class_axis(x)
+    is_counted = target != ignore_index
+    classes = torch.where(is_counted, target, torch.zeros_like(target))
+    losses = -x.gather(axis, classes.unsqueeze(axis)).squeeze(axis).to(torch.float64)
+    weights = is_counted.to(torch.float64)
     if weight is not None:
-        weights = weights * weight[chosen].to(torch.float64)
-    losses = torch.where(counts, picked * weights, torch.zeros_like(picked))
-    everything = total(weights)
+        weights = weights * weight[classes].to(torch.float64)
+    losses = torch.where(is_counted, losses * weights, torch.zeros_like(losses))
+    total_weight = total(weights)
     if reduction == NONE:
         return losses.to(x.dtype), x.new_zeros(())
     out = total(losses)
-    out = out / everything if reduction == MEAN else out
-    return out.to(x.dtype), everything.to(x.dtype)
+    out = out / total_weight if reduction == MEAN else out
+    return out.to(x.dtype), total_weight.to(x.dtype)
 
 
 def nll_loss_backward(
@@ -124,19 +134,20 @@ def nll_loss_backward(
     weight: Tensor | None,
     reduction: int,
     ignore_index: int,
-    everything: Tensor,
+    total_weight: Tensor,
 ) -> Tensor:
-    """- weight / total weight at the target's class, elsewhere zero."""
-    axis = _class_axis(x)
+    """Return the gradient like x: -g weight (/ total weight) at the target's class, else zero."""
+    axis = _find_class_axis(x)
     wide = grad.to(torch.float64)
-    wide = wide / everything.to(torch.float64) if reduction == MEAN else wide
-    shape = [-1 if a == axis else 1 for a in range(x.ndim)]
+    wide = wide / total_weight.to(torch.float64) if reduction == MEAN else wide
+    shape = shape_along(axis, x.ndim)
     classes = torch.arange(x.shape[axis], device=x.device).view(shape)
-    place, counts = target.unsqueeze(axis), (target != ignore_index).unsqueeze(axis)
+    target, is_counted = target.unsqueeze(axis), (target != ignore_index).unsqueeze(axis)
     wide = wide.unsqueeze(axis) if reduction == NONE else wide
     if weight is not None:
         wide = wide * weight.to(torch.float64).view(shape)
-    return torch.where((classes == place) & counts, -wide, torch.zeros_like(wide)).to(x.dtype)
+    is_target = (classes == target) & is_counted
+    return torch.where(is_target, -wide, torch.zeros_like(wide)).to(x.dtype)
 
 
 def bce_with_logits(
@@ -146,7 +157,7 @@ def bce_with_logits(
     pos_weight: Tensor | None = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """(1 - t) x + (1 + (w - 1) t) log(1 + exp(-x))."""
+    """Return (1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x)), times weight."""
     wide, t = x.to(torch.float64), target.to(torch.float64)
     soft = e.softplus(-wide)
     if pos_weight is not None:
@@ -157,7 +168,7 @@ def bce_with_logits(
 
 
 def bce(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN) -> Tensor:
-    """- t log x - (1 - t) log(1 - x), each logarithm at least -100."""
+    """Return -t log x - (1 - t) log(1 - x), each logarithm at least -100, times weight."""
     wide, t = x.to(torch.float64), target.to(torch.float64)
     floor = -100.0
     losses = (t - 1.0) * e.log1p(-wide).clamp(min=floor) - t * e.log(wide).clamp(min=floor)
@@ -168,53 +179,62 @@ def bce(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int 
 def bce_backward(
     grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
-    """(x - t) / max(x (1 - x), 1e-12)."""
+    """Return g weight (x - t) / max(x (1 - x), 1e-12)."""
     wide, t = x.to(torch.float64), target.to(torch.float64)
     slope = (wide - t) / ((1.0 - wide) * wide).clamp(min=1e-12)
     slope = slope if weight is None else slope * weight.to(torch.float64)
-    return (_spread(grad, x, reduction) * slope).to(x.dtype)
+    return (_reduce_backward(grad, x, reduction) * slope).to(x.dtype)
+
+
+def _subtract(x: Tensor, target: Tensor) -> Tensor:
+    return x.to(torch.float64) - target.to(torch.float64)
+
+
+def l1(x: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """Return |x - t|."""
+    return _reduce(_subtract(x, target).abs(), reduction).to(x.dtype)
 
 
 def mse(x: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-    """(x - t)^2."""
-    gap = x.to(torch.float64) - target.to(torch.float64)
-    return _reduce(gap * gap, reduction).to(x.dtype)
+    """Return (x - t)^2."""
+    d = _subtract(x, target)
+    return _reduce(d * d, reduction).to(x.dtype)
 
 
 def mse_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """2 (x - t)."""
-    gap = x.to(torch.float64) - target.to(torch.float64)
-    return (_spread(grad, x, reduction) * (gap * 2.0)).to(x.dtype)
+    """Return 2 g (x - t)."""
+    d = _subtract(x, target)
+    return (_reduce_backward(grad, x, reduction) * (d * 2.0)).to(x.dtype)
 
 
 def huber(x: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
-    """gap^2 / 2 up to delta, then delta (gap - delta / 2)."""
-    gap = (x.to(torch.float64) - target.to(torch.float64)).abs()
-    losses = torch.where(gap <= delta, gap * gap * 0.5, (gap - 0.5 * delta) * delta)
+    """Return d^2 / 2 for d = |x - t| up to delta, then delta (d - delta / 2)."""
+    d = _subtract(x, target).abs()
+    losses = torch.where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
     return _reduce(losses, reduction).to(x.dtype)
 
 
 def huber_backward(grad: Tensor, x: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
-    """Return x - t within [-delta, delta], times the gradient."""
-    gap = x.to(torch.float64) - target.to(torch.float64)
-    return (_spread(grad, x, reduction) * gap.clamp(-delta, delta)).to(x.dtype)
+    """Return g times x - t limited to [-delta, delta]."""
+    d = _subtract(x, target)
+    return (_reduce_backward(grad, x, reduction) * d.clamp(-delta, delta)).to(x.dtype)
 
 
 def smooth_l1(x: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
-    """gap^2 / (2 beta) up to beta, then gap - beta / 2."""
+    """Return d^2 / (2 beta) for d = |x - t| below beta, then d - beta / 2."""
     _check_beta(beta)
-    gap = (x.to(torch.float64) - target.to(torch.float64)).abs()
-    losses = torch.where(gap < beta, divide(gap * gap * 0.5, beta), gap - 0.5 * beta)
+    d = _subtract(x, target).abs()
+    losses = torch.where(d < beta, divide(d * d * 0.5, beta), d - 0.5 * beta)
     return _reduce(losses, reduction).to(x.dtype)
 
 
 def smooth_l1_backward(
     grad: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float
 ) -> Tensor:
-    """Return (x - t) / beta within [-1, 1], times the gradient."""
+    """Return g times (x - t) / beta limited to [-1, 1]."""
     _check_beta(beta)
-    gap = x.to(torch.float64) - target.to(torch.float64)
-    return (_spread(grad, x, reduction) * divide(gap, beta).clamp(-1.0, 1.0)).to(x.dtype)
+    d = _subtract(x, target)
+    return (_reduce_backward(grad, x, reduction) * divide(d, beta).clamp(-1.0, 1.0)).to(x.dtype)
 
 
 def _check_beta(beta: float) -> None:
@@ -242,8 +262,6 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::huber_loss_backward": huber_backward,
     "aten::smooth_l1_loss": smooth_l1,
     "aten::smooth_l1_loss_backward": smooth_l1_backward,
-    "aten::l1_loss": lambda x, t, reduction=MEAN: _reduce(
-        (x.to(torch.float64) - t.to(torch.float64)).abs(), reduction
-    ).to(x.dtype),
+    "aten::l1_loss": l1,
     "aten::_safe_softmax": safe_softmax,
 }

@@ -1,7 +1,12 @@
-"""Layer, batch and group norms.
+"""Layer, batch and group norms, and their gradients.
 
-Law: mean and variance are exact sums in float64, the reciprocal root is a sequence of IEEE
-operations; both are rounded to float32, as the gradient uses them, and the result is rounded once.
+Law: y = (x - mean) scale weight + bias, scale = 1 / sqrt(variance + eps). Mean and variance (the
+mean squared deviation) are exact sums in float64; mean and scale are rounded to float32, as the
+gradient uses them; y is computed from them in float64 and rounded once. With n = (x - mean) scale
+and g the gradient of y, the gradients are (Ioffe & Szegedy, 2015; Ba et al., 2016)
+    of weight: sum(g n),  of bias: sum(g),
+    of x: scale (h - mean(h) - n mean(h n)), h = g weight,
+each in float64 and rounded once.
 """
 
 import math
@@ -15,13 +20,13 @@ from seedless.portable.exact import elementary as e
 from seedless.portable.exact.sums import count_addends, divide, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
-from seedless.portable.ops.elementwise import Implementation, map_rows
+from seedless.portable.ops.elementwise import Implementation, map_rows, shape_along
 
-Three = tuple[Tensor | None, Tensor | None, Tensor | None]
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]  # of x, weight and bias
 
 
 def moments(x: Tensor, dims: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return the mean and the mean squared deviation over ``dims``, kept as axes, in float64."""
+    """Return mean and mean squared deviation over ``dims``, in float64; these axes have size 1."""
     x = x.to(torch.float64)
     centre = mean(x, dims, True)
     deviation = x - centre
@@ -29,27 +34,28 @@ def moments(x: Tensor, dims: Sequence[int]) -> tuple[Tensor, Tensor]:
 
 
 def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Return x weight + bias in float64, each where it is there."""
     x = x if weight is None else x * weight.to(torch.float64)
     return x if bias is None else x + bias.to(torch.float64)
 
 
-def _centred_grad(grad: Tensor, normed: Tensor, scale: Tensor, dims: Sequence[int]) -> Tensor:
-    """(g - mean(g) - normed mean(g normed)) scale, in float64."""
-    centred = grad - mean(grad, dims, True)
-    return (centred - normed * mean(grad * normed, dims, True)) * scale
+def _find_input_gradient(h: Tensor, normed: Tensor, scale: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return scale (h - mean(h) - normed mean(h normed)) over ``dims``, in float64."""
+    centred = h - mean(h, dims, True)
+    return (centred - normed * mean(h * normed, dims, True)) * scale
 
 
 def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return y, the mean and the reciprocal deviation."""
+    """Return y like x, and mean and scale of each row, with ones for the axes of ``shape``."""
     lead = x.shape[: x.ndim - len(shape)]
     dims = list(range(1, len(shape) + 1))
-    kept = [*lead, *(1 for _ in shape)]
+    reduced = [*lead, *(1 for _ in shape)]
     if not CONTEXT.redirects_sums:
-        found = rows.layer_norm(x, math.prod(shape), weight, bias, eps)
-        if found is not None:
-            return found[0].view(x.shape), found[1].view(kept), found[2].view(kept)
+        result = rows.layer_norm(x, math.prod(shape), weight, bias, eps)
+        if result is not None:
+            return result[0].view(x.shape), result[1].view(reduced), result[2].view(reduced)
 
     def apply(x: Tensor) -> Sequence[Tensor]:
         wide = x.to(torch.float64)
@@ -60,7 +66,7 @@ def layer_norm(
         return _affine(normed, weight, bias).to(x.dtype), centre, scale
 
     y, centre, scale = map_rows(apply, x.reshape(math.prod(lead), *shape))
-    return y.view(x.shape), centre.view(kept), scale.view(kept)
+    return y.view(x.shape), centre.view(reduced), scale.view(reduced)
 
 
 def layer_norm_backward(
@@ -72,23 +78,25 @@ def layer_norm_backward(
     weight: Tensor | None,
     bias: Tensor | None,
     mask: Sequence[bool],
-) -> Three:
+) -> Gradients:
     """Return the gradients of x, weight and bias that ``mask`` selects."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
+    # [Step 1] One call computes all three, where the device has the kernel.
     if not CONTEXT.redirects_sums:
-        found = rows.layer_norm_backward(grad, x, math.prod(shape), centre, scale, weight)
-        if found is not None:
+        result = rows.layer_norm_backward(grad, x, math.prod(shape), centre, scale, weight)
+        if result is not None:
             return (
-                found[0].view(x.shape) if mask[0] else None,
-                found[1].view(weight.shape) if mask[1] and weight is not None else None,
-                found[2].view(bias.shape) if mask[2] and bias is not None else None,
+                result[0].view(x.shape) if mask[0] else None,
+                result[1].view(weight.shape) if mask[1] and weight is not None else None,
+                result[2].view(bias.shape) if mask[2] and bias is not None else None,
             )
+    # [Step 2] Else normalize again from the saved statistics, and sum over rows and their values.
     wide, scale = grad.to(torch.float64), scale.to(torch.float64)
     normed = (x.to(torch.float64) - centre) * scale
     of_x = of_weight = of_bias = None
     if mask[0]:
-        of_x = _centred_grad(_affine(wide, weight, None), normed, scale, dims).to(x.dtype)
+        of_x = _find_input_gradient(_affine(wide, weight, None), normed, scale, dims).to(x.dtype)
     if mask[1] and weight is not None:
         of_weight = (total(wide * normed, lead) if lead else wide * normed).to(x.dtype)
     if mask[2] and bias is not None:
@@ -96,9 +104,9 @@ def layer_norm_backward(
     return of_x, of_weight, of_bias
 
 
-def _channels(x: Tensor) -> tuple[list[int], list[int]]:
-    """Return the axes a batch norm reduces, and the shape that spreads a channel vector."""
-    return [0, *range(2, x.ndim)], [1, -1] + [1] * (x.ndim - 2)
+def _find_channel_axes(x: Tensor) -> tuple[list[int], list[int]]:
+    """Return every axis but the channels', and the shape of a vector along the channels' axis."""
+    return [0, *range(2, x.ndim)], shape_along(1, x.ndim)
 
 
 def batch_norm(
@@ -111,14 +119,20 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return y, the batch's mean and its reciprocal deviation; update the running statistics."""
-    dims, spread = _channels(x)
+    """Return y like x, and mean and scale (channels,) of a training batch, else empty ones.
+
+    In training the running statistics are updated in place.
+    """
+    dims, by_channel = _find_channel_axes(x)
+    # [Step 1] One call computes all, where the device has the kernel.
     if training and not CONTEXT.redirects_sums:
-        found = batch_norm_kernels.batch_norm(
+        result = batch_norm_kernels.batch_norm(
             x, weight, bias, (running_mean, running_var), momentum, eps
         )
-        if found is not None:
-            return found[0].view(x.shape), found[1], found[2]
+        if result is not None:
+            return result[0].view(x.shape), result[1], result[2]
+    # [Step 2] Find the statistics of the batch, or take the running ones. The running variance is
+    # that of a sample, with n - 1 in place of n.
     if training:
         centre, variance = moments(x, dims)
         size = count_addends(x, dims)
@@ -131,20 +145,22 @@ def batch_norm(
     else:
         assert running_mean is not None
         assert running_var is not None
-        centre = running_mean.view(spread)
-        scale = e.rsqrt(running_var.to(torch.float64) + eps).to(x.dtype).view(spread)
+        centre = running_mean.view(by_channel)
+        scale = e.rsqrt(running_var.to(torch.float64) + eps).to(x.dtype).view(by_channel)
+    # [Step 3] Normalize, in float64 and rounded once.
     normed = (x.to(torch.float64) - centre) * scale
-    weight = None if weight is None else weight.view(spread)
-    bias = None if bias is None else bias.view(spread)
-    kept = (centre.flatten(), scale.flatten()) if training else (x.new_empty(0), x.new_empty(0))
-    return (_affine(normed, weight, bias).to(x.dtype), *kept)
+    weight, bias = (None if one is None else one.view(by_channel) for one in (weight, bias))
+    y = _affine(normed, weight, bias).to(x.dtype)
+    if not training:
+        return y, x.new_empty(0), x.new_empty(0)
+    return y, centre.flatten(), scale.flatten()
 
 
 def _update_running(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    """Update a running statistic: (1 - momentum) running + momentum value, in float32."""
+    """Update a running statistic to (1 - momentum) running + momentum value, in float32."""
     if running is not None:
-        now = value.flatten().to(running.dtype)
-        running.copy_(running * (1 - momentum) + now * momentum)
+        new = value.flatten().to(running.dtype)
+        running.copy_(running * (1 - momentum) + new * momentum)
 
 
 def batch_norm_backward(
@@ -158,33 +174,41 @@ def batch_norm_backward(
     training: bool,
     eps: float,
     mask: Sequence[bool],
-) -> Three:
-    """Return the gradients of x, weight and bias that ``mask`` selects."""
-    dims, spread = _channels(x)
+) -> Gradients:
+    """Return the gradients of x, weight and bias that ``mask`` selects.
+
+    Running statistics do not depend on x: outside training the gradient of x is g weight scale.
+    """
+    dims, by_channel = _find_channel_axes(x)
     if not training:
         assert running_var is not None
         centre, scale = running_mean, e.rsqrt(running_var.to(torch.float64) + eps).to(x.dtype)
     assert centre is not None
     assert scale is not None
     if training and not CONTEXT.redirects_sums:
-        found = batch_norm_kernels.batch_norm_backward(grad, x, weight, centre, scale)
-        if found is not None:
+        result = batch_norm_kernels.batch_norm_backward(grad, x, weight, centre, scale)
+        if result is not None:
             of_x, of_weight, of_bias = (
-                one if wanted else None for one, wanted in zip(found, mask, strict=True)
+                one if is_asked else None for one, is_asked in zip(result, mask, strict=True)
             )
             return of_x, of_weight, of_bias
-    wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(spread)
-    normed = (x.to(torch.float64) - centre.view(spread)) * scale
-    of_x = of_weight = of_bias = None
+    wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(by_channel)
+    normed = (x.to(torch.float64) - centre.view(by_channel)) * scale
+    of_x = None
     if mask[0]:
-        inner = wide if weight is None else wide * weight.to(torch.float64).view(spread)
-        of_x = _centred_grad(inner, normed, scale, dims) if training else inner * scale
+        h = _affine(wide, None if weight is None else weight.view(by_channel), None)
+        of_x = _find_input_gradient(h, normed, scale, dims) if training else h * scale
         of_x = of_x.to(x.dtype)
-    if mask[1]:
-        of_weight = total(wide * normed, dims).to(x.dtype)
-    if mask[2]:
-        of_bias = total(wide, dims).to(x.dtype)
-    return of_x, of_weight, of_bias
+    return of_x, *_sum_channel_gradients(wide, normed, dims, mask, x.dtype)
+
+
+def _sum_channel_gradients(
+    wide: Tensor, normed: Tensor, dims: Sequence[int], mask: Sequence[bool], dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients (channels,) of weight and bias that ``mask`` selects."""
+    of_weight = total(wide * normed, dims).to(dtype) if mask[1] else None
+    of_bias = total(wide, dims).to(dtype) if mask[2] else None
+    return of_weight, of_bias
 
 
 def group_norm(
@@ -197,14 +221,13 @@ def group_norm(
     groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return y, and mean and reciprocal deviation of each group (batch, groups)."""
-    spread = [1, channels] + [1] * (x.ndim - 2)
+    """Return y like x, and mean and scale (batch, groups) of each group."""
+    _, by_channel = _find_channel_axes(x)
     rows = x.reshape(batch, groups, -1)
     _, centre, scale = layer_norm(rows, [rows.shape[2]], None, None, eps)
-    # From the statistics again, so that y is rounded once.
+    # Normalize again from the statistics, so that y is rounded once.
     wide = ((rows.to(torch.float64) - centre) * scale).view(x.shape)
-    weight = None if weight is None else weight.view(spread)
-    bias = None if bias is None else bias.view(spread)
+    weight, bias = (None if one is None else one.view(by_channel) for one in (weight, bias))
     return _affine(wide, weight, bias).to(x.dtype), centre.squeeze(2), scale.squeeze(2)
 
 
@@ -219,22 +242,18 @@ def group_norm_backward(
     size: int,
     groups: int,
     mask: Sequence[bool],
-) -> Three:
+) -> Gradients:
     """Return the gradients of x, weight and bias that ``mask`` selects."""
-    dims, spread = _channels(x)
+    dims, by_channel = _find_channel_axes(x)
     wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(batch, groups, 1)
     rows = x.reshape(batch, groups, -1).to(torch.float64)
     normed = (rows - centre.view(batch, groups, 1)) * scale
-    of_x = of_weight = of_bias = None
+    of_x = None
     if mask[0]:
-        inner = wide if weight is None else wide * weight.to(torch.float64).view(spread)
-        of_x = _centred_grad(inner.reshape(batch, groups, -1), normed, scale, [2])
+        h = _affine(wide, None if weight is None else weight.view(by_channel), None)
+        of_x = _find_input_gradient(h.reshape(batch, groups, -1), normed, scale, [2])
         of_x = of_x.view(x.shape).to(x.dtype)
-    if mask[1]:
-        of_weight = total(wide * normed.view(x.shape), dims).to(x.dtype)
-    if mask[2]:
-        of_bias = total(wide, dims).to(x.dtype)
-    return of_x, of_weight, of_bias
+    return of_x, *_sum_channel_gradients(wide, normed.view(x.shape), dims, mask, x.dtype)
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {

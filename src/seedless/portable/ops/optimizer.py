@@ -1,9 +1,13 @@
-"""Adam, AdamW and SGD steps, as torch's fused ops, in float64 and rounded once.
+"""Steps of Adam, AdamW and SGD with the arguments of torch's fused ops.
 
-Law for Adam at step t, with g the gradient (plus weight_decay p, but for AdamW, which first takes
-p (1 - lr weight_decay)): m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g g, each rounded to
-float32; p = p - (lr / (1 - b1^t)) m / (sqrt(v) / sqrt(1 - b2^t) + eps). Powers are products, from
-the lowest bit of t up: torch's other forms take them from the host's math library.
+Law for Adam (Kingma & Ba, 2015) at step t, in float64, with g the gradient plus weight_decay p:
+    m = b1 m + (1 - b1) g  and  v = b2 v + (1 - b2) g g, each rounded to float32,
+    p = p - (lr / (1 - b1^t)) m / (sqrt(v) / sqrt(1 - b2^t) + eps), rounded to float32.
+AdamW (Loshchilov & Hutter, 2019) takes g as it is and first multiplies p by 1 - lr weight_decay.
+Powers are products, from the lowest bit of t up: torch's other forms of Adam take powers from the
+host's math library.
+
+The argument lists of `adam` and `sgd` are aten's, which passes the settings by name.
 """
 
 from collections.abc import Sequence
@@ -22,8 +26,8 @@ GPU_BLOCK_ELEMENTS = 1 << 22  # computed at a time on a GPU, where each launch t
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
 
 
-def raise_to(base: float, steps: Tensor) -> Tensor:
-    """Return base^t in float64 for each whole t below 2^24: products from the lowest bit up."""
+def raise_to_steps(base: float, steps: Tensor) -> Tensor:
+    """Return base^t in float64 for each whole t below 2^24, a product for each bit of t."""
     counts = steps.to(torch.int64)
     out = torch.ones_like(steps, dtype=torch.float64)
     for bit in range(STEP_BITS):
@@ -39,16 +43,16 @@ class Block:
     pieces: list[tuple[int, int, int]]
 
     def read(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Return the values in float64, one after another."""
+        """Return the block's values as one float64 vector."""
         parts = [tensors[i].reshape(-1)[start:end] for i, start, end in self.pieces]
         return torch.cat(parts).to(torch.float64)
 
-    def spread(self, numbers: Sequence[Tensor]) -> Tensor:
-        """Return each tensor's number once for each of its values."""
+    def repeat(self, numbers: Sequence[Tensor]) -> Tensor:
+        """Return each tensor's number, repeated for each of its values in the block."""
         return torch.cat([numbers[i].expand(end - start) for i, start, end in self.pieces])
 
     def write(self, tensors: Sequence[Tensor], values: Tensor) -> None:
-        """Write the values back into the tensors."""
+        """Write a vector of the block's values back into the tensors."""
         parts = values.split([end - start for _, start, end in self.pieces])  # type: ignore[no-untyped-call]  # untyped in torch
         for (i, start, end), part in zip(self.pieces, parts, strict=True):
             target = tensors[i]
@@ -58,24 +62,29 @@ class Block:
                 target.copy_(part.view(target.shape))
 
 
-def cut(*lists: Sequence[Tensor]) -> list[Block]:
-    """Return blocks that cover the tensors: many small ones at once, large ones piece by piece."""
-    most = BLOCK_ELEMENTS if lists[0][0].is_cpu else GPU_BLOCK_ELEMENTS
-    blocks, room = [Block([])], most
+def list_blocks(*lists: Sequence[Tensor]) -> list[Block]:
+    """Return blocks that cover the tensors: many small ones at once, large ones piece by piece.
+
+    ``lists``: tensors that are written to, list by list of the same shapes. A tensor that is not
+    contiguous is one piece, since a piece of it cannot be written.
+    """
+    capacity = BLOCK_ELEMENTS if lists[0][0].is_cpu else GPU_BLOCK_ELEMENTS
+    blocks, space = [Block([])], capacity
     for i, tensors in enumerate(zip(*lists, strict=True)):
         start, size = 0, tensors[0].numel()
-        divisible = all(tensor.is_contiguous() for tensor in tensors)
+        is_divisible = all(tensor.is_contiguous() for tensor in tensors)
         while start < size:
-            end = min(size, start + room) if divisible else size
+            end = min(size, start + space) if is_divisible else size
             blocks[-1].pieces.append((i, start, end))
-            start, room = end, room - (end - start)
-            if room <= 0:
+            start, space = end, space - (end - start)
+            if space <= 0:
                 blocks.append(Block([]))
-                room = most
+                space = capacity
     return [block for block in blocks if block.pieces]
 
 
-def _number(value: float | Tensor, like: Tensor) -> Tensor:
+def _make_scalar(value: float | Tensor, like: Tensor) -> Tensor:
+    """Return a number, or a tensor that holds one, in float64 on the device of ``like``."""
     if isinstance(value, Tensor):
         return value.to(like.device, torch.float64)
     return torch.full((), value, dtype=torch.float64, device=like.device)
@@ -105,29 +114,35 @@ def adam(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> None:
-    """aten._fused_adam_ and aten._fused_adamw_: every tensor in place."""
+    """Take a step of Adam, or with ``decoupled`` of AdamW, in place.
+
+    Every list has one tensor for each parameter: ``averages`` are m, ``squares`` v, ``largest`` the
+    largest v so far (amsgrad alone), ``steps`` t.
+    """
     _refuse_scaling(grad_scale, found_inf)
     if not parameters:
         return
+    # [Step 1] Find for each parameter lr / (1 - b1^t) and sqrt(1 - b2^t).
     times = torch.stack([step.reshape(()) for step in steps])
-    rate, kept = _number(lr, parameters[0]), squares[0].dtype
-    sizes = list((rate / (1.0 - raise_to(beta1, times))).unbind())
-    roots = list(root(1.0 - raise_to(beta2, times)).unbind())
+    rate, dtype = _make_scalar(lr, parameters[0]), squares[0].dtype
+    step_sizes = list((rate / (1.0 - raise_to_steps(beta1, times))).unbind())
+    roots = list(root(1.0 - raise_to_steps(beta2, times)).unbind())
+    # [Step 2] Let a compiled kernel take the step of each parameter that it can.
     if not (amsgrad or maximize):
         settings = (beta1, beta2, weight_decay, eps)
-        given = zip(parameters, grads, averages, squares, strict=True)
-        numbers = zip(sizes, roots, strict=True)
-        left = [
+        lists = (parameters, grads, averages, squares, step_sizes, roots)
+        rest = [
             i
-            for i, (tensors, pair) in enumerate(zip(given, numbers, strict=True))
-            if not rows.adam(tensors, (rate, *pair), settings, decoupled)
+            for i, (p, g, m, v, size, root_of) in enumerate(zip(*lists, strict=True))
+            if not rows.adam((p, g, m, v), (rate, size, root_of), settings, decoupled)
         ]
-        if not left:
+        if not rest:
             return
-        parameters, grads, averages, squares, sizes, roots = (
-            [each[i] for i in left] for each in (parameters, grads, averages, squares, sizes, roots)
+        parameters, grads, averages, squares, step_sizes, roots = (
+            [each[i] for i in rest] for each in lists
         )
-    for block in cut(parameters, averages, squares):
+    # [Step 3] Compute the steps of the rest, block by block.
+    for block in list_blocks(parameters, averages, squares):
         p, g, average, square = (
             block.read(each) for each in (parameters, grads, averages, squares)
         )
@@ -136,18 +151,18 @@ def adam(
             p = p.mul_(1.0 - rate * weight_decay)
         elif weight_decay:
             g = g.add_(p * weight_decay)
-        second = (g * g).mul_(1.0 - beta2)
-        square = square.mul_(beta2).add_(second).to(kept)
-        average = average.mul_(beta1).add_(g.mul_(1.0 - beta1)).to(kept)
+        new_square = (g * g).mul_(1.0 - beta2)
+        square = square.mul_(beta2).add_(new_square).to(dtype)
+        average = average.mul_(beta1).add_(g.mul_(1.0 - beta1)).to(dtype)
         block.write(averages, average)
         block.write(squares, square)
         if amsgrad:
-            most = block.read(largest).to(kept)
-            square = torch.where(square > most, square, most)
+            old_largest = block.read(largest).to(dtype)
+            square = torch.where(square > old_largest, square, old_largest)
             block.write(largest, square)
-        bottom = root(square.to(torch.float64)).div_(block.spread(roots)).add_(eps)
-        move = average.to(torch.float64).mul_(block.spread(sizes)).div_(bottom)
-        block.write(parameters, p.sub_(move))
+        divisor = root(square.to(torch.float64)).div_(block.repeat(roots)).add_(eps)
+        update = average.to(torch.float64).mul_(block.repeat(step_sizes)).div_(divisor)
+        block.write(parameters, p.sub_(update))
 
 
 def sgd(
@@ -165,12 +180,16 @@ def sgd(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> None:
-    """aten._fused_sgd_: p - lr (g + weight_decay p), with momentum where asked for."""
+    """Take a step of SGD in place: p - lr d, d = g + weight_decay p.
+
+    With momentum the buffer becomes b = momentum b + (1 - dampening) d (d in the first step),
+    rounded to float32, and d is replaced by b, or with nesterov by d + momentum b.
+    """
     _refuse_scaling(grad_scale, found_inf)
     settings, choices = (weight_decay, momentum, dampening), (nesterov, maximize, is_first_step)
     for i, parameter in enumerate(parameters):
         buffer = buffers[i] if momentum else None
-        if rows.sgd(parameter, grads[i], buffer, _number(lr, parameter), settings, choices):
+        if rows.sgd(parameter, grads[i], buffer, _make_scalar(lr, parameter), settings, choices):
             continue
         p, g = parameter.to(torch.float64), grads[i].to(torch.float64)
         g = -g if maximize else g
@@ -178,9 +197,9 @@ def sgd(
         if momentum:
             old = buffers[i].to(torch.float64) * momentum
             buffers[i].copy_(g if is_first_step else old + g * (1.0 - dampening))
-            kept = buffers[i].to(torch.float64)
-            g = g + kept * momentum if nesterov else kept
-        parameter.copy_(p - g * _number(lr, p))
+            rounded = buffers[i].to(torch.float64)
+            g = g + rounded * momentum if nesterov else rounded
+        parameter.copy_(p - g * _make_scalar(lr, p))
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {

@@ -1,7 +1,8 @@
 """Padding by reflection and by repeating the edge: values are moved, their gradients added.
 
-Law: an axis of length n becomes x[source[i]] for i = -before .. n - 1 + after; the gradient of x[j]
-is the sum of those of every i with source[i] = j, on the grid of the axis, one axis after another.
+Law: an axis of length n becomes x[source[i]] for i = -before .. n - 1 + after. The gradient of x[j]
+is the sum of the gradients of every i with source[i] = j, on the grid of the axis, one axis after
+another.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,45 +18,48 @@ Source = Callable[[int, int, int], list[int]]
 
 
 def reflect(length: int, before: int, after: int) -> list[int]:
-    """Return where each padded place takes its value: mirrored, the edge itself not repeated."""
-    places = [abs(place) for place in range(-before, length + after)]
-    return [place if place < length else 2 * (length - 1) - place for place in places]
+    """Return the source index of each padded one: mirrored, the edge itself not repeated."""
+    indices = [abs(index) for index in range(-before, length + after)]
+    return [index if index < length else 2 * (length - 1) - index for index in indices]
 
 
 def repeat(length: int, before: int, after: int) -> list[int]:
-    """Return where each padded place takes its value: the nearest one there is."""
-    return [min(max(place, 0), length - 1) for place in range(-before, length + after)]
+    """Return the source index of each padded one: the nearest index of the axis."""
+    return [min(max(index, 0), length - 1) for index in range(-before, length + after)]
 
 
 def pad(x: Tensor, widths: Sequence[int], source: Source) -> Tensor:
-    """aten.reflection_pad1d to aten.replication_pad3d: widths from the last axis to the first."""
-    for axis, before, after in _sides(x.ndim, widths):
-        places = torch.tensor(source(x.shape[axis], before, after), device=x.device)
-        x = x.index_select(axis, places)
+    """Return x padded by ``widths``, (before, after) for each axis from the last to the first."""
+    for axis, before, after in _list_sides(x.ndim, widths):
+        indices = torch.tensor(source(x.shape[axis], before, after), device=x.device)
+        x = x.index_select(axis, indices)
     return x
 
 
 def pad_backward(grad: Tensor, x: Tensor, widths: Sequence[int], source: Source) -> Tensor:
-    """Add the gradient of each padded position to the value that was copied there."""
+    """Return the gradient like x: each padded value's, added to the value it was copied from."""
     out = grad.to(torch.float64)
-    for axis, before, after in _sides(x.ndim, widths):
-        places = torch.tensor(source(x.shape[axis], before, after), device=x.device)
-        out = gather_back(out, axis, places, x.shape[axis])
+    for axis, before, after in _list_sides(x.ndim, widths):
+        indices = torch.tensor(source(x.shape[axis], before, after), device=x.device)
+        out = sum_at(out, axis, indices, x.shape[axis])
     return out.to(x.dtype)
 
 
-def gather_back(grad: Tensor, axis: int, places: Tensor, length: int) -> Tensor:
-    """Return the sums, in float64, of what was taken from each of ``length`` places of an axis."""
-    sizes = list(grad.shape)
+def sum_at(values: Tensor, axis: int, indices: Tensor, length: int) -> Tensor:
+    """Return float64 sums, ``length`` along an axis: sum i is over the values with index i.
+
+    It is the gradient of index_select(axis, indices), on the grid of each row along the axis.
+    """
+    sizes = list(values.shape)
     sizes[axis] = length
-    zeros = torch.zeros(sizes, dtype=torch.float64, device=grad.device)
-    return add_at(zeros, grad, [axis], lambda out, q: out.index_add_(axis, places, q))
+    zeros = torch.zeros(sizes, dtype=torch.float64, device=values.device)
+    return add_at(zeros, values, [axis], lambda out, q: out.index_add_(axis, indices, q))
 
 
-def _sides(axes: int, widths: Sequence[int]) -> list[tuple[int, int, int]]:
+def _list_sides(axes: int, widths: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return (axis, before, after) for each padded axis, the last first."""
     pairs = zip(widths[::2], widths[1::2], strict=True)
-    return [(axes - 1 - place, *pair) for place, pair in enumerate(pairs)]
+    return [(axes - 1 - i, *pair) for i, pair in enumerate(pairs)]
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {}

@@ -1,4 +1,4 @@
-"""Powers and logarithms of two arguments, in float64 and rounded once."""
+"""Powers, and logarithms of several arguments, computed in float64 and rounded once."""
 
 import math
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from seedless.portable.ops.elementwise import Implementation, in_float64
 
 
 def raise_to_number(x: Tensor, y: float) -> Tensor:
-    """x^y of a tensor and a number; whole powers of integers are exact in torch."""
+    """Return x^y of a tensor and a number; torch's whole powers of integers are exact."""
     if not x.is_floating_point() and not isinstance(y, float):
         return torch.pow(x, y)
     return in_float64(lambda v: e.raise_power(v, float(y)))(x)
 
 
 def raise_number(x: float, y: Tensor) -> Tensor:
-    """x^y of a positive number and a tensor."""
+    """Return x^y of a positive number and a tensor."""
     if not x > 0:
         raise NumericsError(
             f"portable arithmetic raises positive numbers to a tensor, got {x!r}; make it a tensor"
@@ -32,33 +32,33 @@ def raise_number(x: float, y: Tensor) -> Tensor:
 
 
 def raise_tensor(x: Tensor, y: Tensor) -> Tensor:
-    """x^y of two tensors."""
+    """Return x^y of two tensors."""
     dtype = torch.result_type(x, y)
     if not dtype.is_floating_point:
         return torch.pow(x, y)
-    return power_of(x.to(torch.float64), y.to(torch.float64)).to(dtype)
+    return _raise_float64(x.to(torch.float64), y.to(torch.float64)).to(dtype)
 
 
-def power_of(x: Tensor, y: Tensor) -> Tensor:
-    """exp(y log|x|) with the sign of x where y is odd; NaN for a root of a negative number."""
+def _raise_float64(x: Tensor, y: Tensor) -> Tensor:
+    """Return exp(y log|x|) with the sign of x where y is odd; NaN for a root of a negative x."""
     out = e.exp(y * e.log(x.abs()))
-    whole = y == y.floor()
-    odd = whole & (y * 0.5 != (y * 0.5).floor())
-    out = torch.where((x < 0) & odd, -out, out)
+    is_whole = y == y.floor()
+    is_odd = is_whole & (y * 0.5 != (y * 0.5).floor())
+    out = torch.where((x < 0) & is_odd, -out, out)
     nan = torch.full_like(out, math.nan)
-    out = torch.where((x < 0) & ~whole, nan, out)
+    out = torch.where((x < 0) & ~is_whole, nan, out)
     out = torch.where((x != x) | (y != y), nan, out)
     return torch.where((y == 0) | (x == 1), torch.ones_like(out), out)
 
 
 def xlogy(x: Any, y: Any) -> Tensor:
-    """x log y, and zero where x is zero and y is not NaN."""
-    a, b, dtype = _pair(x, y)
+    """Return x log y, and zero where x is zero and y is not NaN."""
+    a, b, dtype = _widen_pair(x, y)
     out = a * e.log(b)
     return torch.where((a == 0) & (b == b), torch.zeros_like(out), out).to(dtype)
 
 
-def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor, torch.dtype]:
+def _widen_pair(x: Any, y: Any) -> tuple[Tensor, Tensor, torch.dtype]:
     """Return both as float64 tensors, and the type of the result."""
     dtype = torch.result_type(x, y)
     device = x.device if isinstance(x, Tensor) else y.device
@@ -72,30 +72,24 @@ def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor, torch.dtype]:
 
 
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
-    """max(x, y) + log1p(exp(-|x - y|))."""
-    a, b, dtype = _pair(x, y)
-    top = torch.where((a > b) | (a != a), a, b)
+    """Return log(exp(x) + exp(y)) as max(x, y) + log1p(exp(-|x - y|))."""
+    a, b, dtype = _widen_pair(x, y)
+    largest = torch.where((a > b) | (a != a), a, b)
     gap = torch.where(a == b, torch.zeros_like(a), (a - b).abs())  # two infinities have no gap
-    return (top + e.log1p(e.exp(-gap))).to(dtype)
+    return (largest + e.log1p(e.exp(-gap))).to(dtype)
 
 
 def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
-    """max(x) + log(sum(exp(x - max(x))))."""
+    """Return log(sum(exp(x))) over ``dim`` as max(x) + log(sum(exp(x - max(x))))."""
     dims = list_axes(x, dim)
     if not dims:
         return x.clone()
-    top = (x.amax(dims, True) + 0.0).to(torch.float64)
-    top = torch.where(top.abs() == math.inf, torch.zeros_like(top), top)
-    out = e.log(total(e.exp(x.to(torch.float64) - top), dims, True)) + top
-    infinite = (x == math.inf).any(dims[0], True) if len(dims) == 1 else _any(x == math.inf, dims)
-    out = torch.where(infinite, math.inf, out).to(x.dtype)
+    largest = (x.amax(dims, True) + 0.0).to(torch.float64)
+    largest = torch.where(largest.abs() == math.inf, torch.zeros_like(largest), largest)
+    out = e.log(total(e.exp(x.to(torch.float64) - largest), dims, True)) + largest
+    # exp is limited to exp(700), so that an infinite x needs a rule of its own.
+    out = torch.where((x == math.inf).any(dims, True), math.inf, out).to(x.dtype)
     return out if keepdim else out.squeeze(dims)
-
-
-def _any(x: Tensor, dims: Sequence[int]) -> Tensor:
-    for dim in dims:
-        x = x.any(dim, True)
-    return x
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {

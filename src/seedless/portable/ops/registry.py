@@ -15,17 +15,17 @@ import torch
 
 from seedless.portable.ops import (
     activation,
+    adaptive_pooling,
     convolution,
     elementwise,
     embedding_bag,
-    fold,
     loss,
     norm,
     optimizer,
     padding,
-    partial_ops,
     pooling,
     powers,
+    recurrent,
     reductions,
     resize,
     scatter_write,
@@ -39,17 +39,17 @@ REGISTRY: dict[str, Implementation] = {
     **elementwise.IMPLEMENTATIONS,
     **activation.IMPLEMENTATIONS,
     **reductions.IMPLEMENTATIONS,
-    **partial_ops.IMPLEMENTATIONS,
     **norm.IMPLEMENTATIONS,
     **convolution.IMPLEMENTATIONS,
     **pooling.IMPLEMENTATIONS,
+    **adaptive_pooling.IMPLEMENTATIONS,
     **loss.IMPLEMENTATIONS,
     **optimizer.IMPLEMENTATIONS,
     **padding.IMPLEMENTATIONS,
     **resize.IMPLEMENTATIONS,
-    **fold.IMPLEMENTATIONS,
     **embedding_bag.IMPLEMENTATIONS,
     **selection.IMPLEMENTATIONS,
+    **recurrent.IMPLEMENTATIONS,
     **powers.IMPLEMENTATIONS,
     **vector_norms.IMPLEMENTATIONS,
     **scatter_write.IMPLEMENTATIONS,
@@ -78,14 +78,15 @@ def name_op(overload: str) -> str:
 
 REPLACED = frozenset(map(name_op, REGISTRY))
 
-# Overloads that sum: float64 operands are refused, since a grid of 23 or 36 bits is coarser.
+# Overloads that sum: float64 operands are refused, since a grid of 23 or 36 bits is coarser. These
+# ops of the families that sum do not, or not on a grid:
+_NO_GRID = "amax amin max min argmax argmin aminmax index_put _index_put_impl im2col col2im"
 FLOAT32_ONLY = frozenset(
     overload
     for module in (reductions, norm, convolution, padding, resize, embedding_bag, vector_norms)
     for overload in module.IMPLEMENTATIONS
-    if name_op(overload)
-    not in {"amax", "amin", "max", "min", "argmax", "argmin", "index_put", "_index_put_impl"}
-) | {"aten::nansum", "aten::trace", "aten::put", "aten::logsumexp"}
+    if name_op(overload) not in _NO_GRID.split()
+) | {"aten::logsumexp"}
 
 # Ops that run as they are, in all their overloads: they move, compare, make or round values in one
 # correctly rounded step.

@@ -1,9 +1,11 @@
-"""Resizing by nearest neighbour, linear and cubic interpolation, and the gradients.
+"""Resizing by nearest neighbour, linear and cubic interpolation (nn.Upsample), and the gradients.
 
-Law: along one axis each result is the sum, tap after tap, of a few values times their weights; the
-places and weights are Python's own float64, so no device's coordinates show. Axes go one after
-another, first to last, and the result is rounded once. A gradient is each weight times the gradient
-of its result, added on the grid of the axis, axes from last to first.
+Law: along one axis each result is the sum, tap after tap, of one, two or four values times their
+weights. Indices and weights are computed in Python's float64 and not by a device. Axes are resized
+one after another, first to last, and the result is rounded once. The gradient of a value is the sum
+of weight times gradient over the results that read it, on the grid of the axis, last axis first.
+Coordinates are torch's: (i + 0.5) scale - 0.5, or i (length - 1) / (size - 1) with aligned corners.
+The cubic weights are those of Keys, "Cubic convolution interpolation" (1981), with a = -0.75.
 """
 
 import math
@@ -14,79 +16,87 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.portable.ops.elementwise import Implementation
-from seedless.portable.ops.padding import gather_back
+from seedless.portable.ops.elementwise import Implementation, shape_along
+from seedless.portable.ops.padding import sum_at
 
-Taps = tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]]
-_CUBIC = -0.75
+Taps = tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]]  # indices, weights
+_A = -0.75  # Keys' parameter a
 
 
 @lru_cache(maxsize=512)
 def find_taps(kind: str, length: int, size: int, factor: float | None, aligned: bool) -> Taps:
-    """Return, tap by tap, the place and the weight of each of ``size`` results."""
-    rows = [_taps_of(kind, place, length, size, factor, aligned) for place in range(size)]
-    places = tuple(zip(*([_clip(p, length) for p, _ in row] for row in rows), strict=True))
-    weights = tuple(zip(*([w for _, w in row] for row in rows), strict=True))
-    return places, weights
+    """Return, tap by tap, the index and the weight for each of ``size`` results of an axis.
+
+    ``kind`` is "nearest", "nearest_exact", "linear" or "cubic"; ``factor`` the scale factor, where
+    torch passes one; ``aligned`` whether corners are aligned.
+    """
+    rows = [_find_taps_of_one(kind, i, length, size, factor, aligned) for i in range(size)]
+    last = length - 1
+    indices = zip(*([min(max(index, 0), last) for index, _ in row] for row in rows), strict=True)
+    weights = zip(*([weight for _, weight in row] for row in rows), strict=True)
+    return tuple(indices), tuple(weights)
 
 
-def _clip(place: int, length: int) -> int:
-    return min(max(place, 0), length - 1)
-
-
-def _taps_of(
-    kind: str, place: int, length: int, size: int, factor: float | None, aligned: bool
+def _find_taps_of_one(
+    kind: str, i: int, length: int, size: int, factor: float | None, aligned: bool
 ) -> list[tuple[int, float]]:
+    """Return (index, weight) for each tap of result i; an index may be outside the axis."""
+    # [Step 1] The nearest value has one tap.
     scale = 1.0 / factor if factor else length / size
     if kind == "nearest":
-        return [(math.floor(place / factor) if factor else place * length // size, 1.0)]
+        return [(math.floor(i / factor) if factor else i * length // size, 1.0)]
     if kind == "nearest_exact":
-        return [(math.floor((place + 0.5) * scale), 1.0)]
+        return [(math.floor((i + 0.5) * scale), 1.0)]
+    # [Step 2] Compute the result's coordinate on the input: whole part and fraction t.
     if aligned:
-        at = place * (length - 1) / (size - 1) if size > 1 else 0.0
+        coordinate = i * (length - 1) / (size - 1) if size > 1 else 0.0
     else:
-        at = (place + 0.5) * scale - 0.5
-        at = max(at, 0.0) if kind == "linear" else at
-    first = math.floor(at)
-    t = at - first
+        coordinate = (i + 0.5) * scale - 0.5
+        coordinate = max(coordinate, 0.0) if kind == "linear" else coordinate
+    first = math.floor(coordinate)
+    t = coordinate - first
+    # [Step 3] Weigh two values on a line, or four by their distances from the coordinate.
     if kind == "linear":
         return [(first, 1.0 - t), (first + 1, t)]
     return [
-        (first - 1, _outer(t + 1.0)),
-        (first, _inner(t)),
-        (first + 1, _inner(1.0 - t)),
-        (first + 2, _outer(2.0 - t)),
+        (first - 1, _weigh_far(t + 1.0)),
+        (first, _weigh_near(t)),
+        (first + 1, _weigh_near(1.0 - t)),
+        (first + 2, _weigh_far(2.0 - t)),
     ]
 
 
-def _inner(t: float) -> float:
-    return ((_CUBIC + 2.0) * t - (_CUBIC + 3.0)) * t * t + 1.0
+def _weigh_near(t: float) -> float:
+    """Return Keys' weight at a distance up to 1: (a + 2) t^3 - (a + 3) t^2 + 1."""
+    return ((_A + 2.0) * t - (_A + 3.0)) * t * t + 1.0
 
 
-def _outer(t: float) -> float:
-    return ((_CUBIC * t - 5.0 * _CUBIC) * t + 8.0 * _CUBIC) * t - 4.0 * _CUBIC
+def _weigh_far(t: float) -> float:
+    """Return Keys' weight at a distance from 1 to 2: a t^3 - 5a t^2 + 8a t - 4a."""
+    return ((_A * t - 5.0 * _A) * t + 8.0 * _A) * t - 4.0 * _A
 
 
-def _tensors(taps: Taps, axis: int, like: Tensor) -> list[tuple[Tensor, Tensor]]:
-    shape = [-1 if a == axis else 1 for a in range(like.ndim)]
+def _make_tensors(taps: Taps, axis: int, like: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Return for each tap indices (size,), and float64 weights along ``axis`` of a tensor."""
+    shape = shape_along(axis, like.ndim)
     return [
         (
-            torch.tensor(places, device=like.device),
+            torch.tensor(indices, device=like.device),
             torch.tensor(weights, dtype=torch.float64, device=like.device).view(shape),
         )
-        for places, weights in zip(*taps, strict=True)
+        for indices, weights in zip(*taps, strict=True)
     ]
 
 
 def resize(x: Tensor, size: Sequence[int], *options: Any, kind: str) -> Tensor:
-    """aten.upsample_*: (batch, channel, ...) to ``size``."""
-    aligned, factors = _read(kind, x.ndim - 2, options)
+    """Return aten.upsample_* of (batch, channel, ...): (batch, channel, *size)."""
+    aligned, factors = _read_options(kind, x.ndim - 2, options)
     out = x.to(torch.float64)
     for axis, (target, factor) in enumerate(zip(size, factors, strict=True), 2):
         total = None
         taps = find_taps(kind, x.shape[axis], target, factor, aligned)
-        for places, weights in _tensors(taps, axis, x):
-            part = out.index_select(axis, places) * weights
+        for indices, weights in _make_tensors(taps, axis, x):
+            part = out.index_select(axis, indices) * weights
             total = part if total is None else total + part
         assert total is not None
         out = total
@@ -96,19 +106,22 @@ def resize(x: Tensor, size: Sequence[int], *options: Any, kind: str) -> Tensor:
 def resize_backward(
     grad: Tensor, size: Sequence[int], shape: Sequence[int], *options: Any, kind: str
 ) -> Tensor:
-    """Return the gradient of an input of ``shape``."""
-    aligned, factors = _read(kind, len(shape) - 2, options)
+    """Return the gradient of the input, of ``shape``."""
+    aligned, factors = _read_options(kind, len(shape) - 2, options)
     out = grad.to(torch.float64)
     for axis in range(len(shape) - 1, 1, -1):
         taps = find_taps(kind, shape[axis], size[axis - 2], factors[axis - 2], aligned)
-        pairs = _tensors(taps, axis, grad)
+        pairs = _make_tensors(taps, axis, grad)
+        # All taps in one sum, so that they share a grid.
         parts = torch.cat([out * weights for _, weights in pairs], axis)
-        places = torch.cat([places for places, _ in pairs])
-        out = gather_back(parts, axis, places, shape[axis])
+        indices = torch.cat([indices for indices, _ in pairs])
+        out = sum_at(parts, axis, indices, shape[axis])
     return out.to(grad.dtype)
 
 
-def _read(kind: str, dimensions: int, options: Sequence[Any]) -> tuple[bool, list[float | None]]:
+def _read_options(
+    kind: str, dimensions: int, options: Sequence[Any]
+) -> tuple[bool, list[float | None]]:
     """Return align_corners, which only some kinds have, and one factor or None for each axis."""
     aligned, factors = False, list(options)
     if kind in ("linear", "cubic"):

@@ -1,27 +1,26 @@
-"""Sorting, the largest values, packed sequences and evenly spaced values.
+"""Sorting, the k largest values, and evenly spaced values.
 
-Of equal values the first wins; negative zero equals zero; every NaN is one and the largest.
+Law: a sort is stable, so that of equal values the first comes first. Negative zero equals zero.
+NaNs equal each other and are larger than every number.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seedless.portable.exact import sums as r
+from seedless.core.errors import NumericsError
 from seedless.portable.ops.elementwise import Implementation
-from seedless.portable.ops.scatter_write import write_flat
 
 
 def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """aten.sort, always stable, so that equal values keep their order on every device."""
-    places = torch.sort(_keys(x), dim=dim, descending=descending, stable=True)[1]
-    return (x.gather(dim, places) if x.ndim else x.clone()), places
+    """Return the sorted values and their int64 indices, both like x; always a stable sort."""
+    indices = torch.sort(_make_keys(x), dim=dim, descending=descending, stable=True)[1]
+    return (x.gather(dim, indices) if x.ndim else x.clone()), indices
 
 
-def _keys(x: Tensor) -> Tensor:
-    """Return x with positive zeros and one kind of NaN, for comparisons."""
+def _make_keys(x: Tensor) -> Tensor:
+    """Return what is compared in place of x: its zeros positive, its NaNs all the same."""
     if not x.is_floating_point():
         return x
     return torch.where(x != x, torch.full_like(x, float("nan")), x + 0.0)
@@ -34,81 +33,49 @@ def topk(
     largest: bool = True,
     sorted: bool = True,  # noqa: A002  # aten's name
 ) -> tuple[Tensor, Tensor]:
-    """Return the first k of a stable sort; they are always sorted."""
+    """Return the first k values of a stable sort and their indices, in order also if not asked."""
     if x.ndim == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    values, places = sort(x, dim, largest)
-    return values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()
+    values, indices = sort(x, dim, largest)
+    return values.narrow(dim, 0, k).contiguous(), indices.narrow(dim, 0, k).contiguous()
 
 
-def aminmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the smallest and the largest; + 0 makes a negative zero positive."""
-    dims = r.list_axes(x, dim)
-    if not dims:
-        return x.clone(), x.clone()
-    return x.amin(dims, keepdim) + 0, x.amax(dims, keepdim) + 0
+def arange(*bounds: Any, **options: Any) -> Tensor:
+    """Return whole numbers from start to end; a fraction is refused.
+
+    A kernel may fuse the product of a fraction and the index with the sum with the start.
+    """
+    numbers = [*bounds, *(options.get(name, 0) for name in ("start", "end", "step"))]
+    real = [number for number in numbers if isinstance(number, float)]
+    if not all(number.is_integer() for number in real):
+        raise NumericsError(
+            f"portable arange counts in whole numbers, got {bounds}; multiply arange by the step"
+        )
+    dtype = options.pop("dtype", None) or (torch.get_default_dtype() if real else torch.int64)
+    # In int64, and then rounded: beyond 2^24 a kernel's float32 depends on where its threads begin.
+    return torch.arange(*map(int, bounds), dtype=torch.int64, **options).to(dtype)
 
 
-def nansum(
-    x: Tensor,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    """Return the sum of all values that are not NaN."""
-    return r.total(torch.where(x != x, torch.zeros_like(x), x), dim, keepdim).to(dtype or x.dtype)
-
-
-def put(x: Tensor, places: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """aten.put; without accumulation the last value written to a place stays."""
-    if not accumulate:
-        return write_flat(x, places, source)
-    if not x.is_floating_point():
-        return torch.put(x, places, source, accumulate)
-    flat, index = source.reshape(-1), places.reshape(-1)
-    return r.add_at(x, flat, [0], lambda out, q: out.put_(index, q, True))
-
-
-def linspace(start: Any, end: Any, steps: int, **named: Any) -> Tensor:
-    """start + (end - start) i / (steps - 1) in float64, the last one exactly the end."""
+def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
+    """Return start + (end - start) i / (steps - 1), in float64 and rounded; the last is ``end``."""
     first, last = float(start), float(end)
-    dtype = named.pop("dtype", None) or torch.get_default_dtype()
+    dtype = options.pop("dtype", None) or torch.get_default_dtype()
     span = last - first
     values = [first + span * i / (steps - 1) for i in range(steps - 1)]
     values = [*values, last if steps > 1 else first] if steps else []
     wide = torch.tensor(values, dtype=torch.float64)
-    return wide.to(dtype).to(named.get("device") or "cpu")
-
-
-def pack(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-    """aten._pack_padded_sequence: each time's rows of the sequences that last so long."""
-    x = x.transpose(0, 1) if batch_first else x
-    sizes = [sum(length > time for length in lengths.tolist()) for time in range(int(lengths[0]))]
-    return torch.cat([x[time, :size] for time, size in enumerate(sizes)]), torch.tensor(sizes)
-
-
-def pack_backward(grad: Tensor, shape: Sequence[int], sizes: Tensor, batch_first: bool) -> Tensor:
-    """Return each row's gradient where the row was taken from."""
-    out = grad.new_zeros([shape[1], shape[0], *shape[2:]] if batch_first else list(shape))
-    start = 0
-    for time, size in enumerate(sizes.tolist()):
-        out[time, :size] = grad[start : start + size]
-        start += size
-    return out.transpose(0, 1) if batch_first else out
+    return wide.to(dtype).to(options.get("device") or "cpu")
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::sort": sort,
     "aten::sort.stable": lambda x, *, stable, dim=-1, descending=False: sort(x, dim, descending),
     "aten::topk": topk,
-    "aten::aminmax": aminmax,
-    "aten::nansum": nansum,
-    "aten::put": put,
+    "aten::arange": arange,
+    "aten::arange.start": arange,
+    "aten::arange.start_step": arange,
     "aten::linspace": linspace,
     "aten::linspace.Tensor_Tensor": linspace,
     "aten::linspace.Tensor_Scalar": linspace,
     "aten::linspace.Scalar_Tensor": linspace,
-    "aten::trace": lambda x: r.total(x.diagonal()).to(x.dtype),
-    "aten::_pack_padded_sequence": pack,
-    "aten::_pack_padded_sequence_backward": pack_backward,
 }

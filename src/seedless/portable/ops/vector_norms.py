@@ -1,7 +1,8 @@
 """Vector norms, variances, and weights as length times direction (nn.utils.weight_norm).
 
 Law: sums of squares are exact sums in float64; roots and quotients are computed in float64, and the
-result is rounded once. Weight norm is w = v (g / |v|), with |v| saved in float32 for its gradient.
+result is rounded once. Weight norm is w = v (g / |v|) (Salimans & Kingma, 2016), with |v| saved in
+float32 for its gradient.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ def vector_norm(
     keepdim: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Return the 2-norm, the 1-norm or the largest magnitude."""
+    """Return the 2-norm, the 1-norm or the largest magnitude (``ord`` inf) over ``dim``."""
     dims, magnitude = list_axes(x, dim), x.to(torch.float64).abs()
     if ord == 2:
         out = root(total(magnitude * magnitude, dims, keepdim))
@@ -43,19 +44,19 @@ def norm(
     keepdim: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """aten.norm: the vector norm, of order 2 where none is named."""
+    """Return aten.norm: the vector norm, of order 2 where none is named."""
     return vector_norm(x, 2 if p is None else p, dim, keepdim, dtype)
 
 
 def var_mean(
     x: Tensor, dim: Sequence[int] | None = None, correction: float | None = 1, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return variance and mean over ``dim``."""
+    """Return variance and mean over ``dim``; a sum of squares is divided by n - correction."""
     dims = list_axes(x, dim)
     centre, variance = moments(x, dims)
     size = float(count_addends(x, dims))
-    freedom = max(size - (1 if correction is None else correction), 0.0)
-    variance = divide(variance * size, freedom)
+    degrees_of_freedom = max(size - (1 if correction is None else correction), 0.0)
+    variance = divide(variance * size, degrees_of_freedom)
     pair = (variance, centre) if keepdim else (variance.squeeze(dims), centre.squeeze(dims))
     return pair[0].to(x.dtype), pair[1].to(x.dtype)
 
@@ -63,28 +64,31 @@ def var_mean(
 def std(
     x: Tensor, dim: Sequence[int] | None = None, correction: float | None = 1, keepdim: bool = False
 ) -> Tensor:
-    """Return the root of the variance over ``dim``."""
+    """Return the standard deviation over ``dim``: the root of the variance rounded to float32."""
     return root(var_mean(x, dim, correction, keepdim)[0].to(torch.float64)).to(x.dtype)
 
 
-def _others(v: Tensor, dim: int) -> list[int]:
+def _list_other_axes(v: Tensor, dim: int) -> list[int]:
     return [axis for axis in range(v.ndim) if axis != dim % v.ndim]
 
 
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    """Return the weight and the lengths of v along every axis but ``dim``."""
+    """Return the weight like v, and the lengths |v| over every axis but ``dim``."""
     wide = v.to(torch.float64)
-    length = root(total(wide * wide, _others(v, dim), True))
+    length = root(total(wide * wide, _list_other_axes(v, dim), True))
     return (wide * (g.to(torch.float64) / length)).to(v.dtype), length.to(g.dtype)
 
 
 def weight_norm_backward(
     grad: Tensor, v: Tensor, g: Tensor, lengths: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
-    """(g / |v|) (grad - v s / |v|^2) and s / |v|, with s the sum of grad v."""
+    """Return the gradients of v and g, with s the sum of grad v over every axis but ``dim``.
+
+    They are (g / |v|) (grad - v s / |v|^2) and s / |v|.
+    """
     wide, length = v.to(torch.float64), lengths.to(torch.float64)
     inner = grad.to(torch.float64)
-    s = total(inner * wide, _others(v, dim), True)
+    s = total(inner * wide, _list_other_axes(v, dim), True)
     of_v = (inner - wide * (s / (length * length))) * (g.to(torch.float64) / length)
     return of_v.to(v.dtype), (s / length).to(g.dtype)
 
