@@ -175,8 +175,8 @@ def _explain_missing_entry(one: Side, two: Side) -> str | None:
     for side in (one, two):
         if side.config is not None and side.config.model.name == USER_MODEL and side.entry is None:
             return (
-                f"{side.path} is a run of fit(), which must be executed again to find the step: use "
-                f"{ENTRY_HELP.partition(', or ')[2]}"
+                f"{side.path} is a run of fit(), which must be executed again to find the step: "
+                f"use {ENTRY_HELP.partition(', or ')[2]}"
             )
     return None
 
