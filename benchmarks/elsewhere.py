@@ -3,9 +3,9 @@
     python -m benchmarks.elsewhere make FOLDER [--data FILE] [--device cuda]
     python -m benchmarks.elsewhere verify FOLDER [--data FILE] [--device cuda] [--out FOLDER]
 
-`make` trains the demonstration and, with breastmnist.npz, ResNet-18 on it for five epochs, and packs
-each as a stripped run, FOLDER/NAME.tar.xz. `verify`, on the other machine, executes them again and
-writes elsewhere-DEVICE.json: where each run was made, and the verdict.
+`make` trains the demonstration and, with breastmnist.npz, ResNet-18 on it for five epochs, and
+packs each as a stripped run, FOLDER/NAME.tar.xz. `verify`, on the other machine, executes them
+again and writes elsewhere-DEVICE.json: where each run was made, and the verdict.
 """
 
 from __future__ import annotations

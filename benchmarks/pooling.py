@@ -3,8 +3,8 @@
     OMP_WAIT_POLICY=PASSIVE python -m benchmarks.pooling [--out FOLDER]
 
 Every adaptive average of the conformer's forward is recorded, and all are computed again by
-themselves, forward and backward. On a CUDA device both the step and the pools are launched as CUDA graphs,
-so that kernels are compared and not the launching of them.
+themselves, forward and backward. On a CUDA device both the step and the pools are launched as
+CUDA graphs, so that kernels are compared and not the launching of them.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_blocks_do_not_show(name, monkeypatch):
 
 @pytest.mark.parametrize("most", [0, 1 << 23])
 def test_scratch_memory_does_not_show(monkeypatch, most):
-    """A large product leaves its numbers behind; a small one must not meet them."""
+    """A large product leaves its numbers behind; a small one must not read them."""
     left, right = Input((1, 40, 300)).make("l", CPU), Input((1, 300, 30)).make("r", CPU)
     plain = product.multiply(left, right)
     monkeypatch.setattr(product, "MIN_CHUNKED_ELEMENTS", 1)

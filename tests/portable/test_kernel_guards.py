@@ -110,7 +110,7 @@ def test_other_threads_may_stop_the_use_of_kernels_at_any_time():
                 wrong.extend(
                     a for a, b in zip(found, expected, strict=True) if not torch.equal(a, b)
                 )
-        except Exception as error:  # told below
+        except Exception as error:  # reported below
             wrong.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(2)]
@@ -125,7 +125,7 @@ def test_other_threads_may_stop_the_use_of_kernels_at_any_time():
 
 
 @pytest.mark.skipif(find_kernels(CPU) is None, reason="no C compiler here")
-def test_a_check_that_was_broken_off_is_made_again(monkeypatch):
+def test_an_interrupted_self_test_runs_again(monkeypatch):
     monkeypatch.setattr(CONTEXT, "tested_devices", set())
     monkeypatch.setattr(CONTEXT, "rejected_devices", set())
 
@@ -141,7 +141,7 @@ def test_a_check_that_was_broken_off_is_made_again(monkeypatch):
     assert CPU in CONTEXT.tested_devices
 
 
-def test_nobodys_home_is_no_error(monkeypatch):
+def test_a_user_without_a_home_folder_is_no_error(monkeypatch):
     for name in ("SEEDLESS_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -187,7 +187,7 @@ def test_a_repeated_matrix_may_have_other_grids_than_its_own(tops):
 
 
 class _Experts(nn.Module):
-    """Two that see the same, but where a sample is loud: how x lies then depends on the part."""
+    """Two experts with one input, unless a sample is loud: the layout of x depends on the part."""
 
     def __init__(self):
         super().__init__()
@@ -200,7 +200,7 @@ class _Experts(nn.Module):
         return torch.bmm(both, self.weight).transpose(0, 1)
 
 
-def test_parts_whose_matrices_lie_otherwise_have_the_bits_of_the_whole():
+def test_parts_with_another_memory_layout_have_the_bits_of_the_whole_batch():
     x, loud = some(8, 3), torch.arange(8) == 7
     gradients = []
     for size in (8, 4):

@@ -208,7 +208,7 @@ WEAK = {
         ("sum += rint((double)row[j] * up);", "sum = (float)(sum + (double)row[j] * up);"),
     ),
     "one rounding instead of three": (
-        ("return kept + more;", "return old * (1.0 - momentum) + now * momentum;"),
+        ("return old_part + new_part;", "return old * (1.0 - momentum) + now * momentum;"),
     ),
 }
 
@@ -276,7 +276,7 @@ def test_the_text_for_cuda_contracts_nothing():
     assert not any(word in text for word in ("fma.", "mad.rn", ".ftz", ".approx"))
 
 
-def test_kernels_are_kept_where_there_is_room(monkeypatch, tmp_path):
+def test_kernels_are_cached_in_a_folder_that_can_be_written(monkeypatch, tmp_path):
     made = []
 
     def make(path):

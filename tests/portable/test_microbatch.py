@@ -16,14 +16,14 @@ from seedless.portable.exact import product, sums
 from seedless.portable.mode import portable
 
 
-def drawn(name, *shape):
+def make_uniform(name, *shape):
     values = draw_uniform(0, name, math.prod(shape)) * 2 - 1
     return torch.from_numpy(values.astype(np.float32)).view(shape)
 
 
 def fill(net):
     for name, parameter in net.named_parameters():
-        parameter.data.copy_(drawn(name, *parameter.shape) + float("norm" in name))
+        parameter.data.copy_(make_uniform(name, *parameter.shape) + float("norm" in name))
     return net
 
 
@@ -76,7 +76,7 @@ def make_conformer():
 
 
 BATCH = 128
-X, Y, KEYS = drawn("x", BATCH, 5) * 3, torch.arange(BATCH) % 3, torch.arange(BATCH) * 977
+X, Y, KEYS = make_uniform("x", BATCH, 5) * 3, torch.arange(BATCH) % 3, torch.arange(BATCH) * 977
 WEIGHTS = torch.tensor([0.2, 1.0, 3.0])
 ORDER = torch.from_numpy(np.argsort(draw_uniform(0, "order", BATCH)))
 WITHIN = torch.cat(
@@ -159,7 +159,7 @@ def test_no_split_shows_after_ten_steps():
 
 
 def test_no_split_shows_in_a_conformer():
-    batch = drawn("ecg", 6, 12, 60), (torch.arange(6)[:, None] + torch.arange(12)) % 3 == 0
+    batch = make_uniform("ecg", 6, 12, 60), (torch.arange(6)[:, None] + torch.arange(12)) % 3 == 0
     batch = (batch[0], batch[1].float(), torch.arange(6))
 
     def loss_of(outputs, x, y, keys):

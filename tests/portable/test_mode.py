@@ -17,7 +17,7 @@ from seedless.portable import ieee_check, mode
 from seedless.portable.mode import portable
 
 
-def drawn(name, *shape):
+def make_uniform(name, *shape):
     values = draw_uniform(0, name, math.prod(shape)) * 2 - 1
     return torch.from_numpy(values.astype(np.float32)).view(shape)
 
@@ -33,11 +33,11 @@ def make_net():
         nn.Linear(8, 3),
     )
     for name, parameter in net.named_parameters():
-        parameter.data.copy_(drawn(name, *parameter.shape))
+        parameter.data.copy_(make_uniform(name, *parameter.shape))
     return net
 
 
-X, Y = drawn("x", 10, 6), torch.arange(10) % 3
+X, Y = make_uniform("x", 10, 6), torch.arange(10) % 3
 
 
 def fit(net, optimizer, steps=5):
@@ -139,7 +139,7 @@ def test_a_device_that_flushes_denormals_is_refused():
         torch.set_flush_denormal(False)
 
 
-def test_the_canary_sees_each_broken_rule(monkeypatch):
+def test_the_ieee_check_finds_each_broken_rule(monkeypatch):
     for rule in ieee_check.CHECKS:
         monkeypatch.setitem(ieee_check.CHECKS, rule, lambda make: False)
         with pytest.raises(NumericsError, match=rule):
@@ -147,9 +147,9 @@ def test_the_canary_sees_each_broken_rule(monkeypatch):
         monkeypatch.undo()
 
 
-def test_the_canary_tells_a_contracted_multiply_add_from_two_roundings():
+def test_the_ieee_check_distinguishes_a_fused_multiply_add_from_two_roundings():
     class Fusing:
-        """A number whose product is kept exact until something is added, as fused kernels do."""
+        """A number whose product stays exact until something is added, as fused kernels do."""
 
         def __init__(self, exact):
             self.exact = exact
@@ -189,10 +189,10 @@ def test_layers_agree_with_torch(train):
         "lstm": (nn.LSTM(8, 5, batch_first=True), lambda m, x: m(x)[0]),
         "rnn": (nn.RNN(8, 5), lambda m, x: m(x)[0]),
     }
-    x = drawn("layer", 4, 6, 8)
+    x = make_uniform("layer", 4, 6, 8)
     for name, (layer, call) in layers.items():
         for key, parameter in layer.named_parameters():
-            parameter.data.copy_(drawn(f"{name}{key}", *parameter.shape) * 0.5)
+            parameter.data.copy_(make_uniform(f"{name}{key}", *parameter.shape) * 0.5)
         layer.train(train)
         plain = copy.deepcopy(layer)
         run = call or (lambda m, x: m(x))
@@ -219,7 +219,11 @@ def test_grad_no_grad_and_inference_mode_agree(name):
     model = seedless.build(name, small=True)
     seedless.initialize(model)
     model.eval()
-    x = drawn("eval", 3, 3, 16, 16) if name == "resnet18" else drawn("eval", 3, 12, 120)
+    x = (
+        make_uniform("eval", 3, 3, 16, 16)
+        if name == "resnet18"
+        else make_uniform("eval", 3, 12, 120)
+    )
     with portable():
         plain = model(x).detach()
         with torch.no_grad():
@@ -234,7 +238,7 @@ def test_grad_no_grad_and_inference_mode_agree(name):
 def test_a_sample_does_not_see_the_rest_of_its_batch():
     model = seedless.build("conformer", small=True)
     seedless.initialize(model)
-    x = drawn("batch", 5, 12, 120)
+    x = make_uniform("batch", 5, 12, 120)
     with portable(), torch.no_grad():
         whole, alone = model(x), model(x[2:3])
     assert torch.equal(whole[2:3], alone)

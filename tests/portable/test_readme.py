@@ -58,8 +58,8 @@ def test_the_layers_are_those_that_are_linted():
         if contract.get("containers") == ["seedless.portable"]
     )
     rows = re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)
-    told = [set(re.findall(r"`(\w+)[./]", row)) for row in rows]
-    assert told == [set(layer.split(" | ")) for layer in layers]
+    documented = [set(re.findall(r"`(\w+)[./]", row)) for row in rows]
+    assert documented == [set(layer.split(" | ")) for layer in layers]
 
 
 def test_links_lead_somewhere():

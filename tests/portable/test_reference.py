@@ -82,7 +82,7 @@ NATIVE = {
 
 
 @pytest.mark.parametrize("name", sorted(NATIVE))
-def test_negative_control_torchs_own_op_is_not_the_twin(name):
+def test_negative_control_torchs_own_op_is_not_the_reference(name):
     native, given = NATIVE[name]
     expected = get_reference(name)(*(to_arrays(value) for value in given))
     assert_same(REGISTRY[f"aten::{name}"](*given), expected)

@@ -1,4 +1,4 @@
-"""What is kept for a backward pass: unchanged, and no longer than the step."""
+"""What is saved for a backward pass: unchanged, and no longer than the step."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_what_nobody_needs_may_change() -> None:
     assert x.grad is not None
 
 
-class _Kept:
+class _Marker:
     """Something that lives as long as the graph that its hook is on."""
 
 
-def _hook(value: Tensor) -> weakref.ref[_Kept]:
-    kept = _Kept()
+def _hook(value: Tensor) -> weakref.ref[_Marker]:
+    marker = _Marker()
 
-    def hook(grad: Tensor, kept: _Kept = kept) -> None:
-        del kept
+    def hook(grad: Tensor, marker: _Marker = marker) -> None:
+        del marker
 
     value.register_hook(hook)
-    return weakref.ref(kept)
+    return weakref.ref(marker)
 
 
 def test_a_forward_pass_without_a_backward_pass_leaves_nothing() -> None:
@@ -58,7 +58,7 @@ def test_a_forward_pass_without_a_backward_pass_leaves_nothing() -> None:
     assert alive() is None
 
 
-def test_second_derivatives_go_through_what_was_kept() -> None:
+def test_second_derivatives_use_saved_tensors() -> None:
     x = torch.tensor([0.1, 0.5], requires_grad=True)
     with portable():
         (slope,) = torch.autograd.grad(x.exp().tanh().sum(), x, create_graph=True)

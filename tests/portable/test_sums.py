@@ -24,7 +24,7 @@ def tensor(row):
     return torch.tensor(row, dtype=torch.float32)
 
 
-def drawn(name, *shape, spread=0):
+def make_uniform(name, *shape, spread=0):
     """Uniform numbers; with `spread`, each times a power of two up to 2^+-spread."""
     count = math.prod(shape)
     values = draw_uniform(1, name, count) * 2 - 1
@@ -75,7 +75,7 @@ def test_order_and_zeros_do_not_change_a_sum(row, random, zeros):
 
 
 def test_how_many_are_added_at_once_does_not_change_a_sum(monkeypatch):
-    x = drawn("sum", 5, 3000, spread=12)
+    x = make_uniform("sum", 5, 3000, spread=12)
     direct, running = total(x, [1]), sums.cumulative_total(x, 1)
     monkeypatch.setattr(sums, "MAX_EXACT_ADDENDS", 1)
     assert same(direct, total(x, [1]))
@@ -106,7 +106,7 @@ def test_the_error_of_a_product_keeps_its_bound(data):
 
 
 def test_known_limit_opposed_rows_lose_what_float32_keeps():
-    """Large meets tiny twice over: the bound above holds, and float32 is better."""
+    """Each large value is multiplied by a tiny one: the bound holds, but float32 is more exact."""
     left = torch.tensor([[1.0, 1.2345678 * 2.0**-20]])
     right = torch.tensor([[1.1111111 * 2.0**-20], [1.0]])
     exact = laws.exact_dot(left[0].tolist(), right[:, 0].tolist())
@@ -127,7 +127,10 @@ def multiply_in_chunks(left, right, chunk):
 
 @pytest.mark.parametrize("length", [1, 7, 128, 129, 1000, 5000])
 def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypatch):
-    left, right = drawn("left", 2, 5, length, spread=9), drawn("right", 2, length, 4, spread=9)
+    left, right = (
+        make_uniform("left", 2, 5, length, spread=9),
+        make_uniform("right", 2, length, 4, spread=9),
+    )
     whole = multiply(left, right)
     order = torch.from_numpy(np.argsort(draw_uniform(3, "order", length)))
     assert same(whole, multiply(left[:, :, order], right[:, order]))
@@ -145,7 +148,7 @@ def test_products_ignore_order_chunks_padding_layout_and_batch(length, monkeypat
 
 
 def test_a_long_product_equals_its_reference():
-    left, right = drawn("a", 1, 1, 700, spread=6), drawn("b", 1, 700, 1, spread=6)
+    left, right = make_uniform("a", 1, 1, 700, spread=6), make_uniform("b", 1, 700, 1, spread=6)
     assert multiply(left, right).item() == laws.dot(
         left.flatten().tolist(), right.flatten().tolist()
     )
@@ -156,8 +159,8 @@ def test_a_long_product_equals_its_reference():
 @pytest.mark.parametrize("length", [2, 30, 160, 3000])
 def test_errors_are_at_most_twice_those_of_float32(length, spread, scale):
     """Root mean square over 24 products and sums, against exact fractions."""
-    left = drawn("e1", 6, length, spread=spread) * scale
-    right = drawn("e2", length, 4, spread=spread)
+    left = make_uniform("e1", 6, length, spread=spread) * scale
+    right = make_uniform("e2", length, 4, spread=spread)
     rows, columns = left.tolist(), right.t().tolist()
     exact = [[laws.exact_dot(row, column) for column in columns] for row in rows]
     ours = multiply(left[None], right[None])[0].to(torch.float32)
@@ -188,13 +191,13 @@ def floor(exact, scale):
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("length", [3, 400])
 def test_what_is_not_finite_stays_where_it_belongs(bad, length):
-    left, right = drawn("n1", 1, 4, length), drawn("n2", 1, length, 3)
+    left, right = make_uniform("n1", 1, 4, length), make_uniform("n2", 1, length, 3)
     plain = multiply(left, right)
     left[0, 2, 1] = bad
     found = multiply(left, right)
     assert not found[0, 2].isfinite().any()
-    kept = [0, 1, 3]
-    assert same(found[:, kept], plain[:, kept])
+    finite = [0, 1, 3]
+    assert same(found[:, finite], plain[:, finite])
     sums = total(left, [2])[0]
     assert sums.isfinite().tolist() == [True, True, False, True]
     assert math.isnan(sums[2]) if math.isnan(bad) else sums[2] == bad
@@ -220,16 +223,16 @@ def test_empty_sums_and_products_are_zero():
 
 
 def test_negative_control_float32_sums_depend_on_order():
-    x = drawn("control", 3000)
+    x = make_uniform("control", 3000)
     order = torch.from_numpy(np.argsort(draw_uniform(3, "order", 3000)))
     assert torch.sum(x) != torch.sum(x[order])
-    left, right = drawn("c1", 30, 3000), drawn("c2", 3000, 30)
+    left, right = make_uniform("c1", 30, 3000), make_uniform("c2", 3000, 30)
     assert not torch.equal(left @ right, left[:, order] @ right[order])
 
 
 def test_negative_control_a_grid_too_fine_rounds(monkeypatch):
     """With 30 bits an operand the products no longer fit, and the order shows."""
     monkeypatch.setattr(product, "PRODUCT_BITS", 30)
-    left, right = drawn("f1", 1, 20, 128), drawn("f2", 1, 128, 20)
+    left, right = make_uniform("f1", 1, 20, 128), make_uniform("f2", 1, 128, 20)
     order = torch.from_numpy(np.argsort(draw_uniform(3, "order", 128)))
     assert not same(multiply(left, right), multiply(left[:, :, order], right[:, order]))

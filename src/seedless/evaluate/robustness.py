@@ -17,7 +17,7 @@ from seedless.data.readers.nstdb import (
     KINDS,
     Noise,
     check_keys,
-    cut_stretches,
+    cut_noise_sections,
     name_leads,
     scale_noise,
 )
@@ -129,7 +129,7 @@ def _make_noise(
         raise DataError(
             f"the noise has {noise.fs:g} Hz and the records {fs:g} Hz; read the noise at {fs:g} Hz"
         )
-    return cut_stretches(noise, kind, keys, names, length)
+    return cut_noise_sections(noise, kind, keys, names, length)
 
 
 def _add(samples: NDArray[np.float32], stretches: Iterable[Float64], snr_db: float) -> Float64:

@@ -1,6 +1,6 @@
-"""Functions that torch computes with other ops on another device, computed with the same on all.
+"""Functions for which torch chooses different ops on different devices, computed from the same ops.
 
-A dispatch mode sees them too late: it sees the ops that torch has chosen.
+A dispatch mode would see only the ops that torch has chosen.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:
-    """Return x over the root of its mean square, times weight. Only a GPU has an op for it."""
+    """Return x / sqrt(mean(x^2) + eps) weight, over the last axes. Only GPUs have an op for it."""
     shape = tuple(normalized_shape)
     if tuple(input.shape[input.ndim - len(shape) :]) != shape or not shape:
         raise RuntimeError(

@@ -1,7 +1,7 @@
 """`with portable():` around a forward pass, a backward pass and an optimizer's step.
 
 Law: a dispatch mode sees every op of all three. It is replaced by its implementation, runs as it is
-because it is exact, is computed from ops that come back to the mode, or is refused. Inside an
+because it is exact, is computed from ops that are dispatched in turn, or is refused. Inside an
 implementation the mode is off.
 """
 
@@ -30,7 +30,7 @@ from seedless.portable.self_test import check_kernels_once
 
 _HALF_TYPES = (torch.float16, torch.bfloat16)
 _ADAM = (torch.optim.Adam, torch.optim.AdamW)
-# Optimizers whose steps are made of ops alone; others take powers from the host's library.
+# Optimizers whose steps call ops only; the rest of torch's take powers from the host's library.
 _MADE_OF_OPS = (torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta)
 
 
@@ -91,7 +91,7 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
             for observe in CONTEXT.result_observers:
                 observe(name_op(func.name()), args, out)
             return out
-        with self:  # the op is made of others: each of them comes back here
+        with self:  # torch calls the ops it is made of, and each is dispatched here
             out = func.decompose(*args, **(kwargs or {}))
         if out is NotImplemented:
             raise refuse(func.name(), ADVICE["unknown"])
@@ -254,7 +254,7 @@ def _prepare_optimizers() -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-        for key in list(before):  # of steps that raised
+        for key in list(before):  # optimizers whose step raised an error
             restore(key)
 
 

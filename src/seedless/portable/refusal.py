@@ -13,12 +13,12 @@ _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
 
 # Ops that take random numbers from torch's generator.
-_DRAWING = """
+_RANDOM_OPS = """
     bernoulli uniform normal random randint rand randn rand_like randn_like randint_like
     randperm native_dropout multinomial exponential geometric log_normal cauchy
     rrelu_with_noise _fused_dropout poisson normal_functional
 """
-RANDOM = frozenset(_DRAWING.split())
+RANDOM = frozenset(_RANDOM_OPS.split())
 ADVICE = {
     "random": "it takes random numbers from torch's generator; use seedless.Dropout, or make them "
     "before and pass them in",

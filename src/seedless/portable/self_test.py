@@ -80,10 +80,10 @@ def list_calls(device: torch.device) -> Iterator[Call]:
         yield name, (some(300, name="b"), line), {}
     yield "threshold_backward", (some(300, name="b"), line, 0), {}
     yield "native_layer_norm", (rows, [40], some(40, name="w"), some(40, name="v"), 1e-5), {}
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     stats = (some(20, 1, name="m"), some(20, 1, name="s"))
-    given = (rows, some(20, 40, name="b"), [40], *stats, some(40, name="w"), some(40, name="v"))
-    yield "native_layer_norm_backward", (*given, [True] * 3), {}
+    arguments = (rows, some(20, 40, name="b"), [40], *stats, some(40, name="w"), some(40, name="v"))
+    yield "native_layer_norm_backward", (*arguments, [True] * 3), {}
     yield "_softmax", (rows, 1, False), {}
     yield "_softmax", (some(2, 3000), 1, False), {}
     yield "_softmax_backward_data", (some(20, 40, name="b"), rows, 1, torch.float32), {}
@@ -93,13 +93,13 @@ def list_calls(device: torch.device) -> Iterator[Call]:
     for x in (image, image.to(memory_format=torch.channels_last)):
         running = (some(6, name="m"), some(6, name="r", shift=4.0))
         yield "native_batch_norm", (x, *weights, *running, True, 0.1, 1e-5), {}
-        given = (x.flip(0), x, weights[0], *running, some(6, name="c"), some(6, name="d"))
-        yield "native_batch_norm_backward", (*given, True, 1e-5, [True] * 3), {}
+        arguments = (x.flip(0), x, weights[0], *running, some(6, name="c"), some(6, name="d"))
+        yield "native_batch_norm_backward", (*arguments, True, 1e-5, [True] * 3), {}
     for k in (40, 300):
         for left in (some(5, k, name="l"), some(k, 5, name="l").t()):
             for right in (some(k, 70, name="r"), some(70, k, name="r").t()):
                 yield "mm", (left, right), {}
-        # One matrix with several that lie interleaved in memory, as for windows over time.
+        # One matrix repeated, with several that are interleaved in memory, as windows over time.
         yield "bmm", (some(9, k).expand(3, 9, k), some(k, 3, 7, name="r").transpose(0, 1)), {}
     for filters, stride in ((some(8, 6, 3, 3, name="f"), 1), (some(8, 3, 3, 2, name="f"), 2)):
         settings = ([stride, 1], [1, 0], [1, 1], False, [0, 0], 6 // filters.shape[1])
@@ -115,14 +115,14 @@ def list_calls(device: torch.device) -> Iterator[Call]:
     states = [[some(50, name=name)] for name in ("p", "g", "n")]
     states += [[some(50, name="q").abs()], [], [torch.full((), 3.0, device=device)]]
     for first, nesterov in ((True, False), (False, True)):
-        given = tuple([x.clone() for x in states[place]] for place in (0, 1, 2))
-        yield "_fused_sgd_", given, {**_SGD, "is_first_step": first, "nesterov": nesterov}
+        arguments = tuple([x.clone() for x in states[i]] for i in (0, 1, 2))
+        yield "_fused_sgd_", arguments, {**_SGD, "is_first_step": first, "nesterov": nesterov}
     yield "_fused_adam_", tuple(states), _ADAM
     yield "_fused_adamw_", tuple([[x.clone() for x in each] for each in states]), _ADAM
 
 
 def _run(call: Call) -> list[Tensor]:
-    """Return the tensors that an op returned, and those it was given and may have changed."""
+    """Return the tensors that an op returned, and its arguments, which it may have changed."""
     name, args, named = call
     out = REGISTRY[f"aten::{name}"](*args, **named)
     listed = list(out) if isinstance(out, tuple | list) else [out]

@@ -1,4 +1,4 @@
-"""Where windows lie: what the references of convolutions, pools and folds share."""
+"""The positions of windows: the references of convolutions, pools and folds share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def at(place: Sizes) -> Any:
 
 
 class Frame:
-    """Windows over the last axes: where each tap of each window lies, None outside the input."""
+    """Windows over the last axes: the index of each tap of each window, None outside the input."""
 
     def __init__(
         self, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, gaps: Sizes, ceil: bool
@@ -40,7 +40,7 @@ class Frame:
         return itertools.product(*map(range, self.kernel))
 
     def place(self, window: Sizes, tap: Sizes) -> tuple[int, ...] | None:
-        """Return where a tap lies."""
+        """Return the index of a tap."""
         here = tuple(
             w * s + t * g - p
             for w, t, s, g, p in zip(window, tap, self.stride, self.gaps, self.padding, strict=True)
@@ -48,7 +48,7 @@ class Frame:
         return here if all(0 <= h < n for h, n in zip(here, self.sizes, strict=True)) else None
 
     def counted(self, window: Sizes, tap: Sizes) -> bool:
-        """Return whether a tap lies on the input or its padding: not beyond both."""
+        """Return whether a tap reads the input or its padding: not beyond both."""
         return all(
             w * s + t * g < n + 2 * p
             for w, t, s, g, n, p in zip(

@@ -100,7 +100,7 @@ def lse_pair(a: float, b: float) -> float:
 
 def _alpha(sign: float) -> Reference:
     def apply(a: Any, b: Any, alpha: float = 1) -> Array:
-        # A number meets float32 values as a float32; the float64 product of two is exact.
+        # Torch rounds a number to float32 first; the float64 product of two float32 is exact.
         moved = narrow(widen(b) * float(np.float32(alpha)))
         return narrow(widen(a) + sign * widen(moved))
 
@@ -132,7 +132,7 @@ def glu(x: Any, dim: int = -1) -> Array:
 
 
 def glu_grad(g: Any, x: Any, dim: int) -> Array:
-    """The gradients of both halves, side by side."""
+    """The gradients of both halves, joined."""
     a, b = _halves(x, dim)
     one = each(lambda g, a, b: g * ref.sigmoid(b), g, a, b)
     two = each(lambda g, a, b: g * a * (ref.sigmoid(b) * (1.0 - ref.sigmoid(b))), g, a, b)

@@ -53,8 +53,8 @@ class Split:
 
         Args:
             forward: takes the rows of ``batch`` that make a part, in order, and returns their
-                outputs, one row a sample: a tensor or several. Dropout must be drawn inside, from
-                keys that are in the batch (`seedless.dropout_keys`).
+                outputs, one row a sample: a tensor or several. Dropout must be computed inside,
+                from keys that are in the batch (`seedless.dropout_keys`).
             loss_of: takes the outputs of the whole batch, and then ``batch`` itself, and returns
                 the loss. It may use all samples at once, but no parameters.
             batch: tensors with one row a sample.

@@ -26,7 +26,7 @@ from seedless.portable.context import CONTEXT
 from seedless.portable.mode import portable
 from seedless.portable.test_inputs import Case, Input
 
-LENGTH = 16  # hex digits kept of each digest
+LENGTH = 16  # hex digits of each digest that are compared
 STEPS = 20
 FILE = Path(__file__).with_name("digests.json")
 
@@ -53,9 +53,7 @@ def compute_ops(device: torch.device | str = "cpu") -> dict[str, str]:
 
 def hash_op(name: str, case: Case, device: torch.device) -> str:
     """Return the digest of an op's output and of its inputs' gradients."""
-    inputs = [
-        drawn.make(f"{name}.{i}", device).requires_grad_() for i, drawn in enumerate(case.inputs)
-    ]
+    inputs = [one.make(f"{name}.{i}", device).requires_grad_() for i, one in enumerate(case.inputs)]
     with portable():
         y = case.run(*inputs)
         torch.autograd.backward(y, Input(tuple(y.shape)).make(f"{name}.grad", device))

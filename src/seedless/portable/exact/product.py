@@ -33,7 +33,7 @@ from seedless.portable.kernels.products import get_scratch
 MAX_PRODUCT_ADDENDS = 1 << (53 - 2 * PRODUCT_BITS)  # of one exact product: 2^7
 MAX_HALVED_ADDENDS = 1 << (53 - PRODUCT_BITS - HALF_BITS + 1)  # of two, one operand split: 2^19
 MIN_CHUNKED_ELEMENTS = 1 << 14  # of a result, from which chunks are faster on a CPU
-_CHUNK_SHIFT = 1.5 * 2.0 ** (52 + LOW_PART_BITS)  # as in `grid.split`
+_CHUNK_SHIFT = 1.5 * 2.0 ** (52 + LOW_PART_BITS)  # as in `rounding_grid.split`
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class Product(ExactSum):
 def _multiply_chunks(
     left: Tensor, right: Tensor, exponents: Sequence[Tensor], shape: tuple[int, ...]
 ) -> Parts:
-    """Return the product from chunks of k, whose parts are added as `grid.split` makes them.
+    """Return the product from chunks of k, whose parts `rounding_grid.split` defines.
 
     This is one product's work, with passes over the result for each chunk. They are fast because
     their memory is used again.

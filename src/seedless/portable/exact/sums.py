@@ -1,8 +1,8 @@
 """Sums that no order can change.
 
-Law: sum(x) = round64(sum of q) step, with q and step from `to_grid` at 36 bits over the summed
-axes. Up to 2^17 values float64 adds the integers q exactly; beyond, their two parts are added
-exactly and joined with one rounding, which is the same function.
+Law: sum(x) = round64(sum of q) step, with q and step from `rounding_grid` at 36 bits over the
+summed axes. Up to 2^17 values float64 adds the integers q exactly; beyond, their two parts are
+added exactly and joined with one rounding, which is the same function.
 
 Every reduction of portable arithmetic, matrix products too, is an `ExactSum` that passes through
 `evaluate`. A batch computed in parts (`batch.microbatch`) takes over there: it needs the grids of

@@ -19,7 +19,7 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Three | None:
-    """Return y, means and reciprocal deviations of a training batch; move running statistics."""
+    """Return y, means and reciprocal deviations of a training batch; update the running ones."""
     if not is_ready(x, weight, bias, *running) or not _is_fit(x):
         return None
     vectors = [v for v in (weight, bias, *running) if v is not None]
@@ -30,12 +30,12 @@ def batch_norm(
     channels, size = x.shape[1], x.numel() // x.shape[1]
     y, mean, scale = torch.empty_like(x), x.new_empty(channels), x.new_empty(channels)
     moves = (float(momentum), float(eps))
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     sizes: tuple[int, ...]
     if channels_first:
         sizes = (x.shape[0], channels, size // x.shape[0])
-        given = (x, weight, bias, *running, y, mean, scale, *sizes, *moves)
-        launch("batch_norm", x.device, shape_rows(channels, size), *given)
+        arguments = (x, weight, bias, *running, y, mean, scale, *sizes, *moves)
+        launch("batch_norm", x.device, shape_rows(channels, size), *arguments)
         return y, mean, scale
     maxima = torch.zeros(2 * channels, dtype=torch.int64, device=x.device)
     sums = torch.zeros(2 * channels, dtype=torch.float64, device=x.device)
@@ -45,10 +45,10 @@ def batch_norm(
     launch("column_sums_f32", x.device, down, x, maxima, sums, *laid)
     launch("gap_maxima", x.device, down, x, maxima, sums, *sizes)
     launch("gap_sums", x.device, down, x, maxima, sums, *sizes)
-    given = (maxima, sums, *running, mean, scale, *sizes, *moves)
-    launch("finish_channels", x.device, shape_map(channels), *given)
-    given = (x, weight, bias, mean, scale, y, *sizes)
-    launch("apply_channels", x.device, shape_rows(size, channels), *given)
+    arguments = (maxima, sums, *running, mean, scale, *sizes, *moves)
+    launch("finish_channels", x.device, shape_map(channels), *arguments)
+    arguments = (x, weight, bias, mean, scale, y, *sizes)
+    launch("apply_channels", x.device, shape_rows(size, channels), *arguments)
     return y, mean, scale
 
 
@@ -64,25 +64,25 @@ def batch_norm_backward(
     x = x.contiguous() if channels_first else x
     if grad.stride() != x.stride():
         grad = torch.empty_like(x).copy_(grad)
-    kept = [None if v is None else v.contiguous() for v in (weight, mean, scale)]
+    vectors = [None if v is None else v.contiguous() for v in (weight, mean, scale)]
     channels, size = x.shape[1], x.numel() // x.shape[1]
     out = torch.empty_like(x)
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     sizes: tuple[int, ...]
     if channels_first:
         of_weight, of_bias = torch.empty_like(mean), torch.empty_like(mean)
         sizes = (x.shape[0], channels, size // x.shape[0])
-        given = (grad, x, *kept, out, of_weight, of_bias, *sizes)
-        launch("batch_norm_backward", x.device, shape_rows(channels, size), *given)
+        arguments = (grad, x, *vectors, out, of_weight, of_bias, *sizes)
+        launch("batch_norm_backward", x.device, shape_rows(channels, size), *arguments)
         return out, of_weight, of_bias
     maxima = torch.zeros(4 * channels, dtype=torch.int64, device=x.device)
     sums = torch.zeros(4 * channels, dtype=torch.float64, device=x.device)
     down, sizes = shape_columns(channels, size), (size, channels)
-    launch("channel_maxima", x.device, down, grad, x, *kept, maxima, *sizes)
-    launch("channel_sums", x.device, down, grad, x, *kept, maxima, sums, *sizes)
+    launch("channel_maxima", x.device, down, grad, x, *vectors, maxima, *sizes)
+    launch("channel_sums", x.device, down, grad, x, *vectors, maxima, sums, *sizes)
     launch("scale_sums_f64", x.device, shape_map(4 * channels), sums, maxima, 4 * channels)
-    given = (grad, x, *kept, sums, out, *sizes)
-    launch("apply_channel_grads", x.device, shape_rows(size, channels), *given)
+    arguments = (grad, x, *vectors, sums, out, *sizes)
+    launch("apply_channel_grads", x.device, shape_rows(size, channels), *arguments)
     of_bias, of_weight = (sums[at : at + channels].to(torch.float32) for at in (0, channels))
     return out, of_weight, of_bias
 
@@ -93,5 +93,5 @@ def _is_fit(x: Tensor) -> bool:
 
 
 def _is_channels_last(x: Tensor) -> bool:
-    """Return whether the channels of x lie side by side in memory."""
+    """Return whether the channels of x are contiguous in memory."""
     return x.shape[1] > 1 and x.movedim(1, -1).is_contiguous()

@@ -36,7 +36,7 @@ class CpuKernels:
         self._library = library
 
     def launch(self, name: str, shape: LaunchShape, args: list[Any]) -> None:
-        """Run a kernel; ``shape`` is for GPUs alone."""
+        """Run a kernel; a CPU makes no use of ``shape``."""
         function = getattr(self._library, name)  # ctypes keeps it after the first time
         function.restype = None
         function(*args)

@@ -16,7 +16,7 @@ from seedless.portable.kernels.launch import is_ready, launch, shape_rows
 from seedless.portable.kernels.rounding_grids import gather_taps
 
 MAX_BLOCK_ELEMENTS = 1 << 20  # of the products of chunks that are computed at a time
-MAX_SCRATCH_ELEMENTS = 1 << 23  # kept under one name: 64 MiB
+MAX_SCRATCH_ELEMENTS = 1 << 23  # of memory that is reused under one name: 64 MiB
 
 
 class _Scratch(threading.local):
@@ -86,7 +86,7 @@ def convolve_transposed(
     positions: Sequence[int],
     windows: Sequence[Sequence[int]],
 ) -> Tensor | None:
-    """Return what `grids.gather_taps` makes of the product of (groups, m taps, k) and rows.
+    """Return `rounding_grids.gather_taps` of the product of (groups, m taps, k) and rows.
 
     ``rows`` are (groups, k, samples x positions); some samples are computed at a time.
     """
@@ -127,7 +127,7 @@ def _round_in_chunks(x: Tensor, exponents: Tensor, last: bool, chunks: int) -> T
     strides, exponents = plain.stride()[:2], exponents.contiguous()
     size = -(-x.shape[2 if last else 1] // chunks)
     name = "left" if last else "right"
-    if last != transposed:  # the axis that is cut is the one that lies along the memory
+    if last != transposed:  # the axis that is divided is contiguous in memory
         q = get_scratch(name, (batch * chunks, height, size))
         kernel, counts = "chunk_rows", [chunks, size]
     else:

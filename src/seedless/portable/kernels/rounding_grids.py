@@ -23,7 +23,7 @@ _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor lies in memory: matrices (batch, rows, n), the n values of a row side by side.
+    """The memory of a tensor as matrices (batch, rows, n), the n values of a row contiguous.
 
     Attributes:
         matrix_stride: from one matrix to the next.
@@ -47,7 +47,7 @@ class Layout:
 
 
 def find_layout(x: Tensor, dims: Sequence[int]) -> Layout | None:
-    """Return how a tensor with a grid over ``dims`` lies in memory; None where kernels cannot."""
+    """Return the layout of a tensor with a grid over ``dims``; None where kernels have none."""
     if x.dtype not in _SUFFIX or not is_plain(x) or not 0 < x.numel() < INDEX_LIMIT:
         return None
     if find_kernels(x.device) is None:
@@ -82,7 +82,7 @@ def _is_repeated(x: Tensor) -> bool:
 
 
 def find_exponents(x: Tensor, dims: Sequence[int]) -> Tensor | None:
-    """Return the exponents of the grids, the axes of ``dims`` kept with length 1."""
+    """Return the exponents of the grids, with length 1 for the axes of ``dims``."""
     if _is_repeated(x) and 0 not in dims and -3 not in dims:
         once = find_exponents(x[:1], dims)
         return None if once is None else once.expand(x.shape[0], -1, -1)
@@ -139,7 +139,7 @@ def round_to_grid(
 
 
 def total(x: Tensor, dims: Sequence[int]) -> Tensor | None:
-    """Return the sum over ``dims`` in float64, kept as axes; up to 2^17 addends."""
+    """Return the sum over ``dims`` in float64, with length 1 there; up to 2^17 addends."""
     layout = find_layout(x, dims)
     if layout is None or layout.by_row or layout.transposed:
         return None

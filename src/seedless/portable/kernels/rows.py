@@ -51,17 +51,24 @@ def layer_norm_backward(
     fits = grad.shape == x.shape and mean.numel() == scale.numel() == rows
     if not fits or (weight is not None and weight.numel() != length):
         return None
-    given = [v.contiguous() for v in (grad, x, mean, scale)]
+    arguments = [v.contiguous() for v in (grad, x, mean, scale)]
     weight = None if weight is None else weight.contiguous()
-    out = torch.empty_like(given[1])
+    out = torch.empty_like(arguments[1])
     launch(
-        "layer_norm_backward", x.device, shape_rows(rows, length), *given, weight, out, rows, length
+        "layer_norm_backward",
+        x.device,
+        shape_rows(rows, length),
+        *arguments,
+        weight,
+        out,
+        rows,
+        length,
     )
     maxima = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
     sums = torch.zeros(2 * length, dtype=torch.float64, device=x.device)
     work = shape_columns(length, rows)
-    launch("norm_maxima", x.device, work, *given, maxima, rows, length)
-    launch("norm_sums", x.device, work, *given, maxima, sums, rows, length)
+    launch("norm_maxima", x.device, work, *arguments, maxima, rows, length)
+    launch("norm_sums", x.device, work, *arguments, maxima, sums, rows, length)
     launch("scale_sums_f64", x.device, shape_map(2 * length), sums, maxima, 2 * length)
     return out, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
 
@@ -108,8 +115,8 @@ def adam(
     if aligned is None:
         return False
     size = parameter.numel()
-    given = (parameter, aligned, *states, *numbers, size, *map(float, settings), int(decoupled))
-    launch("adam", parameter.device, shape_map(size), *given)
+    arguments = (parameter, aligned, *states, *numbers, size, *map(float, settings), int(decoupled))
+    launch("adam", parameter.device, shape_map(size), *arguments)
     return True
 
 
@@ -123,15 +130,15 @@ def sgd(
 ) -> bool:
     """Take SGD's step for one parameter; return whether that was done.
 
-    ``buffer`` is there with momentum alone. ``settings``: weight decay, momentum, dampening.
+    ``buffer`` is None without momentum. ``settings``: weight decay, momentum, dampening.
     ``choices``: nesterov, maximize, first step.
     """
     aligned = _align_gradient(parameter, grad, [] if buffer is None else [buffer])
     if aligned is None:
         return False
     size = parameter.numel()
-    given = (rate, size, *map(float, settings), *map(int, choices))
-    launch("sgd", parameter.device, shape_map(size), parameter, aligned, buffer, *given)
+    arguments = (rate, size, *map(float, settings), *map(int, choices))
+    launch("sgd", parameter.device, shape_map(size), parameter, aligned, buffer, *arguments)
     return True
 
 

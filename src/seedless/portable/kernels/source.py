@@ -29,7 +29,7 @@ def _write_constants() -> str:
     }
     names = ("HALF_BIAS", "LOWEST_EXPONENT", "HIGHEST_EXPONENT", "SUM_BITS", "PRODUCT_BITS")
     integers = {name: getattr(c, name) for name in names} | {"ERF_ROWS": c.ERF_STEP * c.ERF_EDGE}
-    # The coefficients of one centre lie side by side, where `constants` has them in rows.
+    # In C the coefficients of one centre are contiguous; `constants` has one row for each power.
     erf = [term for centre in zip(*c.erf_rows(), strict=True) for term in centre]
     return "\n".join(
         [

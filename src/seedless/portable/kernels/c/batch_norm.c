@@ -15,8 +15,8 @@
 /* A running statistic in float32: old (1 - momentum) + now momentum. */
 INLINE float follow(float old, float now, double momentum)
 {
-    float kept = old * (float)(1.0 - momentum), more = now * (float)momentum;
-    return kept + more;
+    float old_part = old * (float)(1.0 - momentum), new_part = now * (float)momentum;
+    return old_part + new_part;
 }
 
 KERNEL batch_norm(const float *x, const float *weight, const float *bias, float *running_mean,
@@ -51,17 +51,17 @@ KERNEL batch_norm(const float *x, const float *weight, const float *bias, float 
             sum += rint(gap * gap * up);
         }
         double variance = on_grid(SUM_OF_LANES(sum), e) / size;
-        float kept = (float)centre, by = (float)(1.0 / root(variance + eps));
+        float rounded = (float)centre, by = (float)(1.0 / root(variance + eps));
         CHANNEL(at, c, )
         {
-            double v = ((double)x[at] - (double)kept) * (double)by;
+            double v = ((double)x[at] - (double)rounded) * (double)by;
             if (weight) v = v * (double)weight[c];
             if (bias) v = v + (double)bias[c];
             y[at] = (float)v;
         }
         if (LEADER) {
-            mean[c] = kept, scale[c] = by;
-            if (running_mean) running_mean[c] = follow(running_mean[c], kept, momentum);
+            mean[c] = rounded, scale[c] = by;
+            if (running_mean) running_mean[c] = follow(running_mean[c], rounded, momentum);
             double spread = variance * size / (size > 2.0 ? size - 1.0 : 1.0);
             if (running_var) running_var[c] = follow(running_var[c], (float)spread, momentum);
         }

@@ -3,10 +3,10 @@
  * +, -, *, / of float64, one after another, and sums of integers that no order can change.
  * `source.py` writes the constants and tables (PER_LN2, POWERS, ...) in front.
  *
- * MAP(i, n)      every i below n, once
- * ROWS(r, n)     every row; inside, LANES(j, m) loops over its elements. SUM_OF_LANES and
- *                MAX_OF_LANES join what the lanes computed. On a GPU a row has a block, or one of
- *                several warps of a block
+ * MAP(i, n)      loops over every i below n
+ * ROWS(r, n)     loops over every row; inside, LANES(j, m) loops over its elements. SUM_OF_LANES
+ *                and MAX_OF_LANES join what the lanes (the threads of a row) computed. On a GPU a
+ *                row is computed by a block, or by one of several warps of a block
  * TILES(t, n)    columns, in column_sums.c
  */
 #ifdef __CUDACC__
@@ -80,30 +80,18 @@ typedef uint32_t u32;
 #define SUM_OF_LANES(value) (value)
 #define MAX_OF_LANES(value) (value)
 
-INLINE i64 BITS_OF(double x)
-{
-    i64 bits;
-    memcpy(&bits, &x, 8);
-    return bits;
-}
-INLINE double FROM_BITS(i64 bits)
-{
-    double x;
-    memcpy(&x, &bits, 8);
-    return x;
-}
-INLINE u32 FLOAT_BITS(float x)
-{
-    u32 bits;
-    memcpy(&bits, &x, 4);
-    return bits;
-}
-INLINE float FLOAT_FROM_BITS(u32 bits)
-{
-    float x;
-    memcpy(&x, &bits, 4);
-    return x;
-}
+/* A value of one type with the bits of another: C has no other defined way to do it. */
+#define REINTERPRET(NAME, FROM, TO)     \
+    INLINE TO NAME(FROM value)          \
+    {                                   \
+        TO result;                      \
+        memcpy(&result, &value, sizeof result); \
+        return result;                  \
+    }
+REINTERPRET(BITS_OF, double, i64)
+REINTERPRET(FROM_BITS, i64, double)
+REINTERPRET(FLOAT_BITS, float, u32)
+REINTERPRET(FLOAT_FROM_BITS, u32, float)
 #endif
 
 #define MAGNITUDE 0x7fffffffffffffffLL
@@ -111,7 +99,8 @@ INLINE float FLOAT_FROM_BITS(u32 bits)
 #define DOUBLE_MAGNITUDE(x) (BITS_OF(x) & MAGNITUDE)
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
-/* Where row r of matrices (batch, m, n) begins; `down` is the stride of rows, `between` of matrices. */
+/* Return the index at which row r of matrices (batch, m, n) begins; `down` is the stride of rows,
+ * `between` that of matrices. */
 INLINE i64 row_at(i64 r, i64 m, i64 between, i64 down)
 {
     i64 matrix = (u32)r / (u32)m;

@@ -47,7 +47,7 @@ INLINE double root(double x)
     return x < 0.0 ? NOT_A_NUMBER : out;
 }
 
-/* Rounding to a power-of-two grid, as in exact/grid.py. */
+/* Rounding to a power-of-two grid, as in exact/rounding_grid.py. */
 
 INLINE i64 exponent_of(i64 magnitude_bits)
 {

@@ -92,9 +92,9 @@ KERNEL sgd(float *p, const float *grad, float *buffer, const double *rate, i64 n
         if (weight_decay != 0.0) g = g + v * weight_decay;
         if (buffer) {
             double old = (double)buffer[i] * momentum;
-            float kept = (float)(first ? g : old + g * (1.0 - dampening));
-            buffer[i] = kept;
-            g = nesterov ? g + (double)kept * momentum : (double)kept;
+            float rounded = (float)(first ? g : old + g * (1.0 - dampening));
+            buffer[i] = rounded;
+            g = nesterov ? g + (double)rounded * momentum : (double)rounded;
         }
         p[i] = (float)(v - g * rate[0]);
     }

@@ -17,39 +17,25 @@ INLINE void put(double v, double *q, double *low, i64 at)
     q[at] = v;
 }
 
-/* x is (batch, m, n) with rows as `row_at` says; the result is contiguous. `tops` are the exponents
- * of the rows. */
-#define ROUND_ROWS(NAME, TYPE)                                                               \
+/* Round x, (batch, m, n) with rows as `row_at` says, to its grids; the result is contiguous. Element
+ * j of row r has the exponent tops[FIRST + J]: of the rows, (batch, m), or the columns, (batch, n). */
+#define ROUND_TO_GRIDS(NAME, TYPE, FIRST, J)                                                 \
     KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
                 i64 n, i64 between, i64 down, i64 bits)                                      \
     {                                                                                        \
         ROWS(r, batch *m)                                                                    \
         {                                                                                    \
             const TYPE *row = x + row_at(r, m, between, down);                               \
-            i64 top = tops[r];                                                               \
+            const i64 *top = tops + (FIRST);                                                 \
             SIMD()                                                                           \
-            LANES(j, n) put(round_on_grid((double)row[j], top, bits), q, low, r * n + j);         \
+            LANES(j, n) put(round_on_grid((double)row[j], top[J], bits), q, low, r * n + j); \
         }                                                                                    \
     }
 
-/* The same with `tops` (batch, n), the exponents of the columns. */
-#define ROUND_COLUMNS(NAME, TYPE)                                                            \
-    KERNEL NAME(const TYPE *x, const i64 *tops, double *q, double *low, i64 batch, i64 m,    \
-                i64 n, i64 between, i64 down, i64 bits)                                      \
-    {                                                                                        \
-        ROWS(r, batch *m)                                                                    \
-        {                                                                                    \
-            const TYPE *row = x + row_at(r, m, between, down);                               \
-            const i64 *top = tops + row_at(r, m, n, 0);                                      \
-            SIMD()                                                                           \
-            LANES(j, n) put(round_on_grid((double)row[j], top[j], bits), q, low, r * n + j);      \
-        }                                                                                    \
-    }
-
-ROUND_ROWS(round_rows_f32, float)
-ROUND_ROWS(round_rows_f64, double)
-ROUND_COLUMNS(round_columns_f32, float)
-ROUND_COLUMNS(round_columns_f64, double)
+ROUND_TO_GRIDS(round_rows_f32, float, r, 0)
+ROUND_TO_GRIDS(round_rows_f64, double, r, 0)
+ROUND_TO_GRIDS(round_columns_f32, float, row_at(r, m, n, 0), j)
+ROUND_TO_GRIDS(round_columns_f64, double, row_at(r, m, n, 0), j)
 
 /* Split a chunk's exact product in two and add the parts to those of the chunks before. */
 KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
@@ -62,8 +48,8 @@ KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
     }
 }
 
-/* Round matrices (batch, m, length), with strides `between` and `down`, to (batch, chunks, m, size):
- * the integers of each chunk side by side, with zeros after the last. */
+/* Round matrices (batch, m, length), with strides `between` and `down`, to (batch, chunks, m, size),
+ * each chunk contiguous; the last one is filled up with zeros. */
 KERNEL chunk_rows(const float *x, const i64 *tops, double *q, i64 batch, i64 m, i64 length,
                   i64 between, i64 down, i64 chunks, i64 size)
 {
@@ -149,8 +135,8 @@ INLINE double add_chunks(const double *first, i64 chunks, i64 apart)
 }
 
 /* Add the products of chunks (batch, chunks, m, n) and scale them to float32, as `join_parts` does.
- * They are the rows from `row` and the columns from `column` of `height` and `width` in all. `left` and `right` are those of these rows
- * and columns. */
+ * They are the rows from `row` on and the columns from `column` on of a result of `height` rows and
+ * `width` columns. `left` and `right` are the exponents of these rows and columns. */
 KERNEL join_chunks(const double *products, const i64 *left, const i64 *right, float *out, i64 batch,
                    i64 chunks, i64 row, i64 m, i64 height, i64 column, i64 n, i64 width, i64 inner)
 {
@@ -172,9 +158,9 @@ KERNEL join_chunks(const double *products, const i64 *left, const i64 *right, fl
 }
 
 /* A transposed convolution in two dimensions. The product is (groups, m taps, samples positions)
- * on its grids, `high` + `low`, or (groups, chunks, m taps, samples positions) in chunks. Each place
- * of (samples, groups m, height, width) adds the taps that lead to it, in order. One dimension is a
- * height of one. */
+ * on its grids, `high` + `low`, or (groups, chunks, m taps, samples positions) in chunks. Each element
+ * of the result, (samples, groups m, height, width), adds the taps that reach it, in order. A
+ * convolution in one dimension has a height of one. */
 KERNEL gather_taps(const double *high, const double *low, const i64 *left, const i64 *right,
                    float *out, i64 chunks, i64 groups, i64 m, i64 samples, i64 height, i64 width,
                    i64 rows, i64 columns, i64 kernel_h, i64 kernel_w, i64 stride_h, i64 stride_w,

@@ -32,16 +32,16 @@ KERNEL layer_norm(const float *x, const float *weight, const float *bias, float 
             sum += rint(gap * gap * up);
         }
         double variance = on_grid(SUM_OF_LANES(sum), e) / (double)n;
-        float kept = (float)centre, by = (float)(1.0 / root(variance + eps));
+        float rounded = (float)centre, by = (float)(1.0 / root(variance + eps));
         SIMD()
         LANES(j, n)
         {
-            double v = ((double)row[j] - (double)kept) * (double)by;
+            double v = ((double)row[j] - (double)rounded) * (double)by;
             if (weight) v = v * (double)weight[j];
             if (bias) v = v + (double)bias[j];
             y[r * n + j] = (float)v;
         }
-        if (LEADER) mean[r] = kept, scale[r] = by;
+        if (LEADER) mean[r] = rounded, scale[r] = by;
     }
 }
 
