@@ -1,11 +1,13 @@
 """The public functions that share their name with a package, before and after its modules load."""
 
+import inspect
+
 import pytest
 
 import seedless
 from seedless.core.errors import DataError
 from seedless.evaluate.churn import Churn
-from tests.tiny import fit_run
+from tests.tiny import fit_run, give, merge
 
 USE = """
 import sys
@@ -60,3 +62,25 @@ def test_churn_of_runs_is_that_of_their_predictions(runs):
         seedless.churn(runs[0], runs[0])
     with pytest.raises(DataError, match="two runs or more"):
         seedless.churn(runs[0])
+
+
+def test_what_fit_returns_is_a_run_to_every_function(tmp_path):
+    given = give()
+    config = merge()
+    run = seedless.fit(**given, config=config, out=tmp_path / "a")
+    other = seedless.fit(**given, config=merge(order={"offset": 1}), out=tmp_path / "b")
+    assert seedless.evaluate(run, split="validation").scores["macro_auc"] > 0
+    assert seedless.report(run, out=tmp_path / "page.html").exists()
+    assert seedless.churn(run, other, split="validation").runs == (str(run.path), str(other.path))
+    assert seedless.verify(run, validate_only=True).outcome == "consistent"
+    assert not seedless.diff(run, other, replay=False).identical
+    assert seedless.load(run, given["model"]()).digest == run.digest
+    assert len(repr(run)) < 300
+
+
+@pytest.mark.parametrize("name", ["evaluate", "report", "portable"])
+def test_a_callable_package_has_the_signature_of_its_function(name):
+    signature = inspect.signature(getattr(seedless, name))
+    assert "arguments" not in signature.parameters
+    assert name == "portable" or "run" in next(iter(signature.parameters))
+    assert f"seedless.{name}(" in getattr(seedless, name).__doc__

@@ -75,8 +75,8 @@ def test_make_a_key_sign_bundle_open_and_check(cli, tmp_path, run):
 def test_plain_output_says_where_things_are(cli, tmp_path, run):
     key, out = tmp_path / "key.pem", tmp_path / "b.zip"
     made = cli("sign", "--new-key", key)
-    assert f"private key in {key}: keep it" in made
-    assert f"public key in {key}.pub: hand it out" in made
+    assert f"private key in {key}: keep it secret" in made
+    assert f"public key in {key}.pub: publish it" in made
     keyid = made.splitlines()[-1]
     assert keyid.startswith("keyid ")
     assert cli("sign", run, "--key", key).splitlines()[-1] == keyid

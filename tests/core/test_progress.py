@@ -57,7 +57,7 @@ def test_a_total_may_become_known_later(clock, capsys):
     progress.total = 2000.0
     progress.close()
     progress.close()  # once is enough
-    assert capsys.readouterr().err == "mine: 1.3 MB\nmine: 1.3 of 2,000.0 MB in 5 s\n"
+    assert capsys.readouterr().err == "mine: 1.3 MB\nmine: 1.3 of 2,000 MB in 5 s\n"
 
 
 def test_nothing_is_shown_on_request_but_what_must_be_said(clock, capsys, monkeypatch):

@@ -111,6 +111,16 @@ def test_one_byte_changed_in_a_signed_run_is_found(tmp_path, name):
     assert verdict.outcome == "invalid"
 
 
+def test_a_change_that_only_the_file_digests_can_find_is_found(tmp_path):
+    """Seconds of an epoch are used by nothing: without the digest of the file nobody would see."""
+    run = shutil.copytree(OLD / "portable", tmp_path / "run")
+    log = (run / "log.jsonl").read_text()
+    (run / "log.jsonl").write_text(log.replace('"seconds":0.2', '"seconds":0.3', 1))
+    verdict = seedless.verify(run, validate_only=True, public_key=KEY)
+    assert verdict.outcome == "invalid"
+    assert any("log.jsonl was changed" in line for line in verdict.details), verdict
+
+
 def test_one_byte_changed_in_a_bundle_is_found(tmp_path):
     content = (OLD / "fit.bundle.zip").read_bytes()
     place = content.index(b'"kind":"start"')  # in the trail, which is stored and not compressed

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import ConfigError, DataError
-from seedless.core.files import write_atomic
+from seedless.core.files import AnyPath, write_atomic
 from seedless.core.registry import choose
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.attribution import Attribution
@@ -38,7 +38,7 @@ class Explained:
 
 
 def attribute_run(
-    run: str | Path,
+    run: AnyPath,
     *,
     label: str | None = None,
     records: int = 16,

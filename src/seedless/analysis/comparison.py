@@ -1,8 +1,8 @@
 """Comparison of two arms of runs: scores read, checked for fairness, paired by seed, tested."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from seedless.analysis.arms import ArmRuns, collect_runs, number_runs
@@ -14,12 +14,13 @@ from seedless.analysis.fairness import (
     check_settings,
 )
 from seedless.core.errors import StatsError
+from seedless.core.files import AnyPath
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.samples import split_converged
 from seedless.stats.t_tests import Difference
 
 NAMES = ("A", "B")
-Arm = str | Path | Iterable[str | Path] | Iterable[float]
+Arm = AnyPath | Iterable[AnyPath] | Iterable[float]
 
 # What runs are paired by, the closest match first.
 _MATCHES = (
@@ -154,10 +155,10 @@ def _read_arm(
     name: str, arm: Arm, metric: str, split: str, field: str | None, paired: bool
 ) -> ArmRuns:
     """Read an arm of numbers, of run folders or of JSON files."""
-    if not isinstance(arm, Iterable | Path):
+    if not isinstance(arm, Iterable | os.PathLike):
         raise StatsError(f"arm {name}: expected numbers or paths, got {arm!r}")
-    items = [arm] if isinstance(arm, str | Path) else list(arm)
-    places = [item for item in items if isinstance(item, str | Path)]
+    items = [arm] if isinstance(arm, str | os.PathLike) else list(arm)
+    places = [os.fspath(item) for item in items if isinstance(item, str | os.PathLike)]
     if len(places) < len(items) or not items:
         if field is not None:
             raise StatsError(f"arm {name}: a field belongs to JSON files, not to numbers")

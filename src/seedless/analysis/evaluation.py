@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from seedless.analysis.external_data import ScoredSet, predict_external, refuse_user_model
 from seedless.core.config import Config, DataConfig, override
 from seedless.core.errors import ConfigError, DataError, RunError
+from seedless.core.files import AnyPath
 from seedless.data.loading import load as load_data
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, read_predictions
@@ -54,7 +55,7 @@ class Evaluation:
 
 
 def evaluate(
-    run: str | Path,
+    run: AnyPath,
     *,
     data: str | None = None,
     settings: Sequence[str] = (),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seedless.core.errors import ModelError, RunError
-from seedless.core.files import hash_file, write_atomic
+from seedless.core.files import AnyPath, hash_file, write_atomic
 from seedless.core.version import __version__
 from seedless.data.normalize import Scale
 from seedless.runs.opened_run import OpenRun, check_output_file, open_run
@@ -62,7 +62,7 @@ class NormalizedModel(nn.Module):
 
 
 def export_run(
-    run: str | Path,
+    run: AnyPath,
     out: Path,
     *,
     records: int = 256,

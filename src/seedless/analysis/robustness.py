@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from seedless.core.errors import ConfigError
+from seedless.core.files import AnyPath
 from seedless.core.registry import choose
 from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
@@ -27,7 +28,7 @@ class RunRobustness:
 
 
 def measure_run_robustness(
-    run: str | Path,
+    run: AnyPath,
     *,
     source: str = "simulated",
     noise_path: str | Path | None = None,

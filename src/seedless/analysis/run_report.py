@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from seedless.audit.folder_validation import validate
 from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
+from seedless.core.files import AnyPath
 from seedless.evaluate.gradcam import explain_classes
 from seedless.evaluate.predictions import Predictions, read_predictions
 from seedless.report.ecg_paper import draw_ecg, draw_image
@@ -31,8 +32,8 @@ PAGE = "report.html"
 
 
 def report(
-    *runs: str | Path,
-    out: str | Path | None = None,
+    *runs: AnyPath,
+    out: AnyPath | None = None,
     examples: int = 2,
     verify: bool = False,
     force: bool = False,

@@ -26,6 +26,7 @@ from seedless.audit.worker import run_worker
 from seedless.core.config import Config
 from seedless.core.config_files import load_config
 from seedless.core.errors import ConfigError, RunError
+from seedless.core.files import AnyPath
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.proof.trail import TrailEntry, compare_trails, read_trail
 from seedless.runs.prepare import USER_MODEL
@@ -83,8 +84,8 @@ class Difference:
 
 
 def diff(
-    a: str | Path,
-    b: str | Path,
+    a: AnyPath,
+    b: AnyPath,
     *,
     replay: bool = True,
     locate: bool = False,

@@ -15,6 +15,7 @@ from seedless.audit.folder_validation import ValidatedRun, validate
 from seedless.audit.reexecution import Verdict, choose_device, execute_again
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
+from seedless.core.files import AnyPath
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
 from seedless.proof.receipt import read_receipt
@@ -33,7 +34,7 @@ from seedless.runs.user_model import (
 
 @preserve_flags()
 def verify(
-    run: str | Path,
+    run: AnyPath,
     *,
     model: Model | None = None,
     train: Pair | None = None,
@@ -107,7 +108,7 @@ def verify(
         return Verdict.from_dict(run_worker("verify", request, variables))
 
 
-def describe_consistent(run: str | Path, validated: ValidatedRun) -> Verdict:
+def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
     """Return the verdict on a run that agrees with its receipt and was not executed."""
     limits = "; nothing was executed, and the predictions were not computed again"
     if validated.left_out:

@@ -51,11 +51,12 @@ class _Stages:
 
     def show(self, title: str, done: int, total: int) -> None:
         """Show how many of the epochs of a stage are done."""
+        if not total:  # nothing has started yet
+            return
         if title != self._title:
             self.close()
             self._title = title
-            self._progress = Progress(title, unit="epochs", shown=self._shown)
-        self._progress.total = total or None
+            self._progress = Progress(title, total, "epochs", shown=self._shown)
         self._progress.update(done)
 
     def close(self) -> None:

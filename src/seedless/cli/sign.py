@@ -30,7 +30,8 @@ def sign(
     if run is None and key is None and new_key is not None:
         private = make_key(new_key)
         done = {"key": str(private), "public_key": str(public_path(private))}
-        text = f"private key in {private}: keep it\npublic key in {done['public_key']}: hand it out"
+        text = f"private key in {private}: keep it secret\n"
+        text += f"public key in {done['public_key']}: publish it"
     elif run is not None and key is not None and new_key is None:
         private = key
         done = {"envelope": str(sign_receipt(run, key)), "run": str(run)}

@@ -15,8 +15,18 @@ class _CallablePackage(ModuleType):
     _function: tuple[str, str]
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._find_function()(*arguments, **options)
+
+    @property
+    def __signature__(self) -> Any:
+        """The function's own signature, for `help`, editors and notebooks."""
+        import inspect  # here, since importing a package shall do no work
+
+        return inspect.signature(self._find_function())
+
+    def _find_function(self) -> Any:
         module, name = self._function
-        return getattr(import_module(module), name)(*arguments, **options)
+        return getattr(import_module(module), name)
 
 
 def make_callable(package: str, module: str, function: str) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+AnyPath = str | os.PathLike[str]  # a `Run` is one too: its folder
+
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write to a temporary name in the folder of ``path``, flush it to the disk, and rename."""

@@ -95,4 +95,4 @@ class Progress:
 
 
 def _write_number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"

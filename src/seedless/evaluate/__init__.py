@@ -1,6 +1,6 @@
 """Scores of predictions: pure functions of arrays, on the CPU in float64.
 
-`seedless.evaluate(run)` scores a finished run.
+`seedless.evaluate(run)` scores a finished run: see `help(seedless.analysis.evaluate)`.
 """
 
 from typing import TYPE_CHECKING

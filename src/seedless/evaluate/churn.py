@@ -5,6 +5,7 @@ decisions of the runs are not all equal. Decisions are made at each run's own th
 its validation split) or all at 0.5; for a multi-class task the decision is the most probable class.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
+from seedless.core.files import AnyPath
 from seedless.evaluate.decisions import (
     DEFAULT_THRESHOLD,
     Threshold,
@@ -77,7 +79,7 @@ class Churn:
         return asdict(self)
 
 
-def churn(*runs: str | Path, split: str = "test", thresholds: str = "own") -> Churn:
+def churn(*runs: AnyPath, split: str = "test", thresholds: str = "own") -> Churn:
     """Return which records two or more finished runs decide differently.
 
     Args:
@@ -91,7 +93,7 @@ def churn(*runs: str | Path, split: str = "test", thresholds: str = "own") -> Ch
     """
     if len({Path(run).resolve() for run in runs}) < len(runs):
         raise DataError("expected different runs, got one of them twice")
-    predictions = {str(run): read_predictions(run) for run in runs}
+    predictions = {os.fspath(run): read_predictions(Path(run)) for run in runs}
     if thresholds == "half" and any(one.task == "multi-class" for one in predictions.values()):
         raise DataError(
             "--half is for multi-label tasks: here the decision is the most probable class"

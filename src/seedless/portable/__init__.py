@@ -1,7 +1,7 @@
 """Arithmetic whose bits are the same on every processor: each op a function of its inputs alone.
 
-`seedless.portable()` switches it on for a block of code. README.md in this folder has the laws, the
-layers, and how to add an op.
+`seedless.portable()` switches it on for a block of code: see `help(seedless.portable.mode)`.
+README.md in this folder has the laws, the layers, and how to add an op.
 """
 
 from typing import TYPE_CHECKING

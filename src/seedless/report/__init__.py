@@ -1,6 +1,6 @@
 """Pages, plots and model cards of finished runs.
 
-`seedless.report(run)` writes the page of a run.
+`seedless.report(run)` writes the page of a run: see `help(seedless.analysis.report)`.
 """
 
 from typing import TYPE_CHECKING

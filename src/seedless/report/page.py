@@ -166,6 +166,8 @@ def _count(runs: Sequence[RunView]) -> str:
 def _name_model(run: RunView) -> str:
     name = as_mapping(run.settings.get("model")).get("name")
     source = as_mapping(run.predicate.get("data")).get("name")
+    if name == "given":  # what configurations call a user's own model
+        return "A user's model"
     subject = f"{name[:1].upper()}{name[1:]}" if name else "A model"
     return f"{subject} trained on {source}" if source else f"{subject}, trained"
 

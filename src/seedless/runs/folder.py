@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,17 @@ KNOWN = {
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run: its folder, its receipt, and the model with the selected weights."""
+    """A finished run: its folder, its receipt, and the model with the selected weights.
+
+    Every function that takes the folder of a run takes the run itself too.
+    """
 
     path: Path
-    receipt: Mapping[str, Any]
-    model: nn.Module
+    receipt: Mapping[str, Any] = field(repr=False)
+    model: nn.Module = field(repr=False)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     @property
     def claims(self) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from torch import nn
 from seedless.core.config import Config
 from seedless.core.digests import digest, name_tensors
 from seedless.core.errors import ConfigError, RunError
+from seedless.core.files import AnyPath
 from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
 from seedless.models import build
@@ -79,7 +80,7 @@ class OpenRun:
         return predict(self.run.model, split, self.loss, self.config)
 
 
-def load(run: str | Path, model: nn.Module | None = None) -> Run:
+def load(run: AnyPath, model: nn.Module | None = None) -> Run:
     """Return a finished run with its selected weights in a model.
 
     Args:
@@ -117,7 +118,7 @@ def load(run: str | Path, model: nn.Module | None = None) -> Run:
     return Run(path, receipt, model.eval())
 
 
-def open_run(run: str | Path, *, entry: str | None = None, data: str | None = None) -> OpenRun:
+def open_run(run: AnyPath, *, entry: str | None = None, data: str | None = None) -> OpenRun:
     """Return a run's model and the records it was scored on; both must match the receipt.
 
     Args:
