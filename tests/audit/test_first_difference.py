@@ -91,7 +91,7 @@ def test_another_batch_is_found_by_name(name, batch):
     assert (found.kind, found.index, found.names) == ("source", 0, ("batch/samples",))
 
 
-def test_a_batch_of_another_size_is_found_though_a_view_meets_it_first():
+def test_a_batch_of_another_size_is_found_although_a_view_is_its_first_use():
     model = nn.Flatten()
     records = []
     for x in (torch.ones(2, 3, 4), torch.ones(2, 4, 3)):
@@ -199,7 +199,7 @@ def test_no_records_and_equal_records_agree():
     )
 
 
-def test_an_operation_is_blamed_only_if_all_it_was_given_agrees():
+def test_an_operation_is_the_cause_only_if_its_inputs_and_settings_agree():
     assert find_first_difference([OP], [replace(OP, outputs=("z",))]).kind == "op"
     assert (
         find_first_difference([OP], [replace(OP, outputs=("z",), settings=("n=2",))]).kind
@@ -224,7 +224,7 @@ def test_an_input_that_no_one_can_have_changed_is_said_to_be_so():
     assert (found.kind, found.names) == ("source", (CHANGED_OUTSIDE,))
 
 
-def test_a_tensor_changed_behind_torchs_back_is_not_blamed_on_an_operation():
+def test_a_tensor_changed_outside_torch_is_no_operations_difference():
     records = []
     for value in (0.0, 1.0):
         x = torch.zeros(4)

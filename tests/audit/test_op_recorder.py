@@ -45,7 +45,7 @@ def test_a_digest_sees_every_dtype_and_each_element(dtype):
     assert digest_tensor(ones) != digest_tensor(other)
 
 
-def test_a_digest_sees_shape_and_dtype_beside_the_bytes():
+def test_a_digest_covers_shape_and_dtype_and_bytes():
     zeros = torch.zeros(2, 3)
     alike = [zeros, zeros.view(3, 2), zeros.view(torch.int32), torch.zeros(0, 3), torch.zeros(3, 0)]
     assert len({digest_tensor(tensor) for tensor in alike}) == len(alike)
@@ -57,7 +57,7 @@ def test_a_digest_compares_bits_and_not_numbers():
     assert digest_tensor(torch.tensor([0.0])) != digest_tensor(torch.tensor([-0.0]))
 
 
-def test_a_digest_does_not_see_how_a_tensor_lies_in_memory():
+def test_a_digest_does_not_depend_on_the_memory_layout():
     x = torch.arange(24.0).view(2, 3, 4)
     turned = x.transpose(0, 2)
     assert digest_tensor(turned) == digest_tensor(turned.contiguous())
@@ -174,14 +174,14 @@ def test_a_record_survives_json():
 # --- where tensors come from
 
 
-def test_sources_are_told_from_what_operations_made():
+def test_inputs_from_outside_are_distinguished_from_results_of_operations():
     x, other = torch.arange(4.0), torch.ones(4)
     records = watch(lambda: (x + other) * x[1:2], **{"batch/samples": x})
     assert pick(records, "aten.add.Tensor").sources == ("batch/samples", "unnamed argument 'other'")
     assert pick(records, "aten.mul.Tensor").sources == ("", "batch/samples")
 
 
-def test_names_tell_pieces_of_one_storage_apart():
+def test_names_distinguish_parts_of_one_storage():
     flat = torch.arange(10.0)
     names = {"first": flat[:4], "second": flat[4:8], "empty": flat[5:5]}
     assert watch(lambda: flat[4:6] * 2, **names)[-1].sources == ("second",)
@@ -189,7 +189,7 @@ def test_names_tell_pieces_of_one_storage_apart():
     assert watch(lambda: flat[8:] * 2, **names)[-1].sources == ("unnamed argument 'self'",)
 
 
-def test_a_name_given_goes_before_the_models():
+def test_a_name_of_the_caller_takes_precedence_over_the_models():
     model = nn.Linear(2, 2)
     x = torch.ones(1, 2)
     records = watch(lambda: model(x), model, mine=model.weight)

@@ -101,7 +101,7 @@ def test_a_run_made_on_a_gpu_is_executed_on_a_cpu(run, tmp_path, monkeypatch):
     assert "1 thread" in found.details[1]
 
 
-def test_a_run_travels_light_and_is_executed_elsewhere(run, tmp_path, monkeypatch):
+def test_a_stripped_run_is_executed_elsewhere(run, tmp_path, monkeypatch):
     elsewhere.pack(run, tmp_path)
     monkeypatch.setattr(verification, "run_worker", answer_here)
     with flags_restored():
@@ -197,7 +197,7 @@ def test_negative_control_parts_show_in_native_arithmetic(tmp_path):
     assert whole != parts
 
 
-def test_parts_are_refused_where_samples_meet(tmp_path):
+def test_microbatches_are_refused_where_samples_depend_on_each_other(tmp_path):
     config = build("images", "portable").change(train={"microbatch": 8})
     with flags_restored(), pytest.raises(SeedlessError, match="in BatchNorm2d"):
         train_run(config, tmp_path / "run")

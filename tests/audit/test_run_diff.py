@@ -35,7 +35,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Answer in this process; return the list of what was asked for."""
+    """Answer requests in this process; return the list of requests."""
     requests = []
 
     def answer(action, request, variables):
@@ -65,7 +65,7 @@ def test_a_run_and_its_repeat_are_identical(plain, tmp_path, asked):
     assert asked == []  # nothing had to be run
 
 
-def test_where_the_data_lie_makes_no_difference(tmp_path, asked):
+def test_the_folder_of_the_data_makes_no_difference(tmp_path, asked):
     draw = np.random.default_rng(0)
     numbers = np.arange(48) % 3
     runs = []
@@ -270,8 +270,8 @@ def test_a_run_of_fit_needs_its_entry_to_find_the_step(plain, tmp_path, asked):
     found = seedless.diff(plain, run)
     assert (found.identical, found.epoch, found.step) == (False, 1, None)
     assert f"{plain} is a run of fit()" in found.notes[0]
-    assert "execute it again: --entry package" in found.notes[0]
-    with pytest.raises(ConfigError, match=r"run of fit\(\).* execute it again: --entry package"):
+    assert "find the step: use --entry package" in found.notes[0]
+    with pytest.raises(ConfigError, match=r"run of fit\(\).* find the step: use --entry package"):
         seedless.diff(plain, run, locate=True)
     with pytest.raises(ConfigError, match=r"is a run of fit\(\)"):
         seedless.diff(plain, run, locate=True, entry_b=ENTRY)  # of the second alone
@@ -300,7 +300,7 @@ def test_a_trail_of_ones_own_compares_with_a_run(plain, tmp_path):
     found = seedless.diff(plain, tmp_path / "own")
     assert not found.identical
     assert found.epoch == 0
-    assert "record it at every step" in found.notes[0]
+    assert "at every step to find the step" in found.notes[0]
 
 
 def test_a_difference_is_plain_values(plain, tmp_path, asked):

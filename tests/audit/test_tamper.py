@@ -1,4 +1,4 @@
-"""A run folder in the hands of someone who wants it to say something else.
+"""Changed and forged run folders: `validate` finds each change.
 
 First with an editor; then with this package at hand, so that every digest is right again; last with
 a run of their own behind it, which only executing the run again can find.
@@ -13,9 +13,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import seedless
+from seedless.audit import validate
 from seedless.core.digests import digest
 from seedless.evaluate.predictions import digest_predictions, parse_predictions
 from seedless.evaluate.scores import score_predictions
+from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.folder import read_config
 from tests.forgery import (
     alter,
@@ -255,14 +257,16 @@ def test_weights_of_another_epoch_are_not_those_of_the_trail(run):
     save_file(weights, run / "weights.safetensors", metadata={"format": "pt"})
     claims = {**statement["predicate"]["weights"], "digest": digest(weights)}
     seal(run, replace(statement, ("predicate", "weights"), claims))
-    expected = f"weights.safetensors does not hold the weights the trail has at epoch {chosen}"
+    expected = f"weights.safetensors does not have the weights that the trail has at epoch {chosen}"
     assert expected in find_problems(run)
     # and where the receipt says that this epoch was selected
     statement["predicate"]["weights"] = {**claims, "epoch": other}
     statement["predicate"]["metrics"]["selected"]["epoch"] = other
     seal(run, statement)
     change_metrics(run, lambda metrics: None)
-    assert f"the trail's best score is not that of epoch {other}" in find_problems(run)
+    assert f"the best recorded score is not that of the selected epoch, {other}" in find_problems(
+        run
+    )
 
 
 def change_predictions(run, change):
@@ -380,7 +384,20 @@ def test_predictions_of_other_weights_are_refused_with_their_scores_too(run):
     statement = read_statement(run)
     claims = {**statement["predicate"]["weights"], "digest": "sha256:" + 64 * "0"}
     seal(run, replace(statement, ("predicate", "weights"), claims))
-    assert "weights.safetensors does not hold the weights" in find_problems(run)
+    assert "weights.safetensors does not have the weights" in find_problems(run)
+
+
+def test_damaged_weights_of_a_stripped_run_are_a_problem_and_no_crash(run):
+    statement = read_statement(run)
+    files = [name for name in statement["predicate"]["files"] if is_stripped(name, weights=True)]
+    for name in files:
+        (run / name).unlink()
+    (run / "light.json").write_bytes(describe_stripped(statement, files))
+    assert validate(run).problems == ()
+    (run / "weights.safetensors").write_bytes(b"damaged")
+    assert "weights.safetensors cannot be read" in find_problems(run)
+    (run / "weights.safetensors").unlink()
+    assert "weights.safetensors cannot be read" in find_problems(run)
 
 
 def test_predictions_without_a_split_are_found(run):
@@ -418,8 +435,8 @@ SCORES = {
         lambda m: m["selected"].update(epoch=m["selected"]["epoch"] % 3 + 1),
         "the scores are of another epoch than the weights",
     ),
-    "the selected score": (lambda m: m["selected"].update(score=1.0), "the trail's best score"),
-    "the metric": (lambda m: m["selected"].update(metric="accuracy"), "the trail's best score"),
+    "the selected score": (lambda m: m["selected"].update(score=1.0), "the best recorded score"),
+    "the metric": (lambda m: m["selected"].update(metric="accuracy"), "the best recorded score"),
     "a split less": (lambda m: m.pop("test"), "not about the same splits"),
 }
 
@@ -434,7 +451,7 @@ def test_scores_that_do_not_follow_are_found(run, what):
 @pytest.mark.parametrize("wrong", ["", "published", 32 * "g", 31 * "0", 33 * "0", 32 * "A"])
 def test_an_md5_that_is_none_needs_no_execution(run, wrong):
     seal(run, replace(read_statement(run), ("predicate", "weights", "md5"), wrong))
-    assert "the receipt's md5 is not one" in find_problems(run)
+    assert "the receipt's md5 does not have the form of an MD5" in find_problems(run)
 
 
 def edit(file, *changes):
@@ -473,7 +490,7 @@ def test_another_configuration_is_not_the_one_of_the_receipt(run, old, new):
     assert "begun with another configuration" in problems
 
 
-def test_where_data_lie_is_not_part_of_a_configuration(run):
+def test_the_path_of_the_data_is_not_part_of_the_identity(run):
     edit(run / "config.toml", ("cache = true", 'cache = false\npath = "/elsewhere"'))
     seal(run)
     assert execute(run).outcome == "identical"

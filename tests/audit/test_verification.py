@@ -218,7 +218,7 @@ def uneven(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("segment", "entries"), [(1, 3), (2, 3), (3, 2)])
-def test_every_stretch_can_be_executed_alone(uneven, segment, entries):
+def test_every_segment_can_be_executed_alone(uneven, segment, entries):
     verdict = seedless.verify(uneven, **give(), segment=segment)
     assert verdict.outcome == "identical"
     assert f"{entries} trail entries of segment {segment}" in verdict.sentence
@@ -230,7 +230,7 @@ def test_a_stretch_that_is_not_there_is_refused(uneven, segment):
         seedless.verify(uneven, **give(), segment=segment)
 
 
-def test_stretches_tell_where_a_run_was_changed(tmp_path):
+def test_segments_show_where_a_run_was_changed(tmp_path):
     run = fit_run(tmp_path / "run", control={"flip_bit": "4.weight:0:2", "at_step": 6})
     honest = read_config(run).change(control={"flip_bit": None, "at_step": 0})
     reconfigure(run, honest)

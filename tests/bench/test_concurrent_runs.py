@@ -49,7 +49,7 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
     job = TrainingJob("demo", tmp_path / "run")
     with pytest.raises(RunError, match="two jobs would write"):
         train_many([job, job])
-    with pytest.raises(RunError, match="runs_per_device of at least 1, got 0"):
+    with pytest.raises(RunError, match="runs_per_device to be an integer >= 1, got 0"):
         train_many([job], runs_per_device=0)
     with pytest.raises(RunError, match="at least one run"):
         run_concurrently(make_job_config("baseline"), 0)

@@ -159,7 +159,7 @@ def test_too_many_members_are_refused(tmp_path, monkeypatch, name):
     refused(tmp_path, MAKE[name](tmp_path / name), "more than 2 members")
 
 
-def test_a_zip_that_lies_about_its_size_is_refused(tmp_path):
+def test_a_zip_that_declares_a_wrong_size_is_refused(tmp_path):
     archive = make_zip(tmp_path / "a.zip", {"zeros": bytes(100_000)})
     data = bytearray(archive.read_bytes())
     entry = data.index(b"PK\x01\x02")

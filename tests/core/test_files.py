@@ -10,7 +10,7 @@ import pytest
 from seedless.core.files import hash_file, write_atomic
 
 
-def test_content_arrives_whole_and_leaves_nothing_beside_it(tmp_path):
+def test_a_file_is_written_completely_and_no_temporary_file_stays(tmp_path):
     file = tmp_path / "weights.bin"
     content = bytes(range(256)) * 100
     write_atomic(file, content)
@@ -35,7 +35,7 @@ def test_a_failed_write_keeps_what_was_there(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("moment", ["open", "os.rename"])
-def test_a_process_killed_while_writing_keeps_what_was_there(tmp_path, run_python, moment):
+def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path, run_python, moment):
     file = tmp_path / "weights.bin"
     file.write_bytes(b"old")
     script = f"""

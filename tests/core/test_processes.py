@@ -56,7 +56,7 @@ def test_a_file_in_the_current_directory_is_not_imported(tmp_path, monkeypatch, 
         run("importing").check()
 
 
-def test_the_package_stays_importable_from_where_it_lies(monkeypatch):
+def test_the_package_stays_importable_from_its_own_folder(monkeypatch):
     import seedless
 
     place = os.path.dirname(os.path.dirname(seedless.__file__))

@@ -9,7 +9,7 @@ shipped before are kept.
 import json
 import sys
 
-from seedless.audit.portable_check import compute_full, compute_models, pack
+from seedless.audit.portable_check import compute_models, pack
 from seedless.portable.check.compute import FILE, STEPS, compute_ops, read_committed
 
 
@@ -23,5 +23,5 @@ if __name__ == "__main__":
         print(json.dumps(compute(*device, steps=int(steps))))
     else:
         kept = {} if "--full" in sys.argv else read_committed()["full"]
-        found = compute() | {"full": kept or pack(compute_full())}
+        found = compute() | {"full": kept or pack(compute_models(full=True))}
         FILE.write_text(json.dumps({"steps": STEPS, **found}, indent=1, sort_keys=True) + "\n")

@@ -38,7 +38,7 @@ torch.set_flush_denormal(True)
 
 @pytest.fixture(scope="module")
 def captured(run_python):
-    """What one process captures: settled afresh, after its flags were spoilt, and untold."""
+    """What one process captures: after make_deterministic, after changed flags, and untouched."""
     script = (
         SHOW + "d.set_environment_variables(); d.make_deterministic(threads=3)\n"
         "show = [e.capture_environment()]\n"
@@ -87,7 +87,7 @@ def test_the_old_switches_can_be_read_and_say_the_same(tf32, before):
             pass
 
 
-def test_all_usable_cores_unless_told(captured):
+def test_all_usable_cores_are_the_default_of_threads(captured):
     assert captured["untold"]["threads"]["intraop"] == count_usable_cores()
     assert captured["untold"]["variables"]["OMP_NUM_THREADS"] == "1"
 

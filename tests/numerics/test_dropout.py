@@ -73,7 +73,7 @@ def test_the_ends(p, value):
     assert (drop(torch.ones(4, 9), p) == value).all()
 
 
-def test_the_layer_needs_to_be_told_whose_masks_it_draws():
+def test_the_layer_needs_the_keys_of_the_samples():
     layer = seedless.Dropout(0.5, layer=0)
     x = torch.ones(4, 16)
     with pytest.raises(NumericsError, match=r"seedless\.dropout_keys"):

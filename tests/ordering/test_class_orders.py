@@ -49,7 +49,7 @@ def test_rare_classes_are_spread_evenly(rare: int) -> None:
 
 
 def test_guarantee_holds_for_multi_label_data() -> None:
-    """Random tables, sparse and dense; rare classes never meet twice in a batch either."""
+    """Random tables, sparse and dense; no batch has two samples of a rare class either."""
     for trial in range(60):
         rng = np.random.default_rng(trial)
         classes = int(rng.integers(2, 9))

@@ -213,7 +213,7 @@ def test_this_schema_has_no_more_even_under_a_new_seal(run):
 # Why there is none
 
 
-def test_where_there_is_no_receipt_the_reason_is_given(run, tmp_path):
+def test_a_missing_receipt_is_an_error_that_says_why(run, tmp_path):
     assert "there is no" in refuse(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     assert "is not a run folder: it has no receipt.json" in refuse(tmp_path / "empty")

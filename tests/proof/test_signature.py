@@ -294,7 +294,7 @@ def test_other_key_files_are_refused_by_what_they_are(tmp_path, run, key):
             check_signature(run, tmp_path / name)
 
 
-def test_without_cryptography_one_is_told_what_to_install(monkeypatch, tmp_path, run, key):
+def test_without_cryptography_the_error_says_what_to_install(monkeypatch, tmp_path, run, key):
     for module in [name for name in sys.modules if name.split(".")[0] == "cryptography"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "cryptography", None)

@@ -85,14 +85,14 @@ def test_a_torn_last_line_is_refused_or_dropped(run, cut):
     file.write_bytes(file.read_bytes()[:-cut])
     with pytest.raises(RunError, match="line 4 is incomplete"):
         read_trail(run)
-    assert read_trail(run, torn=True) == whole[:3]
+    assert read_trail(run, allow_incomplete=True) == whole[:3]
 
 
 def test_torn_allows_nothing_but_the_last_line(run):
     lines = (run / "trail.jsonl").read_bytes().splitlines(keepends=True)
     (run / "trail.jsonl").write_bytes(b"".join([lines[0], lines[1][:-20] + b"\n", *lines[2:]]))
     with pytest.raises(RunError, match="line 2 is not an entry"):
-        read_trail(run, torn=True)
+        read_trail(run, allow_incomplete=True)
 
 
 SPELLINGS = {
@@ -196,7 +196,7 @@ def test_a_cut_at_the_end_leaves_a_chain_and_only_the_receipt_tells(run):
     seal(run)
     problems = " ".join(validate(run).problems)
     assert "expected a trail of epochs 0 to 3, found 3 entries" in problems
-    assert "does not end in the head the receipt holds" in problems
+    assert "last digest is not the head that the receipt names" in problems
 
 
 # The chain rebuilt by someone who knows how
@@ -226,15 +226,15 @@ ALTERED = {
     "a tensor of the weights": (1, ("state", "model/0.weight"), "weights"),
     "a tensor of a checkpoint": (2, ("state", "optimizer/exp_avg/0.weight"), "epoch-0002"),
     "a loss": (2, ("loss",), "log.jsonl"),
-    "a score": (2, ("score",), "best score"),
+    "a score": (2, ("score",), "best recorded score"),
     "steps": (3, ("step",), "log.jsonl"),
     "the kind of a line": (1, ("kind",), "line 2 of the trail"),
-    "the first step": (0, ("step",), "before its first step"),
+    "the first step": (0, ("step",), "does not have step 0"),
 }
 
 
 @pytest.mark.parametrize("what", ALTERED)
-def test_an_altered_entry_contradicts_what_lies_beside_it(run, what):
+def test_an_altered_entry_contradicts_the_other_files(run, what):
     place, path, complaint = ALTERED[what]
     entries = read_entries(run)
     if what == "a tensor of the weights":
@@ -311,7 +311,7 @@ def test_the_difference_of_two_own_trails_names_call_and_tensors(tmp_path):
     assert found.names == ("model/bias", "model/weight")  # the momentum follows a call later
     assert [(m.field, m.recorded, m.here) for m in found.settings] == [("rate", 0.1, 0.1000001)]
     assert found.step is None
-    assert "record it at every step" in found.notes[0]
+    assert "at every step" in found.notes[0]
 
 
 def test_a_model_alone_is_recorded_without_optimizer_and_loss(tmp_path):
@@ -351,7 +351,7 @@ def test_an_optimizer_with_a_closure_is_recorded_with_its_past(tmp_path):
     assert "optimizer/old_dirs.0/weight" in seedless.diff(tmp_path / "a", tmp_path / "c").names
 
 
-def test_an_optimizer_that_keeps_something_else_is_told_what_is_expected(tmp_path):
+def test_an_optimizer_with_another_kind_of_state_is_refused(tmp_path):
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.state[model.weight]["history"] = {"past": object()}

@@ -1,4 +1,4 @@
-"""`fit` on a model and arrays of one's own: guarded, judged, resumed, loaded, refused."""
+"""`fit` on a user's model and arrays: generator guard, scores, resuming, loading, refusals."""
 
 import copy
 import json
@@ -46,7 +46,7 @@ def test_a_model_with_stages_begins_mixed(tmp_path):
     assert run.claims["initialization"]["basis"] == "mixed"
 
 
-def test_given_weights_are_kept(tmp_path):
+def test_basis_given_keeps_the_weights_of_the_model(tmp_path):
     model = linear()
     before = digest(model)
     settled = settings(init={"basis": "given"})
@@ -55,7 +55,7 @@ def test_given_weights_are_kept(tmp_path):
     assert run.digest != before
 
 
-def test_given_weights_are_verified_with_the_weights_the_run_began_with(tmp_path):
+def test_basis_given_is_verified_with_the_first_weights(tmp_path):
     model = linear()
     begun = copy.deepcopy(model)
     settled = settings(init={"basis": "given"})
@@ -180,7 +180,7 @@ def test_a_clean_run_is_not_accused_even_if_generators_moved_before_it(tmp_path)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_a_run_told_to_go_on_promises_nothing(tmp_path, name):
+def test_a_run_that_reports_generators_promises_no_repetition(tmp_path, name):
     model = Noisy(GENERATORS[name])
     told = settings(train={"guard": "report"})
     run = fit(model, TRAIN, VAL, config=told, out=tmp_path / "run")
@@ -189,7 +189,7 @@ def test_a_run_told_to_go_on_promises_nothing(tmp_path, name):
 
 
 def test_a_resumed_run_remembers_that_a_generator_moved_before(tmp_path):
-    """The checkpoint holds it: the part that is left may well use none."""
+    """The checkpoint records it, because the rest of the run may use no generator."""
     model = Noisy(GENERATORS["Python's random"])
     told = settings(train={"guard": "report"})
     fit(model, TRAIN, VAL, config=told, out=tmp_path)
@@ -236,7 +236,7 @@ def ones():
 
 
 def test_after_a_loss_that_is_no_number_the_last_good_checkpoint_stands(tmp_path):
-    """Going on stops again at the same step: it is never passed over in silence."""
+    """A resumed run stops again at the same step."""
     out = tmp_path / "run"
     with pytest.raises(TrainError, match=r"not finite at step 8 \(epoch 2, batch 3\)") as first:
         fit(ones, TRAIN, VAL, config=poison(7), out=out)

@@ -57,7 +57,7 @@ def test_recordings_keep_their_leads_and_rate(ecg, images):
     assert open_run(images).leads is None
 
 
-def test_a_run_without_test_records_is_judged_on_validation(tmp_path, monkeypatch):
+def test_a_run_without_test_records_is_opened_on_validation(tmp_path, monkeypatch):
     arrays = give()
     del arrays["test"]
     run = fit_run(tmp_path / "run", arrays)

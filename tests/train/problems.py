@@ -58,7 +58,7 @@ def flat(tensors):
 
 
 class Recorder(Observer):
-    """Writes down everything the loop says, into a list that several may share."""
+    """Records every call of the loop in a list that several observers may share."""
 
     def __init__(self, name="", heard=None):
         self.name = name

@@ -57,7 +57,7 @@ def test_a_single_last_sample_does_not_stop_batch_norm():
     assert [progress.seen for kind, progress in recorder.states if kind == "step"] == [5, 10, 16]
 
 
-def test_positions_rates_schedules_and_losses_are_told_as_they_are():
+def test_observers_get_the_true_positions_rates_schedules_and_losses():
     problem = make_problem(train={"warmup_steps": 3})
     recorder = Recorder()
     outcome = train(problem, (recorder,))
@@ -86,7 +86,7 @@ def test_positions_rates_schedules_and_losses_are_told_as_they_are():
             assert progress.score is None
 
 
-def test_observers_are_told_in_the_order_they_are_given():
+def test_observers_are_called_in_the_order_of_the_argument():
     heard = []
     train(make_problem(train={"epochs": 1}), (Recorder("a", heard), Recorder("b", heard)))
     assert [name for name, _, _ in heard] == ["a", "b"] * (1 + STEPS + 1)
@@ -157,7 +157,7 @@ def test_evaluating_leaves_no_trace_in_the_weights():
     assert digest(often.model) == digest(seldom.model)
 
 
-def test_a_loss_based_order_is_given_the_losses_of_the_pass():
+def test_a_loss_based_order_receives_the_losses_of_the_epoch():
     problem = make_problem(order={"name": "loss_ranked"})
     recorder = Recorder()
     train(problem, (recorder,), until=Position(1))
@@ -237,7 +237,7 @@ def go_on(outcome, **options):
 
 
 def describe(recorder):
-    """Return what a trail would say of each epoch, but for the tensors."""
+    """Return the fields of a trail for each epoch, without the tensors."""
     return {
         progress.position: (progress.loss, progress.score, progress.schedule, progress.best.epoch)
         for progress in recorder.epochs()
@@ -262,7 +262,7 @@ def test_stopped_after_any_step_and_gone_on_with_it_ends_in_the_same_bits(name):
         assert Position(3, 0, 15) in found
 
 
-def test_stopping_is_told_to_observers_once_and_last():
+def test_observers_are_called_once_and_last_when_a_run_stops():
     heard = []
     asked = iter([False, True])
     train(make_problem(), (Recorder("a", heard), Recorder("b", heard)), stop=lambda: next(asked))

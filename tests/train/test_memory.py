@@ -1,4 +1,4 @@
-"""Nothing reads memory before it is written: whatever lies in it, the bits are the same."""
+"""Nothing reads memory before it is written: the bits do not depend on its old content."""
 
 import json
 

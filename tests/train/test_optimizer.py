@@ -165,7 +165,7 @@ def test_negative_control_a_part_of_the_batch_has_another_gradient():
 
 
 def test_microbatches_draw_the_same_dropout_masks():
-    """A sample meets its mask however the batch is split; BatchNorm alone would part them."""
+    """A sample has its mask however the batch is split; only BatchNorm would change the result."""
 
     def model():
         return nn.Sequential(nn.Flatten(), Dropout(0.5, layer=0), nn.Linear(24, 3))

@@ -1,4 +1,4 @@
-"""The checks of `validate` beyond digests: do the files of a run say what its receipt says?
+"""The checks of `validate` beyond digests: is the content of a run's files what its receipt says?
 
 Each check returns what is wrong, a sentence each. Someone who changes a file can also write a new
 receipt with matching digests; these checks make such a receipt contradict the other files.
@@ -48,7 +48,7 @@ def check_content(run: ValidatedRun) -> list[str]:
     """Return what is wrong with the content of a run whose receipt, trail and log were read."""
     checks = [check_config, check_scores]
     if run.left_out:
-        checks += [check_stripped]
+        checks += [check_stripped, check_weights]
     else:
         checks += [check_trail, check_weights, check_log, check_checkpoints]
     problems = []
@@ -56,8 +56,8 @@ def check_content(run: ValidatedRun) -> list[str]:
         try:
             problems += check(run)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # A forged file may have any form: whatever it breaks here, it is not a run's.
-            problems.append(f"the run lacks what a run must have, or has it wrong: {error!r}")
+            # A forged file may have any form: an error here means that no run wrote it.
+            problems.append(f"a file of the run does not have the form it must have: {error!r}")
     return problems
 
 
@@ -66,7 +66,7 @@ def check_config(run: ValidatedRun) -> list[str]:
     config, claims = run.config, run.claims
     problems = []
     if claims["config"]["digest"] != config.digest:
-        problems.append("config.toml is not the configuration whose digest the receipt holds")
+        problems.append("config.toml does not have the digest that the receipt names")
     if not is_same_json(claims["config"]["values"], config.identity()):
         problems.append("config.toml is not the configuration the receipt quotes")
     kind = "fit" if config.model.name == USER_MODEL else "train"
@@ -96,9 +96,9 @@ def check_scores(run: ValidatedRun) -> list[str]:
         return [f"{PREDICTIONS} or {METRICS} cannot be read: {error}"]
     problems = []
     if not is_same_json(metrics, claims["metrics"]):
-        problems.append(f"{METRICS} is not what the receipt holds")
+        problems.append(f"{METRICS} differs from the metrics in the receipt")
     if predictions.digest != claims["predictions"]:
-        problems.append(f"{PREDICTIONS} does not hold the predictions whose digest the receipt has")
+        problems.append(f"{PREDICTIONS} does not have the digest that the receipt names")
     if predictions.weights != claims["weights"]["digest"]:
         problems.append(f"{PREDICTIONS} holds predictions of other weights than the receipt's")
     if not is_same_json([*predictions.classes], claims["data"]["classes"]):
@@ -133,19 +133,19 @@ def check_trail(run: ValidatedRun) -> list[str]:
     for number, entry in enumerate(trail, start=1):
         kind, fields = ("start", _START) if number == 1 else ("epoch", _EPOCH)
         if {*entry} != fields or entry["kind"] != kind or type(entry["step"]) is not int:
-            problems.append(f"line {number} of the trail is not of the form such a line has")
+            problems.append(f"line {number} of the trail does not have the fields of such a line")
     # [Step 2] The first entry says what the receipt says the run began with.
     begun = trail[0]
     for fact in FACTS:
         if not is_same_json(begun.get(fact), claims[fact]):
             problems.append(f"the trail's first line and the receipt disagree about {fact!r}")
     if begun.get("step") != 0:
-        problems.append("the trail's first line is not of a run before its first step")
+        problems.append("the trail's first line does not have step 0")
     problems += check_facts(claims, config)
     # [Step 3] The receipt names the digest of the last entry, and so all entries before it.
     summary = summarize_trail(trail)
     if not is_same_json(claims["trail"], summary["trail"]):
-        problems.append("the trail does not end in the head the receipt holds")
+        problems.append("the trail's last digest is not the head that the receipt names")
     if claims["schedule"] != summary["schedule"]:
         problems.append("the receipt's schedule is not that of the trail")
     return problems
@@ -169,25 +169,31 @@ def check_selected(lines: Lines, claims: Mapping[str, Any], config: Config) -> l
     epoch, selected, problems = claims["weights"]["epoch"], claims["metrics"]["selected"], []
     best = _select(lines, config, config.train.epochs)
     if not is_same_json(best, [epoch, selected["score"]]) or selected["metric"] != "macro_auc":
-        problems.append(f"the trail's best score is not that of epoch {epoch}, or another one")
+        problems.append(f"the best recorded score is not that of the selected epoch, {epoch}")
     if not re.fullmatch("[0-9a-f]{32}", claims["weights"]["md5"]):
-        problems.append("the receipt's md5 is not one")
+        problems.append("the receipt's md5 does not have the form of an MD5")
     return problems
 
 
 def check_weights(run: ValidatedRun) -> list[str]:
-    """Compare the weights with the receipt and with the trail's entry of the selected epoch."""
+    """Compare the weights with the receipt and with the trail's entry of the selected epoch.
+
+    A stripped run has no trail, and may have no weights: its log says which epoch was selected.
+    """
+    lines = run.log if run.left_out else run.trail[1:]
+    problems = check_selected(lines, run.claims, run.config)
+    if WEIGHTS in run.left_out:
+        return problems
     try:
         tensors = load((run.path / WEIGHTS).read_bytes())
     except (OSError, SafetensorError) as error:
-        return [f"{WEIGHTS} cannot be read: {error}"]
-    problems = []
+        return [*problems, f"{WEIGHTS} cannot be read: {error}"]
     epoch = run.claims["weights"]["epoch"]
     if digest(tensors) != run.claims["weights"]["digest"]:
-        problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
-    if not _is_model_at(run.trail, epoch, tensors):
-        problems.append(f"{WEIGHTS} does not hold the weights the trail has at epoch {epoch}")
-    return problems + check_selected(run.trail[1:], run.claims, run.config)
+        problems.append(f"{WEIGHTS} does not have the weights that the receipt names")
+    if not run.left_out and not _is_model_at(run.trail, epoch, tensors):
+        problems.append(f"{WEIGHTS} does not have the weights that the trail has at epoch {epoch}")
+    return problems
 
 
 def check_log(run: ValidatedRun) -> list[str]:
@@ -210,7 +216,7 @@ def check_checkpoints(run: ValidatedRun) -> list[str]:
     epochs, every = config.train.epochs, config.train.checkpoint_every
     for epoch in sorted({*range(every, epochs + 1, every), epochs} ^ present):
         state = "is not one of" if epoch in present else "is missing from"
-        problems.append(f"the checkpoint of epoch {epoch} {state} those the configuration asks for")
+        problems.append(f"the checkpoint of epoch {epoch} {state} those that config.toml demands")
     for _, path in list_checkpoints(run.path):
         try:
             checkpoint = read_checkpoint(path, config.digest)
@@ -230,15 +236,15 @@ def _check_checkpoint(run: ValidatedRun, checkpoint: Checkpoint) -> list[str]:
     # [Step 1] The best weights so far, selected again from the trail's scores.
     best = None if start.best is None else [start.best.epoch, start.best.score]
     if not is_same_json(best, _select(trail[1:], config, place.epoch)):
-        problems.append("keeps other weights as the best than the trail's scores select")
+        problems.append("has the best weights of another epoch than the trail's scores select")
     if start.best is not None and not _is_model_at(trail, start.best.epoch, start.best.weights):
-        problems.append("does not keep the weights the trail has at its best")
+        problems.append("has other best weights than the trail records for their epoch")
     # [Step 2] The whole state. Within an epoch the trail has no entry to compare it with.
     if place.batch:
         return problems
     entry = trail[place.epoch]
     if digest_each(checkpoint.state) != entry["state"] or place.step != entry["step"]:
-        problems.append("does not hold the state the trail has at that epoch")
+        problems.append("does not have the state that the trail records for its epoch")
     moved = tuple(run.claims["promise"]["generators_moved"])
     if place.epoch == config.train.epochs and start.moved != moved:
         problems.append("and the receipt disagree about the generators that moved")
@@ -246,7 +252,7 @@ def _check_checkpoint(run: ValidatedRun, checkpoint: Checkpoint) -> list[str]:
 
 
 def check_stripped(run: ValidatedRun) -> list[str]:
-    """Check what a stripped run still has: the log for the trail, weights where they are kept."""
+    """Check the log of a stripped run in place of its trail."""
     claims, config = run.claims, run.config
     epochs, problems = config.train.epochs, check_facts(claims, config)
     rates = [
@@ -256,14 +262,9 @@ def check_stripped(run: ValidatedRun) -> list[str]:
     logged = [[line["epoch"], line["rate"]] for line in run.log]
     expected = [[number + 1, rate] for number, rate in enumerate(rates)]
     if not is_same_json(logged, expected) or len(run.log) != epochs:
-        problems.append(f"{LOG_FILE} has other epochs or rates than the configuration asks for")
+        problems.append(f"{LOG_FILE} has other epochs or rates than config.toml")
     if claims["trail"]["entries"] != epochs + 1:
         problems.append(f"expected a trail of epochs 0 to {epochs} in the receipt")
-    problems += check_selected(run.log, claims, config)
-    if WEIGHTS not in run.left_out:
-        tensors = load((run.path / WEIGHTS).read_bytes())
-        if digest(tensors) != claims["weights"]["digest"]:
-            problems.append(f"{WEIGHTS} does not hold the weights whose digest the receipt holds")
     return problems
 
 

@@ -2,7 +2,7 @@
 
 Nothing is executed but the scores. The three steps: the receipt and the digests of all files; the
 files that everything else is read from; the content of each file, in content_checks.py. A run is
-executed again from the `ValidatedRun` that comes of it, and not from the disk.
+executed again from the `ValidatedRun` that `validate` returns, and not from the disk.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from seedless.audit.op_record import (
     refuse_without_bytes,
     show_settings,
 )
+from seedless.core.digests import name_tensors
 
 
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
@@ -55,11 +56,9 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             for path, module in model.named_modules()
             for parameter in module.parameters(recurse=False)
         }
-        self._keep = (
-            model,
-            dict(names or {}),
-        )  # while they live, no other object gets their ids and addresses
-        self._named = _index_names(model, self._keep[1])
+        # References: while these exist, no other object can get their ids and addresses.
+        self._references = (model, dict(names or {}))
+        self._named = _index_names(*self._references)
         self._made: dict[int, StorageWeakRef] = {}
         self._raw: set[int] = set()
         self._records: list[OpRecord] = []
@@ -135,7 +134,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         self, func: Any, signature: Signature, tensors: list[tuple[str, Tensor]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return digest and source of each tensor argument."""
-        found = []
+        digested = []
         for name, tensor in tensors:
             what = f"argument {name!r} of {func}"
             refuse_without_bytes(tensor, what)
@@ -144,8 +143,8 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
                 continue
             # Uninitialized memory that is about to be written has no content to compare.
             unwritten = name in signature.written and _storage_key(tensor) in self._raw
-            found.append((UNINITIALIZED if unwritten else digest_tensor(tensor, what), source))
-        return tuple(digest for digest, _ in found), tuple(source for _, source in found)
+            digested.append((UNINITIALIZED if unwritten else digest_tensor(tensor, what), source))
+        return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
 
     def _digest_outputs(
         self, func: Any, signature: Signature, tensors: list[tuple[str, Tensor]], result: Any
@@ -222,10 +221,7 @@ def _index_names(
 ) -> dict[int, list[tuple[str, int, int]]]:
     """Return (name, first byte, end) of every named tensor, by the storage that holds it."""
     renamed = {id(tensor) for tensor in names.values()}
-    state = [
-        *model.named_parameters(remove_duplicate=False),
-        *model.named_buffers(remove_duplicate=False),
-    ]
+    state = name_tensors(model).items()
     known = {f"model/{name}": tensor for name, tensor in state if id(tensor) not in renamed}
     places: dict[int, list[tuple[str, int, int]]] = {}
     for name, tensor in {**known, **names}.items():

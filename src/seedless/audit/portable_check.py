@@ -72,28 +72,25 @@ def make_model(name: str, small: bool) -> nn.Module:
 
 
 def compute_models(
-    device: str = "cpu", steps: int = STEPS, report: Report | None = None
+    device: str = "cpu",
+    steps: int = STEPS,
+    report: Report = lambda name, digests: None,
+    *,
+    full: bool = False,
 ) -> dict[str, TrainingDigests]:
-    """Train every small model and return its digests; call ``report`` after each."""
+    """Train every small model, or those of `FULL` in their published sizes; return the digests.
+
+    ``report`` is called after each model.
+    """
+    shapes = dict(FULL)
+    if not full:
+        shapes = {name: IMAGES if name == "resnet18" else RECORDINGS for name in MODELS}
+        shapes |= dict.fromkeys(NETWORKS, INPUT_SHAPE)
     results = {}
-    for name in (*MODELS, *NETWORKS):
-        model = make_model(name, True) if name in MODELS else NETWORKS[name]()
-        shape = INPUT_SHAPE if name in NETWORKS else IMAGES if name == "resnet18" else RECORDINGS
+    for name, shape in shapes.items():
+        model = NETWORKS[name]() if name in NETWORKS else make_model(name, not full)
         results[name] = train_and_hash(name, model, shape, device, steps)
-        if report is not None:
-            report(name, results[name])
-    return results
-
-
-def compute_full(
-    device: str = "cpu", steps: int = STEPS, report: Report | None = None
-) -> dict[str, TrainingDigests]:
-    """Train the models of `FULL` in their published sizes."""
-    results = {}
-    for name, shape in FULL.items():
-        results[name] = train_and_hash(name, make_model(name, False), shape, device, steps)
-        if report is not None:
-            report(name, results[name])
+        report(name, results[name])
     return results
 
 
@@ -145,7 +142,7 @@ def check(
         there = shipped["ops"].get(name, "")
         write(f"{'op ' + name:<32} {here}  {there:<16}  {'same' if here == there else 'DIFFERS'}")
     models = compute_models(device, report=report("models"))
-    large = compute_full(device, report=report("full")) if full else {}
+    large = compute_models(device, report=report("full"), full=True) if full else {}
     fused = find_kernels(torch.empty(0, device=device).device) is not None
     write(f"compiled kernels: {'used' if fused else 'none here, slower ops were used instead'}")
     return Check(device, ops, models, large, find_differences(ops, models, large), fused)

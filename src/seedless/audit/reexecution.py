@@ -61,7 +61,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against the run."""
+        """Whether the outcome is "identical" or "consistent"."""
         return self.code == 0
 
     def as_dict(self) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def diff(
 
 def open_side(path: Path, entry: str | None, data: str | None) -> Side:
     """Read a run folder, or the folder of a `Trail`."""
-    trail = read_trail(path, torn=True)
+    trail = read_trail(path, allow_incomplete=True)
     if not trail:
         raise RunError(f"{path} has an empty trail: nothing was recorded")
     file = path / "config.toml"
@@ -162,7 +162,7 @@ def _compare_beginnings(one: Side, two: Side) -> dict[str, Any]:
 def _find_obstacle(one: Side, two: Side, epoch: int, names: Sequence[str]) -> str | None:
     """Return why executing the runs again cannot say more than their trails, or None."""
     if one.config is None or two.config is None:
-        return "a trail of your own says no more: record it at every step to find the step"
+        return "a `Trail` cannot be executed again: call its `step` at every step to find the step"
     if names == ["length"]:
         return "one run ends before the other; until then they are equal"
     if epoch == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
@@ -175,8 +175,8 @@ def _explain_missing_entry(one: Side, two: Side) -> str | None:
     for side in (one, two):
         if side.config is not None and side.config.model.name == USER_MODEL and side.entry is None:
             return (
-                f"{side.path} is a run of fit(), and its trail alone says no more; to find the "
-                f"step, execute it again: {ENTRY_HELP.partition(', or ')[2]}"
+                f"{side.path} is a run of fit(), which must be executed again to find the step: "
+                f"use {ENTRY_HELP.partition(', or ')[2]}"
             )
     return None
 
@@ -233,7 +233,9 @@ def _find_op(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
     notes: tuple[str, ...] = ()
     modes = [side.config.execution.mode for side in (one, two) if side.config is not None]
     if "compiled" in modes:
-        notes = ("operations were recorded in eager mode: a compiled step cannot be looked into",)
+        notes = (
+            "operations were recorded in eager mode: those of a compiled step cannot be recorded",
+        )
         if finding is None:
             notes += ("in eager mode the step agrees, so the difference is in compiled kernels",)
     return {"finding": finding, "tensors": tensors, "notes": notes}

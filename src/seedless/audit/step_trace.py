@@ -41,7 +41,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         return trace_ops(prepared.problem, start, request["step"], Path(request["out"]))
     trace = StepTrace(request["epoch"])
     train(prepared.problem, (trace,), start=start, until=Position(request["epoch"]))
-    recorded = read_trail(run, torn=True)[request["epoch"]]
+    recorded = read_trail(run, allow_incomplete=True)[request["epoch"]]
     reproduced = compare_trails([recorded], [trace.entry]) is None
     return {"steps": trace.steps, "reproduced": reproduced}
 

@@ -40,7 +40,7 @@ class TrailComparison(Observer):
 
     Attributes:
         compared: how many entries agreed.
-        claims: what a receipt says of the trail, where only the receipt can be compared: nothing.
+        claims: fields of the receipt to compare at the end: none, since every entry was compared.
     """
 
     claims: Mapping[str, Any] = {}
@@ -83,7 +83,7 @@ class ChainComparison(Observer):
 
     @property
     def claims(self) -> Mapping[str, Any]:
-        """What a receipt says of the trail."""
+        """The fields of the receipt on the trail, to be compared at the end."""
         return summarize_trail(self.entries)
 
     def begin(self, progress: ProgressState) -> None:

@@ -11,7 +11,7 @@ from seedless.core.processes import answer_request, ask_worker
 from seedless.numerics.determinism import set_environment_variables
 from seedless.numerics.environment import VARIABLES
 
-# What a request may ask for, and the function that answers it. Named and not imported, so that
+# The actions that a request may name, and the function of each. Named and not imported, so that
 # `set_environment_variables` runs before torch is loaded.
 ACTIONS = {
     "verify": ("seedless.audit.verification", "answer"),

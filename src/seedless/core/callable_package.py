@@ -1,7 +1,8 @@
-"""Packages that can be called: `seedless.portable` is a room, and `seedless.portable()` a function.
+"""Packages that can be called: `seedless.portable` is a package, `seedless.portable()` a call.
 
 Importing any module of a package makes the package an attribute of its parent, in place of whatever
-had that name there. So where a room and a public function share a name, the room itself is called.
+had that name there. So where a package and a public function share a name, the package itself must
+be callable.
 """
 
 import sys
@@ -23,6 +24,6 @@ def make_callable(package: str, module: str, function: str) -> None:
 
     >>> make_callable("seedless.portable", "seedless.portable.mode", "portable")
     """
-    found = sys.modules[package]
-    found.__class__ = _CallablePackage
-    found.__dict__["_function"] = (module, function)
+    loaded = sys.modules[package]
+    loaded.__class__ = _CallablePackage
+    loaded.__dict__["_function"] = (module, function)

@@ -234,8 +234,8 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Co
     try:
         return Config.model_validate(dict(values))
     except ValidationError as error:
-        found = "; ".join(_explain(item) for item in error.errors())
-        raise ConfigError(f"{source}: {found}") from None
+        problems = "; ".join(_explain(item) for item in error.errors())
+        raise ConfigError(f"{source}: {problems}") from None
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def digest(source: nn.Module | Mapping[str, Any]) -> str:
 
     Example: ``digest(a) == digest(b)`` says whether two models have the same bits.
     """
-    tensors = source if isinstance(source, Mapping) else _state(source)
+    tensors = source if isinstance(source, Mapping) else name_tensors(source)
     hasher = hashlib.sha256()
     for name in sorted(tensors, key=str):
         dtype, shape, data = _describe(name, tensors[name])
@@ -84,12 +84,12 @@ def digest_each(tensors: Mapping[str, Any]) -> dict[str, str]:
     """Return the digest of each tensor by name, as 64 hexadecimal digits."""
     described = {name: _describe(name, tensor) for name, tensor in tensors.items()}
     large = {name: one for name, one in described.items() if one[2].nbytes >= LARGE_TENSOR_BYTES}
-    found = {name: _hash_one(name, *one) for name, one in described.items() if name not in large}
+    digests = {name: _hash_one(name, *one) for name, one in described.items() if name not in large}
     if large:
         with ThreadPoolExecutor(max_workers=count_threads()) as pool:
-            digests = pool.map(_hash_one, large, *zip(*large.values(), strict=True))
-            found |= zip(large, digests, strict=True)
-    return {name: found[name] for name in tensors}
+            hashed = pool.map(_hash_one, large, *zip(*large.values(), strict=True))
+            digests |= zip(large, hashed, strict=True)
+    return {name: digests[name] for name in tensors}
 
 
 def _hash_one(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -> str:
@@ -201,7 +201,8 @@ def to_numpy(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
-def _state(model: nn.Module) -> dict[str, Tensor]:
+def name_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return every parameter and buffer by name; a shared one appears under each of its names."""
     return {
         **dict(model.named_parameters(remove_duplicate=False)),
         **dict(model.named_buffers(remove_duplicate=False)),

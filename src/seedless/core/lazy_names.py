@@ -49,11 +49,11 @@ def _read_imports(package: ModuleType) -> dict[str, tuple[str, str]]:
     import ast  # here, since only the first use of a name needs them
     import inspect
 
-    found = {}
+    imports = {}
     for block in ast.parse(inspect.getsource(package)).body:
         if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING":
             for line in block.body:
                 if isinstance(line, ast.ImportFrom) and line.module:
                     for alias in line.names:
-                        found[alias.asname or alias.name] = (line.module, alias.name)
-    return found
+                        imports[alias.asname or alias.name] = (line.module, alias.name)
+    return imports

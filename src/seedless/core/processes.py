@@ -52,9 +52,9 @@ def build_environment(variables: Variables | None = None, slot: Slot = None) -> 
     changes = dict(variables or {})
     if slot is not None:
         changes[VISIBLE_DEVICES] = slot
-    kept = {name: value for name, value in os.environ.items() if name not in changes}
+    unchanged = {name: value for name, value in os.environ.items() if name not in changes}
     new = {name: value for name, value in changes.items() if value is not None}
-    return {**kept, **new, "PYTHONPATH": os.pathsep.join(list_import_path())}
+    return {**unchanged, **new, "PYTHONPATH": os.pathsep.join(list_import_path())}
 
 
 def list_import_path() -> list[str]:
@@ -72,11 +72,11 @@ def list_import_path() -> list[str]:
 
 
 def list_device_slots(devices: Sequence[int] | None = None) -> list[Slot]:
-    """Return for each CUDA device the slot of a worker that shall see it alone.
+    """Return for each CUDA device the slot of a worker that is to see only this device.
 
     Args:
-        devices: their numbers in this process; by default all there are. With at most one device
-            there is nothing to divide, and the one slot is None.
+        devices: their numbers in this process; by default all. With at most one device there is
+            nothing to divide, and the only slot is None.
     """
     import torch
 
@@ -117,8 +117,8 @@ class WorkerResult:
         if self.exit_code in allowed:
             return self
         lines = self.stderr.strip().splitlines()
-        said = lines[-1].removeprefix("error: ") if lines else describe_exit(self.exit_code)
-        raise RunError(f"`{self.command}` failed: {said}")
+        reason = lines[-1].removeprefix("error: ") if lines else describe_exit(self.exit_code)
+        raise RunError(f"`{self.command}` failed: {reason}")
 
 
 def describe_exit(code: int) -> str:
@@ -174,7 +174,6 @@ class Workers:
         module: str,
         arguments: Sequence[str] = (),
         *,
-        variables: Variables | None = None,
         slot: Slot = None,
         capture: bool = False,
     ) -> WorkerProcess:
@@ -183,7 +182,6 @@ class Workers:
         Args:
             module: what ``python -m`` runs; "seedless" is the command line.
             arguments: its command line.
-            variables: environment variables to change, as in `build_environment`.
             slot: the CUDA device it sees.
             capture: keep what it prints for its result, instead of passing it on.
         """
@@ -192,7 +190,7 @@ class Workers:
         files = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115  # `poll` closes it
         process = subprocess.Popen(
             build_command(module, arguments),
-            env=build_environment(variables, slot),
+            env=build_environment(slot=slot),
             stdin=subprocess.DEVNULL,
             stdout=files[0] if capture else None,
             stderr=files[1] if capture else None,
@@ -204,7 +202,7 @@ class Workers:
     def wait(
         self, watch: Callable[[], None] = lambda: None, seconds: float = POLL_SECONDS
     ) -> list[WorkerResult]:
-        """Wait for every worker, calling ``watch`` between two looks; return how each ended."""
+        """Wait for every worker, calling ``watch`` between two polls; return how each ended."""
         while any(worker.poll() is None for worker in self.workers):
             watch()
             time.sleep(seconds)

@@ -89,8 +89,8 @@ def _open_or_build(
     """Open or build an entry under the lock. The provenance says why an entry was built again."""
     try:
         return _open(folder, options, sources, verify)
-    except UnusableEntryError as unfit:
-        reason = str(unfit) if folder.exists() else None
+    except UnusableEntryError as error:
+        reason = str(error) if folder.exists() else None
     if reason is not None:
         _log.warning("%s is built again: %s", folder, reason)
     described = [_describe(Path(source)) for source in sources]  # before they are read
@@ -154,15 +154,15 @@ def _list_files(folder: str, inside: str = "", above: tuple[str, ...] = ()) -> l
 
     Links are followed, to folders too; a link back to a folder above is not.
     """
-    found: list[list[Any]] = []
+    files: list[list[Any]] = []
     above = (*above, os.path.realpath(folder))
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_dir():
                 if not entry.is_symlink() or os.path.realpath(entry.path) not in above:
-                    found += _list_files(entry.path, f"{inside}{entry.name}/", above)
+                    files += _list_files(entry.path, f"{inside}{entry.name}/", above)
             else:
                 link = entry.is_symlink() and not os.path.exists(entry.path)  # a broken link
                 state = entry.stat(follow_symlinks=not link)
-                found.append([inside + entry.name, state.st_size, state.st_mtime_ns])
-    return found
+                files.append([inside + entry.name, state.st_size, state.st_mtime_ns])
+    return files

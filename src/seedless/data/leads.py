@@ -28,13 +28,13 @@ def select_leads(
     signal: NDArray[np.float32], names: Sequence[str], wanted: Sequence[str], where: str
 ) -> NDArray[np.float32]:
     """Return the wanted leads of ``signal`` (leads, time), in the wanted order."""
-    found = [spell_lead(name) for name in names]
-    missing = [name for name in wanted if name not in found]
+    spelled = [spell_lead(name) for name in names]
+    missing = [name for name in wanted if name not in spelled]
     if missing:
         raise DataError(
             f"{where}: lead {', '.join(missing)} is missing; the record has {', '.join(names)}"
         )
-    return np.ascontiguousarray(signal[[found.index(name) for name in wanted]])
+    return np.ascontiguousarray(signal[[spelled.index(name) for name in wanted]])
 
 
 def derive_limb_leads(

@@ -35,7 +35,7 @@ def load(config: DataConfig) -> Dataset:
 
 
 def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
-    """Return the dataset with these two of its ten folds held out; the other eight train."""
+    """Return the dataset with the folds for test and validation chosen; the other eight train."""
     folds = sorted(fold for split in data.protocol.values() for fold in split)
     if folds != list(range(1, 11)):
         raise DataError(
@@ -49,11 +49,11 @@ def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
 
 
 def keep_leads(data: Dataset, wanted: tuple[str, ...]) -> Dataset:
-    """Return the dataset with these leads alone, found by name and in this order."""
+    """Return the dataset with only these leads, chosen by name and in this order."""
     missing = [name for name in wanted if name not in (data.leads or ())]
     if data.leads is None or missing:
-        found = "names no leads" if data.leads is None else f"lacks {', '.join(missing)}"
-        raise DataError(f"{data.name} {found}: leave data.leads out, or name them in its `leads`")
+        problem = "names no leads" if data.leads is None else f"lacks {', '.join(missing)}"
+        raise DataError(f"{data.name} {problem}: leave data.leads out, or name them in its `leads`")
     if data.leads == wanted:
         return data
     samples = np.ascontiguousarray(data.X[:, [data.leads.index(name) for name in wanted]])
@@ -93,7 +93,7 @@ def _read(config: DataConfig) -> Dataset:
 
 
 def find_download(name: str) -> Path:
-    """Return where `seedless data fetch` put a dataset, or say how to get it."""
+    """Return where `seedless data fetch` stored a dataset; where it did not, say how to get it."""
     entry = CATALOG.get(name)
     if entry is None:
         raise DataError(f"{name} needs the folder that holds its records: give its path")
@@ -142,7 +142,7 @@ def _make_cache_key(
 
 
 def _check_settings(config: DataConfig, name: str, accepted: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings that are given, or refuse one that the dataset does not have."""
+    """Return the settings that are not None; refuse one that the dataset does not have."""
     chosen = {key: value for key in SETTINGS if (value := getattr(config, key)) is not None}
     for key in chosen:
         if key not in accepted:

@@ -17,7 +17,7 @@ class Arrays:
     X: NDArray[np.float32]
     Y: NDArray[np.uint8]
     ids: NDArray[np.str_]
-    rows: NDArray[np.int64] | None = None  # their rows in a user's array, which has no ids
+    rows: NDArray[np.int64] | None = None  # row numbers in the user's array, which has no ids
 
 
 class SortedData:

@@ -195,15 +195,15 @@ def _warn_about_labels(
     splits: dict[str, NDArray[np.int64]],
 ) -> list[str]:
     warnings = []
-    for split, found in counts.items():
-        absent = [name for name, count in found.items() if count == 0]
+    for split, records in counts.items():
+        absent = [name for name, count in records.items() if count == 0]
         if len(splits[split]) == 0:
             warnings.append(f"{split} has no records")
         elif absent:
             weight = "weight 1, " if split == "train" else ""
             warnings.append(
                 f"classes absent from {split}: {len(absent)} ({', '.join(absent)}): {weight}AUC "
-                f"undefined, macro averages over the {len(found) - len(absent)} others"
+                f"undefined, macro averages over the {len(records) - len(absent)} others"
             )
     stray = int((_split_numbers(labels) < 0).sum())
     if stray:

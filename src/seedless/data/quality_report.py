@@ -34,49 +34,50 @@ class QualityReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: folds become text keys, tuples lists."""
-        found = asdict(self)
+        values = asdict(self)
         for name in ("folds", "fold_counts"):
-            found[name] = {str(fold): value for fold, value in found[name].items()}
+            values[name] = {str(fold): value for fold, value in values[name].items()}
         for name in ("shape", "classes", "warnings"):
-            found[name] = None if found[name] is None else list(found[name])
-        return found
+            values[name] = None if values[name] is None else list(values[name])
+        return values
 
     def __str__(self) -> str:
         return _tabulate(self)
 
 
-def _tabulate(found: QualityReport) -> str:
+def _tabulate(report: QualityReport) -> str:
     """Return the report as text: one row for each class, one column for each fold and split."""
-    columns = {"class": [*found.classes, "none of these", "records"]}
-    if len(found.folds) > len(found.splits):
-        for fold, size in found.folds.items():
-            counts = found.fold_counts[fold]
+    columns = {"class": [*report.classes, "none of these", "records"]}
+    if len(report.folds) > len(report.splits):
+        for fold, size in report.folds.items():
+            counts = report.fold_counts[fold]
             columns[str(fold)] = [*map(str, counts.values()), "", str(size)]
-    for split, size in found.splits.items():
-        numbers = [*found.counts[split].values(), found.unlabelled[split], size]
+    for split, size in report.splits.items():
+        numbers = [*report.counts[split].values(), report.unlabelled[split], size]
         columns[split] = list(map(str, numbers))
     widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items()}
     rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-    lines = [f"{found.name}: {found.records} records" + _describe(found.shape)]
+    lines = [f"{report.name}: {report.records} records" + _describe(report.shape)]
     for row in rows:
         cells = zip(row, widths.values(), strict=True)
         first, *rest = [cell.rjust(width) for cell, width in cells]
         lines.append("  ".join([first.strip().ljust(widths["class"]), *rest]).rstrip())
-    if found.signals is not None:
-        lines += _describe_signals(found.signals)
-    lines += [f"warning: {text}" for text in found.warnings]
+    if report.signals is not None:
+        lines += _describe_signals(report.signals)
+    lines += [f"warning: {text}" for text in report.warnings]
     return "\n".join(lines)
 
 
-def _describe_signals(found: SignalQuality) -> list[str]:
+def _describe_signals(signals: SignalQuality) -> list[str]:
     lines = [
-        f"values from {_number(found.lowest)} to {_number(found.highest)}, {found.missing} missing",
-        f"records with a constant lead or channel: {found.flat}",
+        f"values from {_number(signals.lowest)} to {_number(signals.highest)}, "
+        f"{signals.missing} missing",
+        f"records with a constant lead or channel: {signals.flat}",
     ]
-    if found.duplicates is not None:
-        lines.append(f"records that repeat another's content: {found.duplicates}")
-    if found.einthoven is not None:
-        lines.append(f"II - I - III: off by {found.einthoven:.2g} at most in the median record")
+    if signals.duplicates is not None:
+        lines.append(f"records that repeat another's content: {signals.duplicates}")
+    if signals.einthoven is not None:
+        lines.append(f"II - I - III: off by {signals.einthoven:.2g} at most in the median record")
     return lines
 
 

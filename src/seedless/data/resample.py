@@ -1,4 +1,4 @@
-"""Give a signal another sampling rate and a fixed length."""
+"""Change the sampling rate and the length of a signal."""
 
 from fractions import Fraction
 
@@ -31,13 +31,13 @@ def fit_length(
     A signal of fewer than ``least`` samples is refused whatever ``short`` says.
     """
     choose("treatment of short records", short, SHORT)
-    found = signal.shape[-1]
-    if found < least or (found < length and short == "refuse"):
-        needed = least if found < least else length
+    samples = signal.shape[-1]
+    if samples < least or (samples < length and short == "refuse"):
+        needed = least if samples < least else length
         raise DataError(
-            f"{where}: {found} samples of signal, at least {needed} expected"
-            + ('; short="pad" fills up with zeros' if found >= least else "")
+            f"{where}: {samples} samples of signal, at least {needed} expected"
+            + ('; short="pad" fills up with zeros' if samples >= least else "")
         )
-    if found >= length:
+    if samples >= length:
         return np.ascontiguousarray(signal[..., :length])
-    return np.pad(signal, ((0, 0), (0, length - found)))
+    return np.pad(signal, ((0, 0), (0, length - samples)))

@@ -1,8 +1,9 @@
 """The ECG conformer: a deep network of bottleneck blocks, then attention over the shortened time.
 
-Of 12 x 1000 samples the stem makes 250 time steps of 160 channels, the stages 63 and the transition
-32. With 12 leads and 12 classes it has 1,827,634 parameters. Source of the last blocks: Gulati et
-al., "Conformer: convolution-augmented transformer for speech recognition", Interspeech 2020.
+The stem turns 12 x 1000 samples into 250 time steps of 160 channels; the stages shorten them to 63
+and the transition to 32. With 12 leads and 12 classes it has 1,827,634 parameters. Source of the
+last blocks: Gulati et al., "Conformer: convolution-augmented transformer for speech recognition",
+Interspeech 2020.
 """
 
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ Float64 = NDArray[np.float64]
 _MP = mpmath.MPContext()  # a context of our own, so that no other code changes its precision
 _MP_LOCK = Lock()  # held while the precision is set and used
 _START_BITS, _MAX_BITS = 120, 4000  # working precision
-_GUARD_BITS = 10  # mpmath's result is taken as right to all but this many of its last bits
+_GUARD_BITS = 10  # mpmath's result is assumed to be correct except for this many last bits
 
 
 def round_real(evaluate: Callable[[Any], Any]) -> float:

@@ -26,7 +26,7 @@ _KEY_INCREMENTS = (0x9E3779B9, 0xBB67AE85)  # golden ratio and sqrt(3) - 1, as 3
 def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
     """Return four random 32-bit words for a counter of four words and a key of two words.
 
-    Words lie in [0, 2^32). They may be Python integers, int64 numpy arrays or int64 torch tensors
+    Words are in [0, 2^32). They may be Python integers, int64 numpy arrays or int64 torch tensors
     of shapes that broadcast.
 
     Example:

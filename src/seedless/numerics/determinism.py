@@ -88,38 +88,36 @@ def preserve_flags() -> Iterator[None]:
     """Restore torch's flags and thread count at the end of a `with` block or decorated function."""
     import torch
 
-    matmul: Any = torch.backends.cuda.matmul
-    deterministic: Any = torch.utils.deterministic
-    cudnn: Any = torch.backends.cudnn
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    attributes: list[tuple[Any, str]] = [
+        (cudnn, "deterministic"),
+        (cudnn, "benchmark"),
+        *(
+            (find_precision_setting(path), "fp32_precision")
+            for path in ("", *PRECISION_SETTINGS.values())
+        ),
+        (matmul, "allow_bf16_reduced_precision_reduction"),
+        (matmul, "allow_fp16_reduced_precision_reduction"),
+        (torch.utils.deterministic, "fill_uninitialized_memory"),
+    ]
+    values = [getattr(owner, name) for owner, name in attributes]
     threads, product = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    mode = torch.get_deterministic_debug_mode()
-    algorithms = (cudnn.deterministic, cudnn.benchmark)
+    mode, flush = torch.get_deterministic_debug_mode(), flushes_denormals()
     allow_tf32 = None
     with suppress(RuntimeError):  # raised where older and newer settings disagree
         allow_tf32 = cudnn.allow_tf32
-    paths = ("", *PRECISION_SETTINGS.values())
-    precisions = {path: find_precision_setting(path).fp32_precision for path in paths}
-    reduced = (
-        matmul.allow_bf16_reduced_precision_reduction,
-        matmul.allow_fp16_reduced_precision_reduction,
-    )
-    fill, flush = deterministic.fill_uninitialized_memory, flushes_denormals()
     try:
         yield
     finally:
         torch.set_num_threads(threads)
         torch.set_deterministic_debug_mode(mode)
-        cudnn.deterministic, cudnn.benchmark = algorithms
+        torch.set_flush_denormal(flush)
         # The older settings first, as in `make_deterministic`.
         torch.set_float32_matmul_precision(product)
         if allow_tf32 is not None:
             cudnn.allow_tf32 = allow_tf32
-        for path, value in precisions.items():
-            find_precision_setting(path).fp32_precision = value
-        matmul.allow_bf16_reduced_precision_reduction = reduced[0]
-        matmul.allow_fp16_reduced_precision_reduction = reduced[1]
-        set_fill_uninitialized_memory(fill)
-        torch.set_flush_denormal(flush)
+        for (owner, name), value in zip(attributes, values, strict=True):
+            setattr(owner, name, value)
 
 
 def set_fill_uninitialized_memory(enabled: bool) -> None:

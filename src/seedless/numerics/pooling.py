@@ -82,7 +82,7 @@ def avg_pool1d(x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
 class _SumBins(torch.autograd.Function):
     """Sum over adaptive bins along one axis, from T samples to n bins.
 
-    Sample t lies in the bins [floor(t n / T), ceil((t + 1) n / T)): the formula of the bins with
+    Sample t belongs to the bins [floor(t n / T), ceil((t + 1) n / T)): the formula of the bins with
     the two lengths exchanged. So the gradient is this function again, from n to T.
     """
 

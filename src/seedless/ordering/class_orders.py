@@ -25,7 +25,7 @@ def class_diverse(samples: Samples, epoch: EpochInputs) -> Positions:
     """Return an order that takes one sample of each class in turn, until all classes are used up.
 
     Within a class, samples are in the epoch's content order. A sample belongs to its rarest class
-    (of equally rare ones, the lower). Samples without a class, where they are kept, form one more.
+    (of two equally rare ones, to the lower number). Samples without a class form one more class.
     """
     table = samples.compute_once(class_membership)
     table = np.concatenate([table, ~table.any(axis=1, keepdims=True)], axis=1)
@@ -87,7 +87,7 @@ class _Assignment:
         self.free_places[-1] -= self.batch_count * batch_size - len(table)
 
     def assign(self, samples: Ints, batches: Ints) -> None:
-        """Assign each sample, none of which has a batch yet, to its batch."""
+        """Assign each sample to its batch; none of them may have a batch yet."""
         self.batch_of[samples] = batches
         self.free_places -= np.bincount(batches, minlength=self.batch_count)
         sample, label = np.nonzero(self.table[samples])
@@ -171,6 +171,6 @@ class _Assignment:
         return np.asarray((self.table[samples] & classes).any(axis=1))
 
     def _mark_irreplaceable(self, samples: Ints) -> NDArray[np.float32]:
-        """Mark the common classes of which a sample is its batch's only one: 0 or 1, (s, K)."""
+        """Mark a sample's common classes that no other sample of its batch has: 0 or 1, (s, K)."""
         alone = self.class_counts[self.batch_of[samples]] == 1
         return np.asarray(self.table[samples] & self.is_common & alone, dtype=np.float32)

@@ -54,7 +54,7 @@ def herding(samples: Samples, epoch: EpochInputs) -> Positions:
     Source: Welling, "Herding dynamical weights to learn", ICML 2009. The features are centred, so
     the mean to follow is zero: each step takes the sample q for which the running sum r becomes
     shortest, |r + q|^2 = |r|^2 + 2 r.q + |q|^2, in exact integers. A large set is searched within
-    2^18 / D candidates; the one taken is replaced by the next sample in canonical order, so that
+    2^18 / D candidates; the chosen one is replaced by the next sample in canonical order, so that
     the cost grows linearly with the number of samples.
     """
     return samples.compute_once(_herd)

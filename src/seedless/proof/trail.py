@@ -84,10 +84,10 @@ def summarize_trail(entries: Sequence[TrailEntry]) -> dict[str, Any]:
     }
 
 
-def read_trail(run: Path, *, torn: bool = False) -> list[TrailEntry]:
+def read_trail(run: Path, *, allow_incomplete: bool = False) -> list[TrailEntry]:
     """Return the entries of a run's trail after checking the chain.
 
-    ``torn``: the last line may be incomplete, as a killed process leaves it; it is dropped.
+    ``allow_incomplete``: drop an incomplete last line, as a killed process leaves it.
     """
     path = run / FILE
     try:
@@ -95,7 +95,7 @@ def read_trail(run: Path, *, torn: bool = False) -> list[TrailEntry]:
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}; is {run} a run folder?") from None
     complete, rest = lines[:-1], lines[-1]
-    if rest and not torn:
+    if rest and not allow_incomplete:
         raise RunError(f"{path}: line {len(lines)} is incomplete")
     entries: list[TrailEntry] = []
     previous = GENESIS
@@ -140,7 +140,7 @@ class TrailWriter(Observer):
     def __init__(self, run: Path, facts: Mapping[str, Any]) -> None:
         self.path = run / FILE
         self.facts = facts
-        self.known = read_trail(run, torn=True) if self.path.exists() else []
+        self.known = read_trail(run, allow_incomplete=True) if self.path.exists() else []
         self.entries: list[TrailEntry] = []
 
     @property

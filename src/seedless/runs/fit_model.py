@@ -75,7 +75,7 @@ def fit(
 
 
 def _load_same(run: Path, prepared: Prepared, configured: bool) -> Run:
-    """Return the finished run of a folder, if it has the settings and data that are asked for."""
+    """Return the finished run of a folder, if it has the settings and data of this call."""
     claims = read_receipt(run)["predicate"]
     other_settings = configured and claims["config"]["digest"] != prepared.config.digest
     if other_settings or claims["data"]["digest"] != prepared.facts["data"]["digest"]:

@@ -16,7 +16,7 @@ from safetensors.torch import load as load_tensors
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import digest
+from seedless.core.digests import digest, name_tensors
 from seedless.core.errors import ConfigError, RunError
 from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
@@ -29,7 +29,6 @@ from seedless.runs.run_data import load_run_data
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
 from seedless.train.loss import Loss, make_loss
 from seedless.train.prediction import predict
-from seedless.train.state_tensors import name_tensors
 
 # The splits a run can be opened with, in order of preference: name in the data -> in the metrics.
 SPLITS = {"test": "test", "val": "validation"}
@@ -40,7 +39,7 @@ class OpenRun:
     """A run's model on its device, and a split of its data before normalization.
 
     Attributes:
-        config: the run's, with the device it is opened on: its own, or the CPU where it is missing.
+        config: the run's, with the device it is opened on: the CPU where the run's own is missing.
         split: "test", or "validation" for a run without a test split.
         records: (n, ...) in the order of the run's predictions.
         scale: the normalization the model expects; None for a run of `fit`, which has none.
@@ -72,7 +71,7 @@ class OpenRun:
     def predict(self, records: NDArray[Any]) -> NDArray[np.float64]:
         """Return probabilities (n, K), float64, of n = len(self.records) records.
 
-        Records are given before normalization. For the split's own records the result equals the
+        Pass the records before normalization. For the split's own records the result equals the
         run's predictions, bit for bit on the kind of machine it ran on.
         """
         arrays = Arrays(self.normalize(records), self.labels, self.ids)
@@ -136,14 +135,14 @@ def open_run(run: str | Path, *, entry: str | None = None, data: str | None = No
 
 
 def check_output_file(run: Path, out: Path, force: bool) -> None:
-    """Refuse an output file that would replace another, or lie in the run folder."""
+    """Refuse an output file that would replace another, or be inside the run folder."""
     if out.exists() and (out.is_dir() or not force):
         raise RunError(f"{out} is there already; choose another file, or --force to replace it")
     if not out.absolute().parent.is_dir():
         raise RunError(f"cannot write {out}: there is no folder {out.absolute().parent}")
     if run.resolve() in out.resolve().parents:
         raise RunError(
-            f"{out} would lie in the run folder, whose receipt covers every file in it: "
+            f"{out} would be inside the run folder, whose receipt covers every file in it: "
             "`seedless verify` would find it added. Write it elsewhere"
         )
 
@@ -172,12 +171,16 @@ def _open_named(path: Path, config: Config, moved_to: str | None) -> OpenRun:
         )
     split = _choose_split(path, {name for name in data.protocol if len(data.rows(name))})
     part = data.take(data.rows(split))
-    move_model(run.model, torch.device(config.execution.device), data.X.ndim == 4)
+    device = torch.device(config.execution.device)
+    move_model(run.model, device, data.X.ndim == 4)
     scale = claims["data"]["scale"]
     return OpenRun(
         run=_check_weights(run),
         config=config,
-        loss=_make_loss(config, part.Y, data.task, run),
+        # Only its map to probabilities is used, which does not depend on the labels.
+        loss=make_loss(
+            config.loss, part.Y, data.task, run.model, device, config.execution.arithmetic
+        ),
         split=SPLITS[split],
         classes=data.classes,
         task=data.task,
@@ -228,13 +231,6 @@ def _check_weights(run: Run) -> Run:
             f"{run.path}: the weights are not those its receipt names; they were changed"
         )
     return run
-
-
-def _make_loss(config: Config, labels: NDArray[np.uint8], task: str, run: Run) -> Loss:
-    """Return the run's loss. Only its map to probabilities is used, which no labels change."""
-    execution = config.execution
-    device = torch.device(execution.device)
-    return make_loss(config.loss, labels, task, run.model, device, execution.arithmetic)
 
 
 def describe_run(opened: OpenRun) -> Mapping[str, Any]:

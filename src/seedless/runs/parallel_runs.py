@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from seedless.core.checks import check_integer
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.errors import RunError, SeedlessError
@@ -61,8 +62,7 @@ def train_many(
         runs_per_device: how many may run on one device at a time; the CPU counts as one.
         devices: CUDA devices by their number in this process; by default all there are.
     """
-    if isinstance(runs_per_device, bool) or runs_per_device < 1:
-        raise RunError(f"expected runs_per_device of at least 1, got {runs_per_device!r}")
+    check_integer("runs_per_device", runs_per_device, 1, error=RunError)
     places = [job.out.absolute() for job in jobs]
     for place in places:
         if places.count(place) > 1:
@@ -95,11 +95,11 @@ def train_many(
 def find_device(job: TrainingJob) -> str:
     """Return "cuda" or "cpu"; a job with a wrong configuration fails when it is started."""
     try:
-        asked = override(open_config(job.config), job.settings).execution.device
+        device = override(open_config(job.config), job.settings).execution.device
     except SeedlessError:
         return "cpu"
-    there = torch.cuda.device_count() > 0
-    return "cuda" if asked == "cuda" or (asked == "auto" and there) else "cpu"
+    has_cuda = torch.cuda.device_count() > 0
+    return "cuda" if device == "cuda" or (device == "auto" and has_cuda) else "cpu"
 
 
 def start_job(workers: Workers, job: TrainingJob, slot: Slot) -> WorkerProcess:

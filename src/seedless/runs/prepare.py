@@ -27,12 +27,11 @@ from seedless.models.layers import set_weight_layout
 from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS, make_order
-from seedless.train.arithmetic import check_arithmetic, compute_in
+from seedless.train.arithmetic import PRECISIONS, check_arithmetic, compute_in
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
 from seedless.train.optimizer import OPTIMIZERS, make_optimizer
-from seedless.train.precision import PRECISIONS
 from seedless.train.prediction import to_model_input
 from seedless.train.step_modes import STEP_MODES
 from seedless.train.training_problem import DataSplit, TrainingProblem
@@ -186,11 +185,11 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
                 f"the model cannot process the {name} samples, {samples.dtype} of shape "
                 f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
             ) from error
-        found = tuple(getattr(logits, "shape", ())) or type(logits).__name__
-        if found != (len(samples), classes):
+        shape = tuple(getattr(logits, "shape", ())) or type(logits).__name__
+        if shape != (len(samples), classes):
             raise ConfigError(
                 f"expected the model to give {classes} logits a sample, one for each class, so "
-                f"shape {(len(samples), classes)}; got {found}. Change its last layer, or name "
+                f"shape {(len(samples), classes)}; got {shape}. Change its last layer, or name "
                 "every class with `classes`"
             )
     problem.model.train(was_training)
@@ -238,20 +237,20 @@ def resolve(config: Config, data: Dataset) -> Config:
             f"model.name is {config.model.name!r}, which takes {input_name}, but {data.name} holds "
             f"{kind}"
         )
-    found = {input_name: data.X.shape[1], "classes": len(data.classes)}
-    for key, value in found.items():
-        asked = getattr(config.model, key)
-        if asked is not None and asked != value:
+    sizes = {input_name: data.X.shape[1], "classes": len(data.classes)}
+    for key, value in sizes.items():
+        setting = getattr(config.model, key)
+        if setting is not None and setting != value:
             raise ConfigError(
-                f"model.{key} is {asked}, but {data.name} has {value} {key}; leave model.{key} "
+                f"model.{key} is {setting}, but {data.name} has {value} {key}; leave model.{key} "
                 "out, or choose other data"
             )
     normalize = config.data.normalize or ("global" if data.X.ndim == 3 else "pixels")
     loss = config.loss.name or ("cross_entropy" if data.task == "multi-class" else "bce")
-    return config.change(model=found, data={"normalize": normalize}, loss={"name": loss})
+    return config.change(model=sizes, data={"normalize": normalize}, loss={"name": loss})
 
 
-# How samples are stored during a run: their dtype, and whether they lie on the device.
+# How samples are stored during a run: their dtype, and whether they are on the device.
 STORAGE = {
     "float32": (torch.float32, True),
     "float16": (torch.float16, True),

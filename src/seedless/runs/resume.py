@@ -80,7 +80,7 @@ def check_beginning(run: Path, trail: TrailWriter, execution: ExecutionConfig) -
     changed += compare_environments(begun["environment"], environment, execution)[0]
     if changed:
         raise RunError(
-            f"{run} was begun with something else than is here now, and would end as neither run: "
-            f"{'; '.join(map(str, changed[:3]))}. Restore that, or start a new run"
+            f"{run} began with other data, code or versions than are here now, so it cannot be "
+            f"continued: {'; '.join(map(str, changed[:3]))}. Restore them, or start a new run"
         )
     trail.facts = {key: begun[key] for key in trail.facts}

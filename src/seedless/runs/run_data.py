@@ -29,7 +29,7 @@ def pack_data(run: Path, folder: Path) -> dict[str, Path]:
     """Pack a run's data into a folder; return its files by their names in a bundle."""
     config = read_config(run)
     if config.data.name == USER_MODEL:
-        raise RunError(f"{run} is a run of fit(): its arrays are yours to hand on, with the model")
+        raise RunError(f"{run} is a run of fit(): pass on its arrays and the model yourself")
     data = load(config.data)
     expected = read_receipt(run)["predicate"]["data"]["digest"]
     if data.digest != expected:

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import digest, md5
+from seedless.core.digests import digest, md5, name_tensors
 from seedless.core.errors import TrainError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS
@@ -28,7 +28,6 @@ from seedless.train.loop import TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
 from seedless.train.progress_state import BestWeights, ProgressState
-from seedless.train.state_tensors import name_tensors
 from seedless.train.training_problem import DataSplit
 
 METRICS = "metrics.json"
@@ -60,7 +59,7 @@ def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: TrainingOut
 
 
 def describe_promise(config: Config, last: ProgressState) -> dict[str, Any]:
-    """Return what is promised of this run's bits, and what speaks against it."""
+    """Return what is promised of this run's bits, and the generators that were used."""
     return {
         "same_bits": not last.moved,
         "across": PROMISES[config.execution.arithmetic],

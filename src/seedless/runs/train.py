@@ -60,7 +60,7 @@ def train_run(
         out: the run folder; it must not exist yet, or be empty.
         force: replace a run that is there.
         observers: called by the loop after the run's own trail, log and checkpoints.
-        stop: asked after every step; True ends the run with a checkpoint to resume from.
+        stop: called after every step; True ends the run with a checkpoint to resume from.
         preparer: turns the configuration into a training problem.
 
     Example:
@@ -112,7 +112,7 @@ def explain_memory(config: Config) -> Iterator[None]:
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         message = str(error).partition("\n")[0]
         certain = isinstance(error, torch.OutOfMemoryError | MemoryError)
-        # Some allocators raise a plain RuntimeError that only its words tell from others.
+        # Some allocators raise a plain RuntimeError, which only its message distinguishes.
         if not certain and not any(w in message for w in ("allocate memory", "enough memory")):
             raise
         raise TrainError(

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
@@ -19,6 +18,7 @@ from seedless.core.digests import as_rows, digest_samples, digest_value, to_nump
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.marks import read_stages
 from seedless.data.model_inputs import Arrays
+from seedless.data.readers.content_ids import name_by_content
 from seedless.runs.prepare import (
     USER_MODEL,
     Prepared,
@@ -172,18 +172,8 @@ def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
     digests = digest_samples(samples)
     keys = [row.tobytes() + label.tobytes() for row, label in zip(digests, hot, strict=True)]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
-    ids = _make_unique([digests[row].tobytes().hex()[:16] for row in order])
+    ids = name_by_content(digests[order], hot[order])
     return Arrays(samples[order], hot[order], ids, order)
-
-
-def _make_unique(names: list[str]) -> NDArray[np.str_]:
-    """Number names that occur more than once: equal samples are still several records."""
-    seen: Counter[str] = Counter()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        unique.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
-    return np.array(unique)
 
 
 def _digest_split(arrays: Arrays) -> str:

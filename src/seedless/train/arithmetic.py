@@ -1,4 +1,8 @@
-"""The arithmetics of a run: the device's own, or one with the same bits on every processor."""
+"""Arithmetic and precision of a run.
+
+The arithmetic is native, that of the device and its libraries, or portable, which has the same bits
+on every processor. Each precision of native arithmetic gives the same bits at every repetition.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
     from seedless.portable.batch.microbatch import Split
 
 ARITHMETICS = ("native", "portable")
+# fp32: IEEE float32 throughout. tf32: matrix products of float32 on a GPU round their inputs to ten
+# bits of mantissa. bf16: torch's autocast, with float32 weights, loss and optimizer.
+PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 def compute_in(arithmetic: str) -> AbstractContextManager[None]:
@@ -25,6 +32,13 @@ def compute_in(arithmetic: str) -> AbstractContextManager[None]:
         from seedless.portable.mode import portable
 
         return portable()
+    return nullcontext()
+
+
+def autocast_for(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return the context in which a forward pass of this precision runs."""
+    if precision == "bf16":
+        return torch.autocast(device.type, torch.bfloat16)
     return nullcontext()
 
 
@@ -47,9 +61,10 @@ def check_arithmetic(config: Config) -> None:
 
 
 def make_batch_splitter(config: Config, trained: Sequence[nn.Parameter]) -> Split | None:
-    """Return what computes a batch in parts with the bits of the whole batch; None without parts.
+    """Return the object that computes a batch in micro-batches with the bits of the whole batch.
 
-    Only portable arithmetic has it: in native arithmetic the sum of the parts is rounded otherwise.
+    None without micro-batches, and in native arithmetic, where the bits depend on how the batch is
+    split.
     """
     if not config.is_portable or config.train.microbatch is None:
         return None

@@ -20,8 +20,8 @@ class LogWriter(Observer):
 
     def begin(self, progress: ProgressState) -> None:
         """Remove lines after the position from which the run resumes."""
-        kept = [line for line in read_log(self.path) if line["epoch"] <= progress.position.epoch]
-        write_atomic(self.path, b"".join(canonical_json(line) + b"\n" for line in kept))
+        lines = [line for line in read_log(self.path) if line["epoch"] <= progress.position.epoch]
+        write_atomic(self.path, b"".join(canonical_json(line) + b"\n" for line in lines))
         self._began = time.perf_counter()
 
     def epoch(self, progress: ProgressState) -> None:

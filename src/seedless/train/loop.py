@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seedless.core.digests import name_tensors
 from seedless.core.errors import ConfigError, TrainError
 from seedless.core.registry import choose
 from seedless.numerics.generator_guard import GeneratorGuard
@@ -21,7 +22,7 @@ from seedless.train.bit_flip import flip_bit, parse_target
 from seedless.train.learning_rate import learning_rate_at, set_learning_rate
 from seedless.train.prediction import predict
 from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
-from seedless.train.state_tensors import fetch_state, name_tensors
+from seedless.train.state_tensors import fetch_state
 from seedless.train.step_modes import make_step
 from seedless.train.training_problem import TrainingProblem
 

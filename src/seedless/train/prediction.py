@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from seedless.core.config import Config
 from seedless.models.layers import Classifier
-from seedless.train.arithmetic import compute_in
+from seedless.train.arithmetic import autocast_for, compute_in
 from seedless.train.loss import Loss
-from seedless.train.precision import autocast_for
 from seedless.train.training_problem import DataSplit
 
 

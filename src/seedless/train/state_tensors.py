@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seedless.core.digests import name_tensors
 from seedless.core.errors import RunError
 from seedless.ordering import Order
 
@@ -23,11 +24,12 @@ def collect_state(
         f"model/{name}": tensor.detach() for name, tensor in name_tensors(model).items()
     }
     if optimizer is not None:
-        names = _name_parameters(model)
+        names: dict[Any, str] = {tensor: name for name, tensor in model.named_parameters()}
         for parameter, fields in optimizer.state.items():
             if parameter not in names:
                 raise RunError(
-                    "expected an optimizer of the model's parameters; it holds another one"
+                    "expected an optimizer of the model's parameters, got one that also updates "
+                    "another parameter"
                 )
             for field, value in fields.items():
                 for key, tensor in _read_field(field, value):
@@ -126,18 +128,6 @@ class Snapshot:
 def fetch_state(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors on the CPU: copies of those on a GPU, the others themselves."""
     return Snapshot(state).fetch()
-
-
-def name_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return every parameter and buffer by name; a shared one appears under each of its names."""
-    return {
-        **dict(model.named_parameters(remove_duplicate=False)),
-        **dict(model.named_buffers(remove_duplicate=False)),
-    }
-
-
-def _name_parameters(model: nn.Module) -> dict[Any, str]:
-    return {parameter: name for name, parameter in model.named_parameters()}
 
 
 def _copy(name: str, source: Tensor, target: Tensor) -> None:

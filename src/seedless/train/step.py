@@ -8,9 +8,8 @@ from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
 from seedless.numerics.dropout import dropout_keys
-from seedless.train.arithmetic import compute_in, make_batch_splitter
+from seedless.train.arithmetic import autocast_for, compute_in, make_batch_splitter
 from seedless.train.optimizer import apply_step
-from seedless.train.precision import autocast_for
 from seedless.train.prediction import to_model_input
 from seedless.train.training_problem import TrainingProblem
 
@@ -22,7 +21,7 @@ class Step:
 
     Args:
         phase: returns a context for each phase of a step, "forward", "backward" or "optimizer", so
-            that a profile or a trace can tell them apart.
+            that a profile or a trace can distinguish them.
     """
 
     def __init__(self, problem: TrainingProblem, phase: Phase = lambda _: nullcontext()) -> None:

@@ -1,4 +1,4 @@
-"""Noise: read from both forms, added at the ratio asked for, by a pure function."""
+"""Noise: read from both file formats, added at the requested ratio, by a pure function."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_the_ratio_is_the_one_asked_for(kind, snr, leads):
             np.testing.assert_allclose(added[:, number], (one, two)[number % 2], atol=1e-5)
 
 
-def test_a_sample_meets_the_same_noise_wherever_it_stands():
+def test_the_noise_of_a_sample_does_not_depend_on_its_place_in_the_batch():
     samples, noise = made_samples(n=6), made_noise()
     before = samples.copy()
     whole = add_noise(samples, noise, "em", 6)

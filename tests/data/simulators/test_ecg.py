@@ -164,7 +164,7 @@ def test_six_leads_are_the_first_six():
     np.testing.assert_array_equal(six.X, twelve.X[:, :6])
 
 
-def test_the_r_peak_lies_where_the_beat_is(population):
+def test_the_r_peak_is_at_the_time_of_the_beat(population):
     beats = np.abs(average_beats(only(population, "SR")[:60], lead=1))
     assert np.median(np.abs(beats.argmax(axis=1) - 30)) <= 2
 

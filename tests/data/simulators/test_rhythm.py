@@ -52,7 +52,7 @@ class Strips:
         ("AFLT", 55, 175),
     ],
 )
-def test_rates_lie_in_their_range(name, low, high):
+def test_rates_are_in_their_range(name, low, high):
     rates = Strips(name).rates()
     assert len(rates) >= 50
     assert rates.min() > low

@@ -151,7 +151,7 @@ def _read_list(
 
 def read_sums(path: Path) -> list[tuple[str, str]]:
     """Return (path, hexadecimal digest) of each line of a SHA256SUMS.txt; no path may lead out."""
-    found: dict[str, str] = {}
+    sums: dict[str, str] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except ValueError:
@@ -173,9 +173,9 @@ def read_sums(path: Path) -> list[tuple[str, str]]:
             raise DataError(
                 f"{path}, line {number}: {name!r} could lead out of the folder; refused"
             )
-        if found.setdefault(name, match[1].lower()) != match[1].lower():
+        if sums.setdefault(name, match[1].lower()) != match[1].lower():
             raise DataError(f"{path}, line {number}: a second, different sum for {name!r}; refused")
-    return list(found.items())
+    return list(sums.items())
 
 
 def _is_downloaded(root: Path, file: File) -> bool:
@@ -223,7 +223,7 @@ def _download_all(
 ) -> None:
     """Download the missing ones of ``files`` in order, a few at a time.
 
-    The first failure ends it; the next call continues the files that were half received.
+    The first failure ends all downloads; the next call continues the files that are incomplete.
     """
     missing = [file for file in files if not _is_downloaded(root, file)]
     if not missing:

@@ -149,7 +149,7 @@ def _receive_all(job: FileDownload) -> bool:
 
 def _request_rest(job: FileDownload) -> bool:
     """Request the bytes that are missing and write them; return whether that was the whole file."""
-    # [Step 1] Ask for the bytes after those we have, of the same version only.
+    # [Step 1] Request the bytes after those received so far, of the same version only.
     have, known = _find_resume_point(job)
     if have and have == known["length"]:
         return False  # complete: only its name was missing
@@ -158,7 +158,7 @@ def _request_rest(job: FileDownload) -> bool:
         headers["If-Range"] = known["mark"]
     timeout = (job.retry.connect, job.retry.read)
     with job.session.get(job.url, headers=headers, stream=True, timeout=timeout) as answer:
-        # [Step 2] 200 sends the whole file, 206 must send exactly what was asked for.
+        # [Step 2] 200 sends the whole file, 206 must send exactly what was requested.
         _check_answer(job.url, answer)
         if answer.status_code == 200:
             have = 0  # the server has no ranges, or a new version of the file
@@ -185,7 +185,7 @@ def _append(job: FileDownload, answer: requests.Response, have: int, known: dict
     job.progress.add(have)
     try:
         if not have:
-            job.part.unlink(missing_ok=True)  # before it is said to be of another version
+            job.part.unlink(missing_ok=True)  # before the next line says that it is another version
         job.resume_info.write_text(json.dumps(known))
         with open(job.part, "ab" if have else "wb") as file:
             for chunk in answer.raw.stream(_CHUNK, decode_content=False):
@@ -210,8 +210,8 @@ def _append(job: FileDownload, answer: requests.Response, have: int, known: dict
 def _find_resume_point(job: FileDownload) -> tuple[int, dict[str, Any]]:
     """Return how many bytes are there to continue from, and which version they belong to.
 
-    Without the server's version tag, only a known hash can tell two versions apart; without either,
-    the download starts from nothing.
+    Without the server's version tag, only a known hash can distinguish two versions; without
+    either, the download starts again.
     """
     try:
         known = json.loads(job.resume_info.read_text())

@@ -9,8 +9,7 @@ provenance and warnings repeat it.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,20 +28,6 @@ CLASSES = ("AFIB", "AFLT")
 RHYTHMS = (("AFIB",), ("AFL", "AFLT"))  # the annotations of each class
 WITHOUT_SIGNALS = ("00735", "03665")  # AFDB's: annotations were published, signals never
 _UNNAMED = re.compile(r"(ECG|EKG|CH|CHANNEL|SIGNAL)?[ _-]*\d*", re.IGNORECASE)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RecordWindows:
-    """The windows of one record."""
-
-    record: str
-    X: NDArray[np.float32]  # (n, 6, 10 fs), mV
-    Y: NDArray[np.uint8]  # (n, 2)
-    unlabelled: int  # windows with no more than half annotated
-    rate: float  # samples per second in the file
-    channels: tuple[str, str]  # names, in the file, of the channels used as leads I and II
-    sex: str
-    age: float
 
 
 def read_rhythms(
@@ -68,22 +53,33 @@ def read_rhythms(
     Records that were published without signals are skipped with a warning. Ids are "RECORD/00012".
     The patient is P for records named data_P_R, else the record.
     """
-    folder = Path(folder)
+    # [Step 1] List the records, and read their headers.
+    folder, lead_map = Path(folder), lead_map or {}
     names, passed = list_records(folder, annotator=annotator, records=records)
     headers = [_check_header(folder, record, rate) for record in names]
+    if get_lead_set(leads) != SIX:
+        raise DataError(f"two leads determine the six limb leads, not {leads} leads")
+    strange = [lead for lead in lead_map.values() if lead not in TWELVE]
+    if strange:
+        raise DataError(f"lead_map: expected leads such as I and II, found {', '.join(strange)}")
+    # [Step 2] Read the records one by one into the final arrays, to save memory.
     counts = [count_windows(header.length, header.fs) for header in headers]
     samples = np.empty((sum(counts), len(SIX), SECONDS * fs), dtype=np.float32)
     labels = np.empty((sum(counts), len(CLASSES)), dtype=np.uint8)
-    parts, start = [], 0
-    for part in iterate_windows(
-        folder, names, lead_map=lead_map, fs=fs, leads=leads, annotator=annotator
-    ):
-        stop = start + len(part.X)
-        samples[start:stop], labels[start:stop] = part.X, part.Y
-        parts.append((part.unlabelled, part.channels, part.sex, part.age))
-        start = stop
-    unlabelled = sum(part[0] for part in parts)
-    channels = Counter(part[1] for part in parts)
+    channels: Counter[tuple[str, str]] = Counter()
+    unlabelled = start = 0
+    for header, count in zip(headers, counts, strict=True):
+        check_millivolts(header)
+        pair = _find_leads(header, lead_map)
+        spans = read_spans(header, annotator)
+        windows = slice(start, start + count)
+        samples[windows] = _cut_windows(header, pair, fs, count)
+        labels[windows], unknown = label_windows(spans, RHYTHMS, SECONDS * header.fs, count)
+        unlabelled += int(unknown.sum())
+        channels[header.leads[pair[0]], header.leads[pair[1]]] += 1
+        start += count
+    # [Step 3] Describe the records, and warn about what a user should know.
+    people = [_person(header) for header in headers]
     uncalibrated = [
         header.record
         for header in headers
@@ -100,8 +96,8 @@ def read_rhythms(
         ),
         protocol=TEST_ONLY,
         patients=np.repeat([_patient(record) for record in names], counts),
-        sex=np.repeat([part[2] for part in parts], counts),
-        age=np.repeat(np.array([part[3] for part in parts], dtype=np.float32), counts),
+        sex=np.repeat([sex for sex, _ in people], counts),
+        age=np.repeat(np.array([age for _, age in people], dtype=np.float32), counts),
         fs=float(fs),
         leads=SIX,
         provenance={
@@ -114,7 +110,7 @@ def read_rhythms(
             "window": f"{SECONDS} s, no overlap, remainder dropped",
             "label_rule": "the rhythm that holds for more than half of the window",
             "unlabelled_windows": unlabelled,
-            "lead_map": dict(lead_map or {}),
+            "lead_map": dict(lead_map),
             "channels_taken_as_I_and_II": {" and ".join(k): n for k, n in channels.items()},
             "approximate": any(_rate_leads(pair) == "approximate" for pair in channels),
             "derived_leads": "III, aVR, aVL, aVF by Einthoven and Goldberger",
@@ -124,45 +120,14 @@ def read_rhythms(
     )
 
 
-def iterate_windows(
-    folder: str | Path,
-    records: Sequence[str],
-    *,
-    lead_map: Mapping[str, str] | None = None,
-    fs: int = 100,
-    leads: str = "6",
-    annotator: str = "atr",
-) -> Iterator[RecordWindows]:
-    """Yield the windows of one record after another, so that one at a time is in memory."""
-    if get_lead_set(leads) != SIX:
-        raise DataError(f"two leads determine the six limb leads, not {leads} leads")
-    strange = [lead for lead in (lead_map or {}).values() if lead not in TWELVE]
-    if strange:
-        raise DataError(f"lead_map: expected leads such as I and II, found {', '.join(strange)}")
-    for record in records:
-        # [Step 1] Read the two channels that are leads I and II.
-        header = read_header(Path(folder) / record)
-        check_millivolts(header)
-        first, second = _find_leads(header, lead_map or {})
-        spans = read_spans(header, annotator)
-        pair = read_signal(header)[[first, second]]
-        check_signal(pair, (header.leads[first], header.leads[second]), header.where)
-        # [Step 2] Resample the whole record, compute the limb leads, cut off the remainder.
-        count = count_windows(header.length, header.fs)
-        limb = derive_limb_leads(*resample(pair, header.fs, fs))[:, : count * SECONDS * fs]
-        # [Step 3] Label each window by the rhythm that fills more than half of it.
-        labels, unlabelled = label_windows(spans, RHYTHMS, SECONDS * header.fs, count)
-        sex, age = _person(header)
-        yield RecordWindows(
-            record=record,
-            X=np.ascontiguousarray(limb.reshape(len(SIX), count, -1).transpose(1, 0, 2)),
-            Y=labels,
-            unlabelled=int(unlabelled.sum()),
-            rate=header.fs,
-            channels=(header.leads[first], header.leads[second]),
-            sex=sex,
-            age=age,
-        )
+def _cut_windows(
+    header: Header, channels: tuple[int, int], fs: int, count: int
+) -> NDArray[np.float32]:
+    """Return a record's windows: (count, 6, 10 fs) in mV, from the channels of leads I and II."""
+    pair = read_signal(header)[[*channels]]
+    check_signal(pair, [header.leads[channel] for channel in channels], header.where)
+    limb = derive_limb_leads(*resample(pair, header.fs, fs))[:, : count * SECONDS * fs]
+    return limb.reshape(len(SIX), count, -1).transpose(1, 0, 2)
 
 
 def list_records(
@@ -176,17 +141,17 @@ def list_records(
     absent = sorted(set(records or ()) - found)
     if absent:
         raise DataError(f"{folder}: record {', '.join(absent)} is not there")
-    kept, passed = [], {}
+    with_signals, passed = [], {}
     for record in sorted(found if records is None else set(records)):
         bare = record in WITHOUT_SIGNALS and not (folder / f"{record}.dat").exists()
         if bare or not read_header(folder / record).signals:
             passed[record] = "annotations without signals"
         else:
-            kept.append(record)
-    if not kept:
-        reason = f"; passed over: {', '.join(passed)} (no signals)" if passed else ""
+            with_signals.append(record)
+    if not with_signals:
+        reason = f"; skipped: {', '.join(passed)} (no signals)" if passed else ""
         raise DataError(f"{folder}: no records with signals (.hea) and annotations{reason}")
-    return kept, passed
+    return with_signals, passed
 
 
 def _check_header(folder: Path, record: str, rate: float | None) -> Header:
@@ -238,7 +203,7 @@ def _warn(
     """Return the warnings that a user of the dataset should read."""
     out = []
     if passed:
-        out.append(f"passed over, annotations without signals: {', '.join(passed)}")
+        out.append(f"skipped, annotations without signals: {', '.join(passed)}")
     for pair, count in channels.items():
         taken = f"{' and '.join(pair)} taken as leads I and II in {count} records"
         if _rate_leads(pair) == "assumed":

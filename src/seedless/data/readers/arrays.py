@@ -11,7 +11,6 @@
 | fs | () | optional: samples per second |
 """
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from numpy.typing import NDArray
 
 from seedless.core.dataset import TEN_FOLDS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
+from seedless.core.files import hash_file
 from seedless.data.leads import spell_lead
 from seedless.data.quality_checks import check_finite
-from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.content_ids import digest_in_blocks, name_by_content
 from seedless.data.readers.npz_files import load_npz
 
 REQUIRED = ("X", "Y", "folds")
@@ -80,7 +80,7 @@ def read_arrays(path: str | Path) -> Dataset:
         Y=labels,
         classes=classes,
         folds=folds,
-        ids=_name_by_content(content, labels, folds) if ids is None else ids,
+        ids=_name_records(content, labels, folds) if ids is None else ids,
         protocol=protocol,
         task=task,
         patients=_text(arrays, "patients", path),
@@ -88,7 +88,7 @@ def read_arrays(path: str | Path) -> Dataset:
         leads=None if leads is None else tuple(spell_lead(name) for name in leads.tolist()),
         provenance={
             "source": path.name,
-            "file": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}",
+            "file": hash_file(path),
             "ids": "by content" if ids is None else "from the file",
         },
         warnings=(f"arrays that are not used: {', '.join(unused)}",) if unused else (),
@@ -201,12 +201,12 @@ def _text(arrays: dict[str, NDArray[Any]], name: str, path: Path) -> NDArray[np.
     return raw.astype(np.str_)
 
 
-def _name_by_content(
+def _name_records(
     content: NDArray[np.uint8], labels: NDArray[np.uint8], folds: NDArray[np.int64]
 ) -> NDArray[np.str_]:
     """Return ids such as "9/0f3a5c...": the fold and 16 hexadecimal digits of the content."""
     names = np.empty(len(folds), dtype="U40")
     for fold in np.unique(folds):
         rows = np.flatnonzero(folds == fold)
-        names[rows] = name_images(content[rows], labels[rows], str(fold))
+        names[rows] = name_by_content(content[rows], labels[rows], f"{fold}/")
     return names

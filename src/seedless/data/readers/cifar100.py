@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.data.catalog import find_entry
-from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.content_ids import digest_in_blocks, name_by_content
 
 ARCHIVE = "cifar-100-python.tar.gz"
 FOLDER = "cifar-100-python"
@@ -55,8 +55,8 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
         folds=folds,
         ids=np.concatenate(
             [
-                name_images(digests, labels[: len(train)], "train"),
-                name_images(test_digests, labels[len(train) :], "test"),
+                name_by_content(digests, labels[: len(train)], "train/"),
+                name_by_content(test_digests, labels[len(train) :], "test/"),
             ]
         ),
         protocol=THREE_SPLITS,

@@ -18,15 +18,15 @@ def digest_in_blocks(samples: NDArray[Any]) -> NDArray[np.uint8]:
     return out
 
 
-def name_images(
-    digests: NDArray[np.uint8], labels: NDArray[np.uint8], split: str
+def name_by_content(
+    digests: NDArray[np.uint8], labels: NDArray[np.uint8], prefix: str = ""
 ) -> NDArray[np.str_]:
-    """Return ids such as "train/0f3a5c...": the split and 16 hexadecimal digits of the digest.
+    """Return ids such as "train/0f3a5c...": the prefix and 16 hexadecimal digits of the digest.
 
-    Equal images get a number, "-2" and so on, in the order of their labels. If the labels are equal
-    too, the images are interchangeable.
+    Equal samples get a number, "-2" and so on, in the order of their labels. If the labels are
+    equal too, the samples are interchangeable.
     """
-    ids = [f"{split}/{row[:8].tobytes().hex()}" for row in digests]
+    ids = [f"{prefix}{row[:8].tobytes().hex()}" for row in digests]
     seen: dict[str, int] = {}
     for row in sorted(range(len(ids)), key=lambda row: (ids[row], labels[row].tobytes())):
         name = ids[row]

@@ -10,7 +10,7 @@ from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.catalog import CATALOG, DatasetEntry
-from seedless.data.readers.content_ids import digest_in_blocks, name_images
+from seedless.data.readers.content_ids import digest_in_blocks, name_by_content
 from seedless.data.readers.npz_files import load_npz
 
 ARRAYS = tuple(f"{split}_{what}" for split in THREE_SPLITS for what in ("images", "labels"))
@@ -45,7 +45,7 @@ def read_medmnist(path: str | Path, name: str | None = None) -> Dataset:
         images.append(pictures)
         labels.append(hot)
         digests.append(keys)
-        ids.append(name_images(keys, hot, split))
+        ids.append(name_by_content(keys, hot, f"{split}/"))
         folds.append(np.full(len(pictures), fold, dtype=np.int64))
         sizes[split] = len(pictures)
     official = sizes == entry.sizes

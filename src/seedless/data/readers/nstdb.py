@@ -101,12 +101,12 @@ def add_noise(
         keys = sample_keys(digest_samples(samples))
     check_keys(keys, len(samples))
     out = np.empty_like(samples)
-    for row, stretch in enumerate(cut_stretches(noise, kind, keys, names, length)):
+    for row, stretch in enumerate(cut_noise_sections(noise, kind, keys, names, length)):
         out[row] = samples[row] + scale_noise(samples[row], stretch, snr_db)
     return out
 
 
-def cut_stretches(
+def cut_noise_sections(
     noise: Noise, kind: str, keys: NDArray[np.int64], names: tuple[str, ...], length: int
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the section of noise for each key, on all leads: (leads, time) float64.
@@ -114,8 +114,8 @@ def cut_stretches(
     Noise shorter than ``length`` is repeated end to end, and a section may start anywhere in it.
     """
     spread = _spread(choose("noise", kind, noise.kinds), names)
-    found = spread.shape[1]
-    span = found - length + 1 if found >= length else found
+    available = spread.shape[1]
+    span = available - length + 1 if available >= length else available
     for start in draw_starts(keys, kind, span).tolist():
         stretch = spread.take(range(start, start + length), axis=1, mode="wrap")
         if not np.ptp(stretch, axis=1).any():

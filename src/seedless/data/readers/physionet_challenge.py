@@ -86,7 +86,7 @@ def read_challenge(
         except DataError as error:
             if path.stem not in DAMAGED:
                 raise
-            warnings.append(f"{path.stem} is damaged as published, passed over: {error}")
+            warnings.append(f"{path.stem} is damaged as published, skipped: {error}")
     if not headers:
         raise DataError(f"{folder}: every record of source {source!r} is damaged")
     wanted = get_lead_set(leads)
@@ -193,17 +193,17 @@ def _find(
     paths = sorted(folder.rglob("*.hea"), key=lambda path: (path.stem, str(path)))
     if not paths:
         raise DataError(f"{folder}: no WFDB headers (.hea) here or in its sub-folders")
-    kept = [path for path in paths if belongs(path.stem) and path.stem not in skip]
-    kept_set = set(kept)
+    chosen = [path for path in paths if belongs(path.stem) and path.stem not in skip]
+    chosen_set = set(chosen)
     left = Counter(
         "asked for (skip)" if path.stem in skip else _origin(path.stem)
         for path in paths
-        if path not in kept_set
+        if path not in chosen_set
     )
-    if not kept:
+    if not chosen:
         found = ", ".join(f"{count} of {origin}" for origin, count in sorted(left.items()))
         raise DataError(f"{folder}: no records of source {source!r}; found {found}")
-    for first, second in pairwise(kept):
+    for first, second in pairwise(chosen):
         if first.stem == second.stem:
             raise DataError(f"record {first.stem} is there twice: {first} and {second}")
-    return kept, dict(sorted(left.items()))
+    return chosen, dict(sorted(left.items()))

@@ -3,13 +3,14 @@
 Folder layout: ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/`` and ``records500/``.
 """
 
-import hashlib
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
+from seedless.core.files import hash_file
 from seedless.core.registry import choose
 from seedless.data.leads import get_lead_set, select_leads
 from seedless.data.quality_checks import check_signal
@@ -48,30 +49,12 @@ def read_ptbxl(
         for name, record in zip(labels.files[fs], labels.ids, strict=True)
     ]
     _refuse_missing(folder, paths)
-    length = SECONDS * fs
-    samples = np.empty((len(labels.ids), len(wanted), length), dtype=np.float32)
-    units: dict[str, str] = {}
-    lengths = np.empty(len(labels.ids), dtype=np.int64)
-    for row, path in enumerate(paths):
-        header = read_header(path)
-        if header.fs != fs:
-            raise DataError(f"{header.where}: expected a rate of {fs} Hz, found {header.fs:g}")
-        signal = select_leads(read_signal(header), header.leads, wanted, header.where)
-        check_signal(signal, wanted, header.where)
-        samples[row] = fit_length(signal, length, header.where, short)
-        lengths[row] = signal.shape[1]
-        for item in header.signals:
-            if not item.calibrated:
-                raise DataError(f"{header.where}: lead {item.lead} has a gain of 0: not calibrated")
-            units.setdefault("mV" if item.units.lower() == "mv" else item.units, header.where)
-    if len(units) > 1:
-        found = ", ".join(f"{unit} in {where}" for unit, where in units.items())
-        raise DataError(f"{folder}: records in different units: {found}")
-    warnings = list(labels.warnings)
+    samples, lengths, unit = _read_signals(folder, paths, wanted, fs, short)
+    warnings, length = list(labels.warnings), SECONDS * fs
     if (lengths < length).any():
         warnings.append(f"records under 10 s, filled up with zeros: {(lengths < length).sum()}")
     if (lengths > length).any():
-        warnings.append(f"records over 10 s, of which the first 10 s: {(lengths > length).sum()}")
+        warnings.append(f"records over 10 s, cut after 10 s: {(lengths > length).sum()}")
     return Dataset(
         name=labels.name,
         X=samples,
@@ -88,15 +71,40 @@ def read_ptbxl(
         provenance={
             "source": "PTB-XL",
             "licence": "CC BY 4.0",
-            "tables": {path.name: _hash(path) for path in tables if path.exists()},
+            "tables": {path.name: hash_file(path) for path in tables if path.exists()},
             "task": task,
             "label rule": "a code counts when present, whatever its likelihood",
             "age": "over 89 (300 in the source) is kept as 90",
             "short": short,
-            "units": next(iter(units)),
+            "units": unit,
         },
         warnings=tuple(warnings),
     )
+
+
+def _read_signals(
+    folder: Path, paths: list[Path], leads: tuple[str, ...], fs: int, short: str
+) -> tuple[NDArray[np.float32], NDArray[np.int64], str]:
+    """Return the samples (n, leads, 10 fs), each record's length in its file, and the one unit."""
+    samples = np.empty((len(paths), len(leads), SECONDS * fs), dtype=np.float32)
+    lengths = np.empty(len(paths), dtype=np.int64)
+    units: dict[str, str] = {}  # unit -> the first record in it
+    for row, path in enumerate(paths):
+        header = read_header(path)
+        if header.fs != fs:
+            raise DataError(f"{header.where}: expected a rate of {fs} Hz, found {header.fs:g}")
+        signal = select_leads(read_signal(header), header.leads, leads, header.where)
+        check_signal(signal, leads, header.where)
+        samples[row] = fit_length(signal, SECONDS * fs, header.where, short)
+        lengths[row] = signal.shape[1]
+        for item in header.signals:
+            if not item.calibrated:
+                raise DataError(f"{header.where}: lead {item.lead} has a gain of 0: not calibrated")
+            units.setdefault("mV" if item.units.lower() == "mv" else item.units, header.where)
+    if len(units) > 1:
+        found = ", ".join(f"{unit} in {where}" for unit, where in units.items())
+        raise DataError(f"{folder}: records in different units: {found}")
+    return samples, lengths, next(iter(units))
 
 
 def list_sources(folder: str | Path, fs: int = 100) -> list[Path]:
@@ -125,7 +133,3 @@ def _refuse_missing(folder: Path, paths: list[Path]) -> None:
             f"{folder}: {len(missing):,} of {len(files):,} record files are missing: {shown}{more}"
             "; `seedless data fetch ptb-xl` gets what is missing"
         )
-
-
-def _hash(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"

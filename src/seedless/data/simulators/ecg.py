@@ -8,6 +8,7 @@ change it, so every machine makes the same record.
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.checks import check_integer
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.threads import run_in_blocks
@@ -101,9 +102,8 @@ def _choose_records(count: int | None, start: int, preset: str | None) -> Int64:
             )
         return preset_records(preset)
     count = PRESETS["full"] if count is None else count
-    for name, value, least in (("count", count, 1), ("start", start, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise DataError(f"expected {name} to be an integer >= {least}, got {value!r}")
+    count = check_integer("count", count, 1, error=DataError)
+    start = check_integer("start", start, 0, error=DataError)
     if start + count > _LAST:
         raise DataError(f"expected record numbers below 2^40, got {start + count - 1}")
     return np.arange(start, start + count, dtype=np.int64)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.checks import check_integer
 from seedless.core.dataset import TASKS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
@@ -61,10 +62,10 @@ def simulate_images(
         if value not in known:
             raise DataError(f"expected {name} to be one of {known}, got {value!r}")
     choose("task", task, dict.fromkeys(TASKS))
-    _check_whole("classes", classes, 2, MAX_CLASSES)
+    classes = check_integer("classes", classes, 2, MAX_CLASSES, error=DataError)
     count = max(1000, least_count(classes, task)) if count is None else count
-    _check_whole("count", count, 1, 1 << 31)
-    _check_whole("start", start, 0, (1 << 31) - count)
+    count = check_integer("count", count, 1, 1 << 31, error=DataError)
+    start = check_integer("start", start, 0, (1 << 31) - count, error=DataError)
     images = np.arange(start, start + count, dtype=np.int64)
     folds, labels = label_images(images, classes, task)
     pixels = np.empty((count, channels, size, size), np.uint8)
@@ -207,8 +208,3 @@ _TEXTURES: tuple[Callable[[Float64, Float64], Float64], ...] = (
     lambda u, v: _wave(1.3 * u + 1.3 * v),
     lambda u, v: _wave(1.5 * np.sqrt(u * u + v * v)),
 )
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise DataError(f"expected {name} to be an integer from {least} to {most}, got {value!r}")

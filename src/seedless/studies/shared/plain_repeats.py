@@ -13,12 +13,12 @@ import torch
 from seedless.bench.flags import run_with_flags, use_plain_flags
 from seedless.bench.rivals import make_plain_runner
 from seedless.core.config import Config
+from seedless.core.digests import name_tensors
 from seedless.core.errors import StudyError
 from seedless.evaluate.auc import macro_auc
 from seedless.runs.prepare import Prepared, prepare
 from seedless.train.loop import train
 from seedless.train.prediction import predict
-from seedless.train.state_tensors import name_tensors
 
 
 def repeat_plain(config: Config, count: int) -> list[float]:
