@@ -1,9 +1,9 @@
 """Reading and caching: ``python -m benchmarks.data``.
 
 - The format-16 fast path against `wfdb.rdsamp`, header and samples, on the 150 real records of
-  SEEDLESS_TEST_DATA (default: shared/data beside the repository).
+  SEEDLESS_TEST_DATA (default: shared/data next to the repository).
 - Opening a cache of 20,000 records of 12 x 1000 in a new process: seconds, and resident memory.
-  With it, the check of PTB-XL's 43,598 source files that comes before.
+  The check of PTB-XL's 43,598 source files before that is measured, too.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m benchmarks.elsewhere make FOLDER [--data FILE] [--device cuda]
     python -m benchmarks.elsewhere verify FOLDER [--data FILE] [--device cuda] [--out FOLDER]
 
-`make` trains the demonstration and, where breastmnist.npz is given, ResNet-18 on it for five
-epochs, and packs each as a stripped run, FOLDER/NAME.tar.xz. `verify`, on the other
-machine, executes them again and writes elsewhere-DEVICE.json: what was made where, the verdicts.
+`make` trains the demonstration and, with breastmnist.npz, ResNet-18 on it for five epochs, and
+packs each as a stripped run, FOLDER/NAME.tar.xz. `verify`, on the other machine, executes them
+again and writes elsewhere-DEVICE.json: where each run was made, and the verdict.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def copy_stripped(run: Path, to: Path) -> Path:
 
 
 def make(folder: Path, device: str, data: str | None) -> None:
-    """Train each run and pack what of it travels."""
+    """Train each run and pack it without its large files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, config in build_runs(device, data).items():
         with TemporaryDirectory() as place:
@@ -66,14 +66,14 @@ def make(folder: Path, device: str, data: str | None) -> None:
 
 
 def pack(run: Path, folder: Path) -> None:
-    """Write what of a run travels as FOLDER/NAME.tar.xz."""
+    """Write a run without its large files as FOLDER/NAME.tar.xz."""
     with TemporaryDirectory() as place, tarfile.open(folder / f"{run.name}.tar.xz", "w:xz") as file:
         file.add(copy_stripped(run, Path(place) / run.name), run.name)
 
 
 def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:
-    """Execute each packed run again on a device; return what was found."""
-    found: dict[str, Any] = {}
+    """Execute each packed run again on a device; return the verdicts."""
+    verdicts: dict[str, Any] = {}
     for packed in sorted(folder.glob("*.tar.xz")):
         name = packed.name.removesuffix(".tar.xz")
         with TemporaryDirectory() as place:
@@ -81,10 +81,10 @@ def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:
                 file.extractall(place, filter="data")
             run = Path(place) / name
             claims = read_receipt(run)["predicate"]
-            given = None if claims["data"]["name"] == "simulated" else data
-            verdict = verify(run, device=device, data=given)
+            place_of_data = None if claims["data"]["name"] == "simulated" else data
+            verdict = verify(run, device=device, data=place_of_data)
             made = claims["environment"]
-            found[name] = {
+            verdicts[name] = {
                 "verdict": verdict.as_dict(),
                 "weights": claims["weights"],
                 "test": claims["metrics"]["test"]["macro_auc"],
@@ -93,7 +93,7 @@ def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:
         print(f"{name} on {device}: {verdict.outcome}, {verdict.sentence}")
         for detail in verdict.details:
             print(f"  {detail}")
-    return found
+    return verdicts
 
 
 def main() -> None:
@@ -108,9 +108,9 @@ def main() -> None:
     if chosen.action == "make":
         make(chosen.folder, chosen.device, chosen.data)
         return
-    found = check(chosen.folder, chosen.device, chosen.data)
+    verdicts = check(chosen.folder, chosen.device, chosen.data)
     command = f"python -m benchmarks.elsewhere verify FOLDER --device {chosen.device}"
-    print(write_results(f"elsewhere-{chosen.device}", command, found, chosen.out))
+    print(write_results(f"elsewhere-{chosen.device}", command, verdicts, chosen.out))
 
 
 if __name__ == "__main__":

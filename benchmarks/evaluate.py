@@ -3,7 +3,7 @@
 - The bootstrap of the macro AUC on a table the size of ChestMNIST's test split, 22,433 x 14, with
   2,000 resamples, against a loop over scikit-learn's `roc_auc_score`, timed on 2 resamples.
 - All that is written into metrics.json for a split of 300 records and 12 classes.
-- How often the intervals hold what they claim, with few positives and with many.
+- How often the intervals contain the true value, with few positives and with many.
 """
 
 from __future__ import annotations

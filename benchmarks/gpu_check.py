@@ -1,10 +1,10 @@
-"""Run the tests marked `gpu` on a machine with a CUDA device, and record what was seen:
+"""Run the tests marked `gpu` on a machine with a CUDA device, and record the outcomes:
 
     PYTHONPATH=src:. python3 -m benchmarks.gpu_check [--out FOLDER] [--limit SECONDS]
 
 It needs the package's dependencies, pytest and pytest-xdist, nothing installed. The digest of the
-conformer's first weights is recorded beside the outcome of every test. Past the limit the tests are
-ended, and those that were not over are recorded as such.
+conformer's first weights is recorded with the outcome of every test. After the limit the tests are
+ended; those that were not finished are recorded as such.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import seedless
 from benchmarks.measure import RESULTS, write_results
 
-# The longest first: what comes last keeps all waiting.
+# The longest first: at the end all workers wait for the last test.
 PLACES = (
     "tests/golden/test_portable_digests.py",
     "tests/gpu/test_portable.py",
@@ -41,14 +41,14 @@ def run_tests(limit: float | None) -> dict[str, str]:
     listed = subprocess.run([*command, "--collect-only", "-q"], capture_output=True, text=True)
     names = [line for line in listed.stdout.splitlines() if "::" in line]
     outcomes = dict.fromkeys(names, "unfinished")
-    # A line a test: what is known is known even of a run that is cut short.
+    # One line per test, so that a run that is cut short still shows outcomes.
     tests = subprocess.Popen(
         [*command, "-v", "-n", "14", "--maxschedchunk", "1"],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    # All of them: a test's own processes would keep the pipe open.
+    # The whole process group: processes of a test would keep the pipe open.
     timer = threading.Timer(limit, os.killpg, (tests.pid, signal.SIGKILL)) if limit else None
     if timer:
         timer.start()
@@ -68,17 +68,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--limit", type=float)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     seedless.make_deterministic()
     model = seedless.build("conformer").cuda()
     plan = seedless.initialize(model, "mixed")
-    outcomes = run_tests(given.limit)
+    outcomes = run_tests(arguments.limit)
     results = {
         "conformer_mixed": {"plan": plan.digest, "weights": seedless.digest(model)},
         "tests": dict(Counter(outcomes.values())),
         "outcomes": outcomes,
     }
-    print(write_results("gpu-check", "python3 -m benchmarks.gpu_check", results, given.out))
+    print(write_results("gpu-check", "python3 -m benchmarks.gpu_check", results, arguments.out))
     sys.exit(1 if {"failed", "error", "unfinished"} & set(outcomes.values()) else 0)
 
 

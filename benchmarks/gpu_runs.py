@@ -5,7 +5,7 @@
 full: the conformer on 22,000 simulated records (17,000 of them to train on), 85 epochs, compiled.
 images: resnet18 on breastmnist.npz (`--data FILE`), 200 epochs of the published protocol, in fp32
 and with `--precision tf32`, which is what plain PyTorch computes convolutions in.
-together: four runs at once on the device, each beside the same run alone.
+together: four runs at once on the device, each compared with the same run alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_full() -> Config:
 
 
 def run_twice(config: Config) -> dict[str, Any]:
-    """Train in two processes, one after the other; return digests, seconds and what was learned.
+    """Train in two processes, one after the other; return digests, seconds and scores.
 
     Each compiles for itself: they share no cache.
     """
@@ -75,7 +75,7 @@ def run_twice(config: Config) -> dict[str, Any]:
             "epochs_seconds": [
                 sum(line["seconds"] for line in read_log(job.out / LOG)) for job in jobs
             ],
-            # The first compiles or captures; the last is told to files that all wait for.
+            # The first epoch compiles or captures.
             "first_epoch_seconds": [read_log(job.out / LOG)[0]["seconds"] for job in jobs],
             "later_epoch_seconds": [
                 statistics.median(line["seconds"] for line in read_log(job.out / LOG)[1:])
@@ -88,7 +88,7 @@ def run_twice(config: Config) -> dict[str, Any]:
 def time_plain(config: Config) -> dict[str, float]:
     """Return the seconds of the same epochs by the step most people write, TF32 on and off.
 
-    It has no augmentation, evaluation or files: only steps on samples that lie on the device.
+    It has no augmentation, evaluation or files: only steps on samples on the device.
     """
     problem = prepare(config).problem
     threads = problem.config.execution.threads or 1
@@ -142,18 +142,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--data", type=Path, default=Path("breastmnist.npz"))
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="fp32")
-    given = parser.parse_args()
-    name = given.part
-    if given.part == "full":
+    arguments = parser.parse_args()
+    name = arguments.part
+    if arguments.part == "full":
         results = run_twice(make_full())
-    elif given.part == "images":
-        results = measure_images(given.data, given.precision)
-        name += "" if given.precision == "fp32" else f"-{given.precision}"
+    elif arguments.part == "images":
+        results = measure_images(arguments.data, arguments.precision)
+        name += "" if arguments.precision == "fp32" else f"-{arguments.precision}"
     else:
         results = measure_together()
-    options = "" if given.precision == "fp32" else f" --precision {given.precision}"
-    command = f"python3 -m benchmarks.gpu_runs {given.part}{options}"
-    print(write_results(f"gpu-{name}", command, results, given.out))
+    options = "" if arguments.precision == "fp32" else f" --precision {arguments.precision}"
+    command = f"python3 -m benchmarks.gpu_runs {arguments.part}{options}"
+    print(write_results(f"gpu-{name}", command, results, arguments.out))
 
 
 if __name__ == "__main__":

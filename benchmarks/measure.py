@@ -1,4 +1,4 @@
-"""Timing that survives noisy neighbours: rivals take turns in one run, and medians are compared."""
+"""Step times that other processes disturb little: rivals take turns, and medians are compared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def take_turns(rivals: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str
 
 
 def as_graph(work: Callable[[], Any], times: int = 1) -> Callable[[], None]:
-    """Return what launches a piece of CUDA work as one graph, some times, and waits for it."""
+    """Return a function that launches CUDA work as one graph, ``times`` times, and waits for it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -40,7 +40,7 @@ def as_graph(work: Callable[[], Any], times: int = 1) -> Callable[[], None]:
     with torch.cuda.graph(graph):
         work()
 
-    def replay(_inputs: object = work) -> None:  # whose memory the graph reads
+    def replay(_inputs: object = work) -> None:  # holds the memory that the graph reads
         for _ in range(times):
             graph.replay()
         torch.cuda.synchronize()

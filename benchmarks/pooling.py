@@ -1,10 +1,10 @@
-"""What pooling with an explicit gradient takes of a training step:
+"""The share of a training step that pooling with an explicit gradient takes:
 
     OMP_WAIT_POLICY=PASSIVE python -m benchmarks.pooling [--out FOLDER]
 
-Every adaptive average of the conformer's forward is noted, and all are computed again, forward and
-backward, by themselves. On a CUDA device both the step and the pools are launched as CUDA graphs,
-so that kernels are compared and not the launching of them.
+Every adaptive average of the conformer's forward is recorded, and all are computed again by
+themselves, forward and backward. On a CUDA device both the step and the pools are launched as
+CUDA graphs, so that kernels are compared and not the launching of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def note_pools(problem: TrainingProblem, rows: Tensor) -> list[tuple[torch.Size,
 
 
 def make_pools(shapes: list[tuple[torch.Size, int]], device: torch.device) -> Callable[[], None]:
-    """Return what computes all these pools and their gradients once."""
+    """Return a function that computes all these pools and their gradients once."""
     inputs = [torch.zeros(shape, device=device, requires_grad=True) for shape, _ in shapes]
     sizes = [size for _, size in shapes]
     slopes = [

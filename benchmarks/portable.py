@@ -1,9 +1,9 @@
-"""What portable arithmetic costs: a training step of each model, and single ops, beside plain ones.
+"""What portable arithmetic costs: in a training step of each model, and in single ops.
 
     python -m benchmarks.portable [--device cuda] [--batch 16] [--rounds 3] [--parts] [--out FOLDER]
 
 Steps are those of the training loop, full-size models: on a GPU both arithmetics as one graph, and
-eager. Rivals take turns in one process, so that a noisy neighbour meets both; medians are compared.
+eager. Rivals take turns in one process, so that other processes disturb both; medians are compared.
 Writes portable-DEVICE.json.
 """
 
@@ -30,7 +30,7 @@ from seedless.runs.prepare import prepare
 from seedless.train.step_modes import make_step
 
 MODELS = ("conformer", "baseline", "xresnet1d101", "resnet18")
-# Shapes of a batch: what the ECG models and resnet18 meet.
+# Shapes of a batch in the ECG models and resnet18.
 OPS: dict[str, tuple[Callable[..., Tensor], Callable[[int], list[tuple[int, ...]]]]] = {
     "linear": (F.linear, lambda n: [(250 * n, 256), (1024, 256)]),
     "attention scores": (torch.bmm, lambda n: [(4 * n, 250, 32), (4 * n, 32, 250)]),
@@ -48,7 +48,7 @@ OPS: dict[str, tuple[Callable[..., Tensor], Callable[[int], list[tuple[int, ...]
     "silu": (F.silu, lambda n: [(n, 250, 1024)]),
     "sum": (lambda x: x.sum((0, 1)), lambda n: [(n, 250, 1024)]),
 }
-TIMES = 10  # a graph of one op is launched, where it is timed
+TIMES = 10  # how often the graph of one op is launched when it is timed
 
 
 class Loop:
@@ -95,7 +95,7 @@ def list_kinds(name: str, device: str, parts: bool) -> list[str]:
 def measure_model(
     name: str, kinds: list[str], batch: int, rounds: int, device: str
 ) -> dict[str, Any]:
-    """Return seconds a step, ratios to the native one, and the weights all rounds end in."""
+    """Return seconds a step, ratios to the native one, and the weights after all rounds."""
     loops = {kind: Loop(name, kind, batch, device) for kind in kinds}
     peaks = {kind: _peak(loop) for kind, loop in loops.items()} if device == "cuda" else {}
     found: dict[str, Any] = {"seconds": take_turns(loops, rounds)}
@@ -110,7 +110,7 @@ def measure_model(
 
 
 def _peak(loop: Loop) -> int:
-    """Return the most memory a step adds to what is held; its first also captures."""
+    """Return the largest amount of memory that a step adds; the first step also captures."""
     held = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     loop()

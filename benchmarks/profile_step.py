@@ -91,7 +91,7 @@ def count_work(problem: TrainingProblem) -> dict[str, float]:
     """Return the products' operations of a step, and the bytes it cannot avoid.
 
     Bytes: each weight read twice, its gradient written and read, its moments and itself read and
-    written; each tensor that is kept for the backward written once and read once.
+    written; each tensor that is saved for the backward pass is written once and read once.
     """
     rows = torch.arange(problem.config.order.batch_size, device=problem.device)
     model, split = problem.model, problem.train
@@ -146,13 +146,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="tf32")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    settings = ["execution.mode=compiled", f"execution.precision={given.precision}"]
+    arguments = parser.parse_args()
+    settings = ["execution.mode=compiled", f"execution.precision={arguments.precision}"]
     problem = prepare(make_config("conformer", 128, "cuda", settings)).problem
     problem.model.train()
     set_learning_rate(problem.optimizer, 1e-4)
     work = count_work(problem)
-    device = measure_device(given.precision)
+    device = measure_device(arguments.precision)
     arithmetic = work["operations"] / device["operations_per_second"]
     memory = work["least_bytes"] / device["bytes_per_second"]
     results = {
@@ -161,9 +161,9 @@ def main() -> None:
         "device": device,
         "floor_ms": {"arithmetic": 1e3 * arithmetic, "memory": 1e3 * memory},
     }
-    make_deterministic(threads=problem.config.execution.threads, tf32=given.precision == "tf32")
-    command = f"python3 -m benchmarks.profile_step --precision {given.precision}"
-    print(write_results(f"profile-{given.precision}", command, results, given.out))
+    make_deterministic(threads=problem.config.execution.threads, tf32=arguments.precision == "tf32")
+    command = f"python3 -m benchmarks.profile_step --precision {arguments.precision}"
+    print(write_results(f"profile-{arguments.precision}", command, results, arguments.out))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The answer of each study in a sentence, drawn from its tables."""
+"""The answer of each study in a sentence, written from its tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Collected = Mapping[str, Any]
 
 
 def find_table(collected: Collected, words: str) -> Collected:
-    """Return the table whose title begins so."""
+    """Return the table whose title begins with these words."""
     for table in collected["tables"]:
         if table["title"].startswith(words):
             return dict(table)
@@ -17,7 +17,7 @@ def find_table(collected: Collected, words: str) -> Collected:
 
 
 def comparable(collected: Collected) -> bool:
-    """Whether a published value may stand in one sentence with ours: the data are the same."""
+    """Whether a published value may be compared with ours, because the data are the same."""
     return not collected["setting"]["simulated"] and "derived" not in collected["data"]["name"]
 
 
@@ -61,7 +61,7 @@ def answer_theory(collected: Collected) -> str:
 
 
 def answer_medmnist(collected: Collected) -> str:
-    """Both arms beside the published means, what seeds decide, and the proof."""
+    """Both arms with the published means, what seeds decide, and the proof."""
     blocks = [row["block"] for row in find_table(collected, "Test macro AUC by set")["values"]]
     seeded = [block for block in dict.fromkeys(blocks) if not block.endswith(", golden")]
     text = [f"{block}: {show_arms(collected, 'Test macro AUC by set', block)}" for block in seeded]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import render
 from benchmarks.results_answers import answer
 from benchmarks.results_plan import Entry, spell_command
 from seedless.evaluate.auc import FEW_POSITIVES
@@ -49,37 +50,25 @@ def write_pages(entries: Sequence[Entry], out: Path) -> None:
 
 def make_page(collected: Collected) -> str:
     """Return a study's page."""
-    slug, runs = collected["slug"], collected["runs"]
-    data = collected["data"]
-    records = ", ".join(f"{count} {PARTS[name]}" for name, count in data["records"].items())
-    parts = [
-        f"# {slug}",
-        f"{collected['question']} {answer(collected)}",
-        "\n".join(f"- {remark}" for remark in choose_remarks(collected)),
-        "## How it was run",
-        f"```\n{collected['command']}\n```",
-    ]
-    if runs["all"]:
-        parts.append(
-            f"{runs['all']} runs on {data['name']} ({records} in the first), "
-            f"{collected['seconds']:,.0f} seconds of epochs in all: {runs['converged']} converged, "
-            f"{runs['at chance']} at chance, {runs['failed']} failed. Grid `{collected['grid']}`. "
-            "Every run's receipt, "
-            f"weights and trail by their digests: [receipts](receipts/{slug}.json.gz)."
-        )
-        parts += [describe_place(place) for place in collected["environments"]]
-    else:
-        parts.append("Nothing is trained: closed forms, and the records themselves.")
-    parts += [f"![{slug}]({slug}.png)"]
-    for table in collected["tables"]:
-        shown = Table(
+    counts = collected["data"]["records"].items()
+    tables = [
+        Table(
             table["title"],
             tuple(table["columns"]),
             tuple(map(tuple, table["rows"])),
             tuple(table["notes"]),
         )
-        parts.append(shown.to_markdown().rstrip())
-    return "\n\n".join(part for part in parts if part) + "\n"
+        for table in collected["tables"]
+    ]
+    return render(
+        "results-page.md",
+        one=collected,
+        answer=answer,
+        remarks=choose_remarks(collected),
+        records=", ".join(f"{count} {PARTS[name]}" for name, count in counts),
+        describe_place=describe_place,
+        tables=[table.to_markdown().rstrip() for table in tables],
+    )
 
 
 def describe_place(place: Collected) -> str:
@@ -131,51 +120,14 @@ def choose_remarks(collected: Collected) -> list[str]:
 
 def make_index(entries: Sequence[Entry], collected: Mapping[str, Collected]) -> str:
     """Return the index of all pages."""
-    lines = [
-        "# What was run, and what came of it",
-        "",
-        "Every number of ours on these pages was written by `python -m benchmarks.results`, from "
-        "runs whose receipts are listed beside it; theory has closed forms and no runs. Published "
-        "values are those of the paper whose experiments these are "
-        "([published.md](../reference/published.md)).",
-        "",
-        "| study | data | runs | answer |",
-        "|---|---|--:|---|",
-    ]
-    for slug, one in collected.items():
-        name, runs = one["data"]["name"], one["runs"]["all"]
-        lines.append(f"| [{slug}]({slug}.md) | {name} | {runs} | {answer(one)} |")
-    lines += ["", "## Where, when and with what", ""]
-    for slug, one in collected.items():
-        when = f" {one['date']}." if one["date"] else ""
-        places = " ".join(map(describe_place, one["environments"])) or "No runs."
-        lines.append(f"- {slug}:{when} {places}")
-    lines += ["", "## Run them again", "", RERUN.strip(), "", "```"]
-    lines += [spell_command(entry) for entry in entries]
-    lines += ["python -m benchmarks.results --store STORE --data DATA", "```", "", CARRY.strip()]
-    missing = [entry.slug for entry in entries if entry.slug not in collected]
-    if missing:
-        lines += ["", "## Not there yet", "", f"{', '.join(missing)}: their commands stand above."]
-    return "\n".join(lines) + "\n"
-
-
-RERUN = """
-DATA is a folder with `medmnist/breastmnist.npz` (the official file), `ptb-xl-derived100.npz`, and
-the folders `mitdb` and `cpsc2021` with PhysioNet's records 100, 203 and 221 of the one and eight of
-the other; more of them give other numbers. `ptb-xl-derived100.npz` holds 1,819 records of PTB-XL
-(CC BY 4.0) as arrays, filtered and z-scored by others. It is not part of this project: the receipts
-name the digest of what was read from it, and without it the pages that use it can be checked
-against their receipts alone. A run that is in the store is not made again, and studies share runs.
-`--runs-per-device` as the machine has room: how many run at once changes no bit, another kind of
-device does.
-"""
-
-CARRY = """
-Where a machine's time is limited, `--limit SECONDS` begins no run that would end later, and the
-command exits with code 3 while runs are left. `seedless study archive NAME... --out FILE` writes
-the finished runs as one file, and `seedless study unpack FILE --store STORE` puts them into a store
-on another machine.
-`python -m benchmarks.time_limited_runs NAME... --data DATA --store STORE --out FOLDER --seconds
-SECONDS` does all of this for pages named here, with one set of worker processes, and executes again
-what is to be proved.
-"""
+    return render(
+        "results-index.md",
+        collected=collected,
+        answer=answer,
+        places={
+            slug: " ".join(map(describe_place, one["environments"]))
+            for slug, one in collected.items()
+        },
+        commands=[spell_command(entry) for entry in entries],
+        missing=[entry.slug for entry in entries if entry.slug not in collected],
+    )

@@ -1,4 +1,4 @@
-"""Which studies stand in docs/results, and the exact commands that make them."""
+"""Which studies are in docs/results, and the exact commands that make them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def list_entries(data: Path) -> tuple[Entry, ...]:
     real = StudyOptions("small", ecgs, seeds=10, device="cpu", folds=3)
     orders = StudyOptions("small", ecgs, seeds=10, device="cpu", folds=3, arms=ORDERS)
     simulated = StudyOptions("small", seeds=10, device="cpu", arms=ORDERS)
-    # TF32 is what torch computes convolutions in unless it is told otherwise.
+    # TF32 is what torch computes convolutions in by default.
     images = StudyOptions(
         "paper", breast, device="cuda", prove=True, changes=("execution.precision=tf32",)
     )
@@ -53,7 +53,7 @@ def list_entries(data: Path) -> tuple[Entry, ...]:
 
 
 def spell_command(entry: Entry, store: str = "STORE") -> str:
-    """Return the command that makes an entry; data lie in a folder called DATA."""
+    """Return the command that makes an entry; data are in a folder called DATA."""
     options = entry.options
     words = ["seedless study run", entry.study, "--scale", options.scale]
     if not options.simulated:

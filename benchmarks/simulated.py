@@ -4,9 +4,9 @@
 
 - A small conformer, trained on the "small" preset of 1,500 records for 20 epochs: neither trivial
   nor hopeless means a test macro AUC from 0.85 to 0.98. The preset's test split has few records of
-  the rare classes, so the same model also meets 4,500 others, whose patients it does not know.
+  the rare classes, so the same model is also scored on 4,500 records of other patients.
 - A small resnet18, trained on 2,000 simulated images for 10 epochs.
-- Records and images made a second; numpy's elementwise work uses one core.
+- Records and images made per second; numpy's elementwise work uses one core.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def measure_images() -> dict[str, Any]:
 
 
 def measure_speed() -> dict[str, float]:
-    """Return samples made a second, the best of three."""
+    """Return samples made per second, the best of three."""
     made = {"records": (simulate_ecg, 1024), "images_28x28": (simulate_images, 4096)}
     found = {}
     for name, (make, count) in made.items():

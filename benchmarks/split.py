@@ -59,16 +59,18 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     runs = {}
     for part in PARTS:
         name = f"{BATCH // (part or BATCH)} x {part or BATCH}"
-        runs[name] = run(part, given.device, given.small)
+        runs[name] = run(part, arguments.device, arguments.small)
         print(name, runs[name]["digests"][-1], f"{runs[name]['seconds_a_step']:.2f} s", flush=True)
     same = len({tuple(found["digests"]) for found in runs.values()}) == 1
-    command = f"python -m benchmarks.split --device {given.device}{' --small' * given.small}"
-    name = f"split-{'small-' * given.small}{given.device}"
-    print(write_results(name, command, {"same": same, "runs": runs}, given.out))
+    command = (
+        f"python -m benchmarks.split --device {arguments.device}{' --small' * arguments.small}"
+    )
+    name = f"split-{'small-' * arguments.small}{arguments.device}"
+    print(write_results(name, command, {"same": same, "runs": runs}, arguments.out))
     raise SystemExit(0 if same else 1)
 
 

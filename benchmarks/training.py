@@ -4,8 +4,8 @@
 
 On a CPU it is the demo; where there is a CUDA device, the conformer at full size on 17,000
 simulated records with the published configuration, for six of its 85 epochs and with more
-checkpoints. Set-up, which both have, is not counted. What is waited for at the end is, and weighs
-more here than in a whole run: `share_of_85_epochs` spreads it over one.
+checkpoints. Set-up, which both have, is not counted. The wait at the end is counted. It
+weighs more here than in a whole run: `share_of_85_epochs` spreads it over 85 epochs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def time_training(
 
 
 def measure(config: Config) -> dict[str, Any]:
-    """Return median seconds with and without, and what of the time the writing takes."""
+    """Return median seconds with and without, and the share of the time that writing takes."""
     prepared = prepare(config)
     problem = prepared.problem
     live = collect_state(problem.model, problem.optimizer, problem.order)

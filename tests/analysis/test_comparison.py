@@ -162,7 +162,7 @@ def test_failures_are_counted_whether_set_aside_or_not(arms):
     found = seedless.compare(arms / "dct/*", arms / "failed/*")
     assert "not converged, but counted: 0 of 3 in A and 2 of 2 in B" in str(found)
     with pytest.raises(
-        StatsError, match=r"arm A: 0 of 3 runs converged \(above 1\).*lower the bar"
+        StatsError, match=r"arm A: 0 of 3 runs converged \(above 1\).*lower --converged-above"
     ):
         seedless.compare(*pair, converged_above=1)
 

@@ -94,7 +94,7 @@ def test_what_cannot_be_shown_together_is_refused(runs, tmp_path):
         report(out=out)
     with pytest.raises(RunError, match="name a file"):
         report(*runs[:2])
-    with pytest.raises(RunError, match="given twice"):
+    with pytest.raises(RunError, match="named twice"):
         report(runs[0], runs[0], out=out)
     with pytest.raises(RunError, match="no receipt"):
         report(runs[0].parent, out=out)

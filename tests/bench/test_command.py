@@ -27,7 +27,7 @@ def test_bench_prints_a_table_a_verdict_and_writes_results(run_python, tmp_path)
 def test_bad_input_ends_in_one_message(run_python, tmp_path):
     done = run_python("-m", "seedless", "bench", "--out", str(tmp_path), check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: cannot write {tmp_path}: give --out a file")
+    assert done.stderr.startswith(f"error: cannot write {tmp_path}: name a file with --out")
     done = run_python(
         *("-m", "seedless", "bench", "--concurrent", "2", "--rounds", "3"), check=False
     )

@@ -46,7 +46,7 @@ def test_the_headline_of_the_paper(call, evidence):
     assert "t = 2.57834, df = 28.0099, p = 0.0154762" in out
     assert "0.815342, 95 % [0.170309, 1.46037] (Wald), [0.164247, 1.45657]" in out
     assert "p = 0.000599439 for a margin of 0.015, df = 28.0099" in out
-    assert "0.709791 were d the true effect; 25 runs per arm for 0.8" in out
+    assert "0.709791 if d is the true effect; 25 runs per arm for 0.8" in out
     assert "p = 0.0255055; 20 pairs by the seed in the file name" in out
     assert "WARNING" not in out
 
@@ -100,7 +100,7 @@ def test_the_same_files_in_both_arms(call, evidence):
         (("a/*", "b/*", "--field", "auc", "--published-df"), "give a margin, too"),
         (("a/*", "b/*", "--field", "auc", "--margin", "-1"), "expected a positive number"),
         (("a/*", "b/*", "--field", "auc", "--margin", "nan"), "expected a positive number"),
-        (("a/*", "b/*", "--field", "auc", "--converged-above", "2"), "lower the bar"),
+        (("a/*", "b/*", "--field", "auc", "--converged-above", "2"), "lower --converged-above"),
         (("a/*", "b/*", "--field", "auc", "--converged-above", "nan"), "expected a finite score"),
     ],
 )

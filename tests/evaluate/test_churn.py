@@ -135,7 +135,7 @@ REFUSED = {
     "another order of classes": (
         {"a": FIRST, "b": Predictions(("b", "a", "c"), WEIGHTS, FIRST.splits)},
         {},
-        "they stand in another order",
+        "their order differs",
     ),
     "another task": (
         {"a": FIRST, "b": replace(FIRST, task="multi-class")},

@@ -237,7 +237,7 @@ def test_the_control_is_explained_and_judged_by_bits_alone(tmp_path, two, contro
     [
         ("identical", "Run again, the same model: identical in every bit", "good"),
         ("differs", "a repeat gave other bits", "bad"),
-        ("cannot judge", "Cannot be judged on this machine", "unsure"),
+        ("cannot judge", "Cannot be decided on this machine", "unsure"),
         ("invalid", "Not a valid run", "bad"),
     ],
 )

@@ -119,7 +119,7 @@ def test_classes_with_few_positives_are_not_compared(read):
 @pytest.mark.parametrize(("value", "inside"), [(0.784, True), (0.7855, False)])
 def test_a_published_interval_holds_what_lies_in_it(value, inside):
     # R: qt(.975, 19) * 0.003 / sqrt(20) = 0.001404
-    assert Published(0.784, 0.003, 20).holds(value) is inside
+    assert Published(0.784, 0.003, 20).contains(value) is inside
 
 
 def test_a_cluster_that_is_not_there_is_an_error_not_a_traceback(tmp_path, monkeypatch):

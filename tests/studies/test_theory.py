@@ -75,9 +75,9 @@ def test_information_of_the_klt_is_that_of_independent_channels_and_bounds_all()
 @pytest.mark.parametrize("rho", [0.3, 0.9, 0.99])
 def test_no_basis_keeps_more_energy_than_the_klt(rho):
     signal = basis_theory.covariance(64, rho)
-    bound = basis_theory.keep_energy(basis_theory.find_klt(signal), signal)
+    bound = basis_theory.energy_shares(basis_theory.find_klt(signal), signal)
     for name in BASES:
-        kept = basis_theory.keep_energy(basis(name, 64), signal)
+        kept = basis_theory.energy_shares(basis(name, 64), signal)
         assert (kept <= bound + 1e-12).all()
         assert kept[-1] == pytest.approx(1)
 
@@ -85,8 +85,8 @@ def test_no_basis_keeps_more_energy_than_the_klt(rho):
 def test_the_dct_approaches_the_klt_as_correlation_grows():
     def lag(rho):
         signal = basis_theory.covariance(64, rho)
-        bound = basis_theory.keep_energy(basis_theory.find_klt(signal), signal)
-        return float((bound - basis_theory.keep_energy(basis("dct", 64), signal)).max())
+        bound = basis_theory.energy_shares(basis_theory.find_klt(signal), signal)
+        return float((bound - basis_theory.energy_shares(basis("dct", 64), signal)).max())
 
     lags = [lag(rho) for rho in (0.9, 0.99, 0.999, 0.9999)]
     assert lags == sorted(lags, reverse=True)
@@ -114,7 +114,7 @@ def test_energy_of_samples_is_that_of_their_coefficients():
     lines = samples.reshape(-1, 40).astype("f8")
     lines -= lines.mean(axis=1, keepdims=True)
     energy = (scipy_dct(lines, norm="ortho") ** 2).sum(axis=0)
-    found = basis_theory.keep_energy(basis("dct", 40), basis_theory.find_moment(samples))
+    found = basis_theory.energy_shares(basis("dct", 40), basis_theory.find_moment(samples))
     np.testing.assert_allclose(found, np.cumsum(energy) / energy.sum(), atol=1e-9)
 
 

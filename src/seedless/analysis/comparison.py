@@ -94,7 +94,7 @@ def compare(
     if published_df and margin is None:
         raise StatsError("published degrees of freedom belong to TOST: give a margin, too")
     one, two = (
-        _take_arm(name, arm, metric, split, field, paired)
+        _read_arm(name, arm, metric, split, field, paired)
         for name, arm in zip(NAMES, (a, b), strict=True)
     )
     if (one.runs[0].path is None) != (two.runs[0].path is None):
@@ -109,13 +109,13 @@ def compare(
         *check_positives(one, two),
         *check_convergence(one, two, converged_above),
     ]
-    kept = [_drop_failed(arm, converged_above) for arm in (one, two)]
-    pairs, matched = pair_runs(*kept)
+    counted = [_drop_failed(arm, converged_above) for arm in (one, two)]
+    pairs, matched = pair_runs(*counted)
     if pairs is not None and pairs[0] == pairs[1]:
         warnings.append(f"the two runs of every pair score the same ({matched}): are they one run?")
     row = compare_samples(
-        kept[0].scores,
-        kept[1].scores,
+        counted[0].scores,
+        counted[1].scores,
         names=NAMES,
         pairs=pairs,
         margin=margin,
@@ -126,7 +126,7 @@ def compare(
         label = "values"
     aside = tuple(
         tuple(run.score for run in arm.runs if run not in left.runs)
-        for arm, left in zip((one, two), kept, strict=True)
+        for arm, left in zip((one, two), counted, strict=True)
     )
     return Comparison(label, row, matched, aside, tuple(warnings))
 
@@ -150,7 +150,7 @@ def pair_runs(a: ArmRuns, b: ArmRuns) -> tuple[tuple[list[float], list[float]] |
     return None, "no pairs: the runs have no seeds that match"
 
 
-def _take_arm(
+def _read_arm(
     name: str, arm: Arm, metric: str, split: str, field: str | None, paired: bool
 ) -> ArmRuns:
     """Read an arm of numbers, of run folders or of JSON files."""
@@ -164,28 +164,30 @@ def _take_arm(
         return number_runs(name, items, paired)  # type: ignore[arg-type]
     if paired:
         raise StatsError("paired=True is for plain numbers; runs are matched by their seeds")
-    found = collect_runs(name, places, metric, split, field)
-    if len(found.runs) < 2:
+    arm_runs = collect_runs(name, places, metric, split, field)
+    if len(arm_runs.runs) < 2:
         raise StatsError(
-            f"arm {name}: expected at least two runs, got one, {found.runs[0].path}; a pattern "
+            f"arm {name}: expected at least two runs, got one, {arm_runs.runs[0].path}; a pattern "
             "such as 'A/*', in quotes, names many"
         )
-    return found
+    return arm_runs
 
 
 def _drop_failed(arm: ArmRuns, above: float | None) -> ArmRuns:
     if above is None:
         return arm
-    found = split_converged(arm.scores, above)
-    if len(found.kept) < 2:
-        raise StatsError(f"arm {arm.name}: {found.sentence} Two are needed; lower the bar")
-    return replace(arm, runs=tuple(arm.runs[place] for place in found.places))
+    split = split_converged(arm.scores, above)
+    if len(split.kept) < 2:
+        raise StatsError(
+            f"arm {arm.name}: {split.sentence} Two are needed: lower --converged-above"
+        )
+    return replace(arm, runs=tuple(arm.runs[place] for place in split.places))
 
 
-def _write_arms(found: Comparison) -> list[str]:
+def _write_arms(comparison: Comparison) -> list[str]:
     heads = ("n", "mean", "SD", "lowest", "highest", "range", "set aside")
-    lines = [_line(found.metric, *heads)]
-    for arm, aside in zip((found.row.a, found.row.b), found.set_aside, strict=True):
+    lines = [_line(comparison.metric, *heads)]
+    for arm, aside in zip((comparison.row.a, comparison.row.b), comparison.set_aside, strict=True):
         numbers = (arm.mean, arm.sd, arm.low, arm.high, arm.range)
         lines.append(_line(arm.name, str(arm.n), *map(_show, numbers), str(len(aside))))
     return [*lines, ""]
@@ -195,8 +197,8 @@ def _line(name: str, n: str, *cells: str) -> str:
     return f"{name:<16} {n:>4} " + " ".join(f"{cell:>11}" for cell in cells)
 
 
-def _write_tests(found: Comparison) -> list[str]:
-    row = found.row
+def _write_tests(comparison: Comparison) -> list[str]:
+    row = comparison.row
     lines = []
     if row.welch is not None:
         gap = f"{_show(row.welch.difference)}, 95 % {_interval(row.welch.interval)}"
@@ -209,9 +211,9 @@ def _write_tests(found: Comparison) -> list[str]:
             text += f", {_interval(exact)} (noncentral t)"
         lines.append(_entry("Cohen's d", text))
     if row.paired is not None:
-        lines.append(_entry("paired t", f"{_write_t(row.paired)}; {found.matched}"))
+        lines.append(_entry("paired t", f"{_write_t(row.paired)}; {comparison.matched}"))
     else:
-        lines.append(_entry("paired t", f"none; {found.matched}"))
+        lines.append(_entry("paired t", f"none; {comparison.matched}"))
     for name, test in (("TOST", row.equivalence), ("paired TOST", row.paired_equivalence)):
         if test is not None:
             margin = f"for a margin of {_show(test.margin)}, df = {_show(test.df)}"
@@ -221,7 +223,7 @@ def _write_tests(found: Comparison) -> list[str]:
         needed = row.runs_needed.per_arm
         text = "no number of runs reaches" if needed is None else f"{needed} runs per arm for"
         lines.append(
-            _entry("power", f"{_show(row.power.power)} were d the true effect; {text} 0.8")
+            _entry("power", f"{_show(row.power.power)} if d is the true effect; {text} 0.8")
         )
     return [*lines, ""]
 

@@ -22,6 +22,7 @@ from seedless.train.log import read_log
 LABELS = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}
 FLIP = "stem.0.weight:0:0"  # the last bit of the first weight
 PAGE = "report.html"
+PRESET = "demo"
 PAUSE = 0.2  # seconds between two looks at the runs
 
 Show = Callable[[str, int, int], None]
@@ -53,14 +54,12 @@ class Demo:
         return proven and self.verdict["outcome"] == "identical"
 
 
-def run_demo(
-    out: Path, settings: Sequence[str] = (), *, preset: str = "demo", show: Show = lambda *_: None
-) -> Demo:
+def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_: None) -> Demo:
     """Train twice, verify, train with one bit flipped, and write a page about it."""
     began = time.perf_counter()
-    check_arithmetic(override(open_config(preset), list(settings)))  # before processes are started
+    check_arithmetic(override(open_config(PRESET), list(settings)))  # before processes are started
     changes = [part for setting in settings for part in ("--set", setting)]
-    train = ["train", preset, *changes, "--force", "--json", "--out"]
+    train = ["train", PRESET, *changes, "--force", "--json", "--out"]
     control = ["--set", f"control.flip_bit={FLIP}"]
     places = {name: out / name for name in LABELS}
     out.mkdir(parents=True, exist_ok=True)
@@ -81,7 +80,7 @@ def run_demo(
     )
     verdict = json.loads(answers[0])
     trails = {name: read_trail(place) for name, place in places.items()}
-    parted = compare_trails(trails["first"], trails["control"])
+    difference = compare_trails(trails["first"], trails["control"])
     demo = Demo(
         folder=out,
         digests=tuple(
@@ -93,7 +92,7 @@ def run_demo(
             for name, place in places.items()
         },
         identical=compare_trails(trails["first"], trails["second"]) is None,
-        control_differs=None if parted is None else parted[0],
+        control_differs=None if difference is None else difference[0],
         verdict=verdict,
         seconds=time.perf_counter() - began,
     )
@@ -122,10 +121,10 @@ def _run_together(
 
 
 def _count_epochs(runs: Sequence[Path]) -> tuple[int, int]:
-    """Return the epochs done and wanted, of runs that may not have begun."""
-    done = wanted = 0
+    """Return the epochs done and the epochs in all, of runs that may not have begun."""
+    done = total = 0
     for run in runs:
         if (run / "config.toml").exists():
-            wanted += read_config(run).train.epochs
+            total += read_config(run).train.epochs
             done += len(read_log(run / LOG))
-    return done, wanted
+    return done, total

@@ -139,5 +139,5 @@ def _find_groups(data_set: ScoredSet, by: str) -> NDArray[np.str_]:
             f"{dataset.name} as it is read now lacks the record {missing[0]!r} that the run "
             "predicted; are these the same data?"
         )
-    found = values[[rows[name] for name in data_set.scored.ids.tolist()]]
-    return band_ages(found) if by == "age" else np.asarray(found)
+    attributes = values[[rows[name] for name in data_set.scored.ids.tolist()]]
+    return band_ages(attributes) if by == "age" else np.asarray(attributes)

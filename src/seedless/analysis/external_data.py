@@ -35,7 +35,7 @@ class ScoredSet:
     Attributes:
         name: of the dataset.
         left_out: classes that only the "run", or only the "data", has.
-        dataset: where sex and age of the records are found; None where they are not needed.
+        dataset: the source of the records' sex and age; None where they are not needed.
         trained: how many of the records the run was trained on; None where that is not known.
     """
 
@@ -118,14 +118,14 @@ def _infer(
     plain = {"mode": "eager", "device": device, "storage": "host"}
     if device == "cpu" and config.execution.precision == "tf32":
         plain["precision"] = "fp32"
-    settled = configure_execution(config.change(execution=plain))
-    there = torch.device(settled.execution.device)
+    configured = configure_execution(config.change(execution=plain))
+    target = torch.device(configured.execution.device)
     labels = np.zeros((len(samples), width), dtype=np.uint8)  # not used
-    split = make_split(Arrays(samples, labels, part.ids), there, "host")
-    arithmetic = settled.execution.arithmetic
-    loss = make_loss(settled.loss, labels, part.task, model, there, arithmetic)
-    move_model(model, there, samples.ndim == 4)
-    return predict_split(model, split, loss, settled)
+    split = make_split(Arrays(samples, labels, part.ids), target, "host")
+    arithmetic = configured.execution.arithmetic
+    loss = make_loss(configured.loss, labels, part.task, model, target, arithmetic)
+    move_model(model, target, samples.ndim == 4)
+    return predict_split(model, split, loss, configured)
 
 
 def _take_split(dataset: Dataset, split: str) -> Dataset:

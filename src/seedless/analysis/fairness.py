@@ -28,16 +28,7 @@ def check_same_problem(a: ArmRuns, b: ArmRuns) -> None:
 def check_settings(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
     """Warn of settings in which the arms differ besides the factors that are compared."""
     known = sorted({name for run in (*a.runs, *b.runs) for name in run.settings})
-    for factor in factors:
-        if not known:
-            raise StatsError(
-                "--factor names a setting of run folders; JSON files and numbers have none"
-            )
-        if factor not in known:
-            raise UnknownNameError(
-                f"unknown setting {factor!r}{suggest(factor, known)}; --factor takes one such as "
-                "init.basis"
-            )
+    _check_factors(factors, known)
     values = {name: (_list_values(a, name), _list_values(b, name)) for name in known}
     differing = {
         name: pair
@@ -76,6 +67,20 @@ def check_settings(a: ArmRuns, b: ArmRuns, factors: Sequence[str]) -> list[str]:
     if len({run.source for run in (*a.runs, *b.runs)}) > 1:
         warnings.append("the runs were not all trained by the same source code")
     return warnings
+
+
+def _check_factors(factors: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse factors that are not settings of the runs."""
+    if factors and not known:
+        raise StatsError(
+            "--factor names a setting of run folders; JSON files and numbers have none"
+        )
+    for factor in factors:
+        if factor not in known:
+            raise UnknownNameError(
+                f"unknown setting {factor!r}{suggest(factor, known)}; --factor takes one such as "
+                "init.basis"
+            )
 
 
 def check_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
@@ -152,8 +157,8 @@ def check_convergence(a: ArmRuns, b: ArmRuns, above: float | None) -> list[str]:
 
 def _list_values(arm: ArmRuns, name: str) -> list[Any]:
     """Return the different values of a setting within an arm."""
-    found = {canonical_json(run.settings.get(name)): run.settings.get(name) for run in arm.runs}
-    return [found[key] for key in sorted(found)]
+    distinct = {canonical_json(run.settings.get(name)): run.settings.get(name) for run in arm.runs}
+    return [distinct[key] for key in sorted(distinct)]
 
 
 def _join(values: Sequence[Any]) -> str:

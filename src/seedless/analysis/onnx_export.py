@@ -1,4 +1,4 @@
-"""Export of a finished run as an ONNX file, kept only if it gives the model's logits.
+"""Export of a finished run as an ONNX file, written only if it gives the model's logits.
 
 The graph takes records as the dataset has them and includes the normalization: input "x"
 (batch, ...) float32, output "logits" (batch, classes).
@@ -26,7 +26,7 @@ from seedless.core.version import __version__
 from seedless.data.normalize import Scale
 from seedless.runs.opened_run import OpenRun, check_output_file, open_run
 
-TOLERANCE = 1e-4  # largest difference of a logit at which the file is kept
+TOLERANCE = 1e-4  # largest difference of a logit at which the file is written
 REQUIRED_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 
 
@@ -152,7 +152,7 @@ def convert(model: nn.Module, samples: NDArray[Any], metadata: dict[str, str]) -
     # Two samples, since the exporter takes a batch size of one for a constant.
     example = torch.from_numpy(np.resize(samples[:2], (2, *samples.shape[1:])))
     try:
-        with _quietly():
+        with _silence_exporter():
             program = torch.onnx.export(
                 model.eval(),
                 (example,),
@@ -189,11 +189,11 @@ def compare(content: bytes, samples: NDArray[Any], expected: NDArray[np.float32]
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    found = session.run(["logits"], {"x": samples})[0]
+    logits = session.run(["logits"], {"x": samples})[0]
     alone = session.run(["logits"], {"x": samples[:1]})[0]
-    if found.shape != expected.shape:
-        raise RunError(f"the exported graph gives {found.shape}, expected {expected.shape}")
-    pairs = ((found, expected), (alone, expected[:1]))
+    if logits.shape != expected.shape:
+        raise RunError(f"the exported graph gives {logits.shape}, expected {expected.shape}")
+    pairs = ((logits, expected), (alone, expected[:1]))
     return max(float(np.abs(a.astype(np.float64) - b).max()) for a, b in pairs)
 
 
@@ -216,7 +216,7 @@ def _remove_source_notes(graph: Any) -> None:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _silence_exporter() -> Iterator[None]:
     """Hide the warnings and log messages of the exporter."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level

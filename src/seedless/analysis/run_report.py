@@ -70,7 +70,7 @@ def report(
 
 
 def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:
-    """Return the file to write; refuse one that exists, or that lies in a run folder."""
+    """Return the file to write; refuse one that exists, or that is in a run folder."""
     if not runs:
         raise RunError("a report needs at least one run folder")
     if out is None:
@@ -88,7 +88,7 @@ def name_runs(runs: Sequence[Path]) -> list[str]:
     paths = [run.resolve() for run in runs]
     for path in paths:
         if paths.count(path) > 1:
-            raise RunError(f"{path} is given twice; a run is compared with others, not with itself")
+            raise RunError(f"{path} is named twice; a run is compared with others, not with itself")
     for parts in range(1, 6):
         names = ["/".join(path.parts[-parts:]) for path in paths]
         if len(set(names)) == len(names):
@@ -112,7 +112,7 @@ def check_comparable(views: Sequence[RunView]) -> None:
 def _find_verdict(runs: Sequence[Path], verify: bool) -> Verdict | None:
     """Return the verdict of executing the run again, if requested; else only of an invalid run.
 
-    The time that took is left out, so that the page repeats to the byte.
+    The duration is left out, so that the page repeats to the byte.
     """
     if verify:
         verdict = verify_run(runs[0]).as_dict()
@@ -131,8 +131,8 @@ def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
     has no examples.
     """
     predictions = read_predictions(run)
-    given = read_config(run).model.name == USER_MODEL
-    if given or "test" not in predictions.splits or count < 1:
+    is_user_model = read_config(run).model.name == USER_MODEL
+    if is_user_model or "test" not in predictions.splits or count < 1:
         return []
     try:
         finished = open_run(run)
@@ -141,9 +141,9 @@ def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
     pictures = []
     for place, k in choose_records(predictions, count):
         sample = np.asarray(finished.records[place])
-        wanted = sample[None] if finished.scale is None else finished.scale.apply(sample[None])
-        found = explain_classes(finished.run.model, wanted, k)
-        figure = _draw(sample, finished, found.maps[0])
+        inputs = sample[None] if finished.scale is None else finished.scale.apply(sample[None])
+        explained = explain_classes(finished.run.model, inputs, k)
+        figure = _draw(sample, finished, explained.maps[0])
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
         picture = base64.b64encode(buffer.getvalue()).decode()
@@ -164,11 +164,11 @@ def describe(predictions: Predictions, place: int, k: int) -> str:
     classes, test = predictions.classes, predictions.splits["test"]
     truth = [name for name, hot in zip(classes, test.labels[place], strict=True) if hot]
     top = np.argsort(-test.probabilities[place], kind="stable")[:3]
-    said = ", ".join(f"{classes[t]} {test.probabilities[place, t]:.2f}" for t in top)
+    highest = ", ".join(f"{classes[t]} {test.probabilities[place, t]:.2f}" for t in top)
     labelled = ", ".join(truth) or "nothing"
     return (
-        f"{test.ids[place]}: labelled {labelled}; the model says {said}. Tinted: what "
-        f"{classes[k]} rests on (Grad-CAM)"
+        f"{test.ids[place]}: labelled {labelled}; the model says {highest}. Tinted: the "
+        f"evidence for {classes[k]} (Grad-CAM)"
     )
 
 

@@ -147,12 +147,12 @@ def compare(
     )
 
 
-def make_rows(found: Sequence[Measured], batch: int) -> tuple[Row, ...]:
+def make_rows(measured: Sequence[Measured], batch: int) -> tuple[Row, ...]:
     """Return the figures of each rival, and its ratios to the plain ones."""
-    plain = _fastest(found, PLAIN)
-    published = _fastest(found, PUBLISHED)
+    plain = _fastest(measured, PLAIN)
+    published = _fastest(measured, PUBLISHED)
     rows = []
-    for one in found:
+    for one in measured:
         median = one.median
         rows.append(
             Row(
@@ -174,8 +174,8 @@ def make_rows(found: Sequence[Measured], batch: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _fastest(found: Sequence[Measured], kind: str) -> float | None:
-    medians = [one.median for one in found if one.rival.kind == kind and one.median is not None]
+def _fastest(measured: Sequence[Measured], kind: str) -> float | None:
+    medians = [one.median for one in measured if one.rival.kind == kind and one.median is not None]
     return min(medians, default=None)
 
 

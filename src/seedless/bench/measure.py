@@ -27,7 +27,7 @@ class Measured:
         peak_bytes: the GPU memory it needs at its highest, without the samples.
         digest: the weights after `REPEATED` steps from the start.
         repeats: whether a second fresh copy came to the same weights.
-        seconds: of a step, one value a round.
+        seconds: of a step, one value for each round.
     """
 
     rival: Rival
@@ -59,8 +59,8 @@ def measure(
         batches: training rows (B,) on the device, used again and again.
     """
     device = batches[0].device
-    found, runners = [Measured(rival) for rival in rivals], {}
-    for one in found:
+    measured, runners = [Measured(rival) for rival in rivals], {}
+    for one in measured:
         say(f"starting {one.rival.name}")
         try:
             with run_with_flags(one.rival.set_flags):
@@ -73,11 +73,11 @@ def measure(
         one.digest, one.repeats = digests[0], digests[0] == digests[1]
     for turn in range(rounds):
         say(f"round {turn + 1} of {rounds}")
-        for one in found if turn % 2 == 0 else reversed(found):
+        for one in measured if turn % 2 == 0 else reversed(measured):
             if one in runners:
                 with run_with_flags(one.rival.set_flags):
                     one.seconds.append(time_steps(runners[one], batches, steps, device))
-    return found
+    return measured
 
 
 def start(one: Measured, batches: Sequence[Tensor], device: torch.device) -> Runner:

@@ -209,7 +209,7 @@ def _convolution(ours: Any) -> nn.Module:
         ours.padding,
         groups=ours.groups,
         bias=ours.bias is not None,
-        device="meta",  # its weights are replaced: none need be drawn
+        device="meta",  # its weights are replaced, so none are sampled
     )
 
 

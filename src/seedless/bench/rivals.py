@@ -48,7 +48,7 @@ class Rival:
     """One way to train.
 
     Attributes:
-        kind: whose it is: ours, plain, plain deterministic, or ours with deterministic mode off.
+        kind: ours, plain, plain deterministic, or ours with deterministic mode off.
         set_flags: sets the global flags it runs under.
         make: returns a fresh runner; called under those flags.
     """
@@ -101,7 +101,7 @@ def list_rivals(problem: TrainingProblem) -> list[Rival]:
 
 
 def choose_rivals(rivals: Sequence[Rival], only: Sequence[str]) -> list[Rival]:
-    """Return the rivals whose names contain one of these texts; all where none is given."""
+    """Return the rivals whose names contain one of these texts; all where there are no texts."""
     for text in only:
         if not any(text in rival.name for rival in rivals):
             known = "; ".join(rival.name for rival in rivals)

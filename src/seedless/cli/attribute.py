@@ -38,15 +38,15 @@ def attribute(
 
     if out is not None:
         check_output_file(run, out, force)
-    found = attribute_run(
+    result = attribute_run(
         run, label=label, records=records, method=method, layer=layer, entry=entry, data=data
     )
-    digest = None if out is None else write_maps(found, out)
-    rows, layers = _list_rows(found), [[one.layer, one.digest] for one in found.attributions]
+    digest = None if out is None else write_maps(result, out)
+    rows, layers = _list_rows(result), [[one.layer, one.digest] for one in result.attributions]
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
         values = {"method": method, "layers": layers, "records": rows, "file": file}
-        print_json({**describe_run(found.opened), **values})
+        print_json({**describe_run(result.opened), **values})
         return
     for row in rows:
         typer.echo(
@@ -59,21 +59,21 @@ def attribute(
         typer.echo(f"{out}  {digest}")
 
 
-def _list_rows(found: Explained) -> list[dict[str, Any]]:
+def _list_rows(result: Explained) -> list[dict[str, Any]]:
     import numpy as np
 
-    last = found.attributions[-1]
+    last = result.attributions[-1]
     rows = []
-    for number, (name, label) in enumerate(zip(last.ids, found.classes, strict=True)):
+    for number, (name, label) in enumerate(zip(last.ids, result.classes, strict=True)):
         shown = last.maps[number]
         place = [int(axis) for axis in np.unravel_index(int(shown.argmax()), shown.shape)]
         rows.append(
             {
                 "id": name,
                 "class": label,
-                "probability": float(found.probabilities[number]),
-                "labelled": bool(found.labelled[number]),
-                "strongest": _describe_place(place, found.opened.fs, bool(shown.any())),
+                "probability": float(result.probabilities[number]),
+                "labelled": bool(result.labelled[number]),
+                "strongest": _describe_place(place, result.opened.fs, bool(shown.any())),
             }
         )
     return rows

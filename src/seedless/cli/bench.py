@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -16,6 +17,7 @@ from seedless.cli.options import AsJson, Settings, print_json
 if TYPE_CHECKING:
     from seedless.bench.comparison import Comparison, Row
     from seedless.bench.concurrent_runs import ConcurrentRuns
+    from seedless.bench.measure import Say
 
 # What a comparison takes by default: (batch, steps, rounds).
 ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
@@ -49,35 +51,41 @@ def bench(
     Exit code 0: everything ran. With --concurrent: all bits are the same.
     1: something failed, or bits differ.
     """
-    say = _print_nothing if as_json else _print_progress
+    say = (lambda _: None) if as_json else partial(typer.echo, err=True)
     _check_place(out)
     if concurrent is not None:
         _refuse({"--batch": batch, "--steps": steps, "--rounds": rounds, "--only": only})
-        from seedless.bench.concurrent_runs import make_job_config, run_concurrently
-
-        config = make_job_config(model, [f"execution.device={device}", *(settings or [])])
-        together = run_concurrently(config, concurrent, say=say)
-        _write(together.as_values(), None, as_json, out)
-        if not as_json:
-            _print_concurrent(together)
-        raise typer.Exit(0 if together.same else 1)
+        changes = [f"execution.device={device}", *(settings or [])]
+        _bench_concurrent(model, changes, concurrent, say, as_json, out)
 
     import torch
 
     from seedless.bench.comparison import compare, make_config
 
     usual = ON_GPU if device != "cpu" and torch.cuda.is_available() else ON_CPU
-    found = compare(
+    result = compare(
         make_config(model, batch or usual[0], device, settings or []),
         steps=steps or usual[1],
         rounds=rounds or usual[2],
         only=only or [],
         say=say,
     )
-    _write(found.as_values(), found.environment, as_json, out)
+    _write(result.as_values(), result.environment, as_json, out)
     if not as_json:
-        _print(found)
-    raise typer.Exit(1 if any(row.error for row in found.rows) else 0)
+        _print(result)
+    raise typer.Exit(1 if any(row.error for row in result.rows) else 0)
+
+
+def _bench_concurrent(
+    model: str, settings: list[str], runs: int, say: Say, as_json: bool, out: Path | None
+) -> NoReturn:
+    from seedless.bench.concurrent_runs import make_job_config, run_concurrently
+
+    together = run_concurrently(make_job_config(model, settings), runs, say=say)
+    _write(together.as_values(), None, as_json, out)
+    if not as_json:
+        _print_concurrent(together)
+    raise typer.Exit(0 if together.same else 1)
 
 
 def _refuse(options: dict[str, Any]) -> None:
@@ -99,15 +107,9 @@ def _check_place(out: Path | None) -> None:
     except OSError as error:
         raise RunError(f"cannot write {out}: {error.strerror}") from None
     if out.is_dir() or not os.access(out.parent, os.W_OK):
-        raise RunError(f"cannot write {out}: give --out a file in a folder this user may write to")
-
-
-def _print_progress(text: str) -> None:
-    typer.echo(text, err=True)
-
-
-def _print_nothing(text: str) -> None:
-    pass
+        raise RunError(
+            f"cannot write {out}: name a file with --out in a folder that this user may write to"
+        )
 
 
 def _write(
@@ -132,29 +134,29 @@ def _write(
         write_atomic(out, text.encode())
 
 
-def _print(found: Comparison) -> None:
-    environment = found.environment
-    devices = environment["devices"] if found.device == "cuda" else []
+def _print(result: Comparison) -> None:
+    environment = result.environment
+    devices = environment["devices"] if result.device == "cuda" else []
     place = devices[0]["name"] if devices else environment["cpu"]["model"]
-    size = f"{found.parameters:,} parameters"
-    typer.echo(f"{found.model}{' small' * found.small}, {size}, batches of {found.batch}")
+    size = f"{result.parameters:,} parameters"
+    typer.echo(f"{result.model}{' small' * result.small}, {size}, batches of {result.batch}")
     typer.echo(
         f"{place}, {environment['threads']['intraop']} threads, "
-        f"torch {environment['packages']['torch']}; medians of {found.rounds} rounds of "
-        f"{found.steps} steps, in turns\n"
+        f"torch {environment['packages']['torch']}; medians of {result.rounds} rounds of "
+        f"{result.steps} steps, in turns\n"
     )
-    width = max(len(row.name) for row in found.rows)
+    width = max(len(row.name) for row in result.rows)
     typer.echo(
         f"{'':<{width}}  ms/step  samples/s  x plain  x det.  first s  peak MiB  repeats  digest"
     )
-    for row in found.rows:
+    for row in result.rows:
         typer.echo(f"{row.name:<{width}}  {_format(row)}")
     typer.echo(
         "\nx plain, x det.: speed relative to the faster plain step, and to plain deterministic. "
         "first: the first step,\nwith compiling, capturing and tuning. digest: of the "
         "weights after 3 steps; repeats: the same digest twice."
     )
-    typer.echo(f"\n{found.verdict}")
+    typer.echo(f"\n{result.verdict}")
 
 
 def _format(row: Row) -> str:
@@ -178,9 +180,9 @@ def _number(value: float | None, width: int, places: int) -> str:
     return f"{'-':>{width}}" if value is None else f"{value:>{width}.{places}f}"
 
 
-def _print_concurrent(found: ConcurrentRuns) -> None:
+def _print_concurrent(result: ConcurrentRuns) -> None:
     typer.echo(f"{'job':<18} {'alone':<16}   {'at once':<16} seconds alone, at once")
-    for pair in found.pairs:
+    for pair in result.pairs:
         if pair.error is not None:
             typer.echo(f"{pair.job:<18} failed: {pair.error}")
             continue
@@ -191,14 +193,14 @@ def _print_concurrent(found: ConcurrentRuns) -> None:
             f"{pair.job:<18} {alone} {'=' if pair.same else '≠'} {together} "
             f"{pair.alone_seconds:.1f}, {pair.together_seconds:.1f}"
         )
-    values = found.as_values()
+    values = result.as_values()
     typer.echo(
-        f"\none after the other  {found.alone_seconds:.1f} s, "
+        f"\none after the other  {result.alone_seconds:.1f} s, "
         f"{values['alone_samples_per_second']:.0f} samples/s, with the start of the processes"
     )
     typer.echo(
-        f"all {found.runs} at once        {found.together_seconds:.1f} s, "
-        f"{values['together_samples_per_second']:.0f} samples/s: {found.gain:.2f} x"
+        f"all {result.runs} at once        {result.together_seconds:.1f} s, "
+        f"{values['together_samples_per_second']:.0f} samples/s: {result.gain:.2f} x"
     )
-    result = "each run at once has the bits it has alone" if found.same else "THE BITS DIFFER"
-    typer.echo(f"\n{result}")
+    same = "each run at once has the bits it has alone" if result.same else "THE BITS DIFFER"
+    typer.echo(f"\n{same}")

@@ -30,24 +30,24 @@ def churn(
     from seedless.core.registry import choose
     from seedless.evaluate.churn import churn as compare_runs
 
-    found = compare_runs(*runs, split=split, thresholds="half" if half else "own")
+    result = compare_runs(*runs, split=split, thresholds="half" if half else "own")
     if ids is not None:
-        choose("class", ids, found.classes)
+        choose("class", ids, result.classes)
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
     elif ids is not None:
-        _print_records(found, ids)
+        _print_records(result, ids)
     else:
-        _print(found)
+        _print(result)
 
 
-def _print(found: Churn) -> None:
-    typer.echo(f"{len(found.runs)} runs, {found.split}: n = {found.exact.n}")
-    wide = max(len("any class"), *(len(name) for name in found.classes))
+def _print(result: Churn) -> None:
+    typer.echo(f"{len(result.runs)} runs, {result.split}: n = {result.exact.n}")
+    wide = max(len("any class"), *(len(name) for name in result.classes))
     typer.echo(f"{'class':<{wide}} {'flips':>6} {'rate':>7}  95 % interval")
-    for name, row in found.classes.items():
+    for name, row in result.classes.items():
         typer.echo(f"{name:<{wide}} {_row(row.flips)}")
-    typer.echo(f"{'any class':<{wide}} {_row(found.exact)}")
+    typer.echo(f"{'any class':<{wide}} {_row(result.exact)}")
 
 
 def _row(share: Share) -> str:
@@ -55,12 +55,12 @@ def _row(share: Share) -> str:
     return f"{share.count:>6} {share.rate:>7.2%}  {low:.2%} to {high:.2%}"
 
 
-def _print_records(found: Churn, name: str) -> None:
-    row = found.classes[name]
+def _print_records(result: Churn, name: str) -> None:
+    row = result.classes[name]
     typer.echo(f"{name}: {row.flips.count} of {row.flips.n} records flip")
-    for number, run in enumerate(found.runs, start=1):
+    for number, run in enumerate(result.runs, start=1):
         limit = row.thresholds[number - 1]
-        if found.task == "multi-class":
+        if result.task == "multi-class":
             typer.echo(f"  {number}: {run}")
         else:
             typer.echo(f"  {number}: {run}, called from {0.5 if limit is None else limit:.4f} on")

@@ -43,7 +43,7 @@ def compare(
         raise StatsError("--metric and --split are for run folders; JSON files take only --field")
     if not a.strip() or not b.strip():
         raise StatsError("an arm is empty: give a glob of run folders or files, such as 'runs/a-*'")
-    found = compare_arms(
+    result = compare_arms(
         a,
         b,
         metric=metric,
@@ -54,4 +54,4 @@ def compare(
         converged_above=converged_above,
         factor=factor or (),
     )
-    print_result(found.as_values(), found, as_json)
+    print_result(result.as_values(), result, as_json)

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, print_result, read_config
+from seedless.cli.options import (
+    AsJson,
+    ConfigFile,
+    Settings,
+    make_group,
+    print_json,
+    print_result,
+    read_config,
+)
 
 if TYPE_CHECKING:
     from seedless.core.dataset import Dataset
 
-app = typer.Typer(help="List, download, check and show datasets.", no_args_is_help=True)
+app = make_group("List, download, check and show datasets.")
 
 Name = Annotated[str, typer.Argument(help="A name of `seedless data list`, or an .npz file.")]
 Place = Annotated[
@@ -83,15 +91,15 @@ def check(
         _check_noise(path, as_json)
         return
     if labels_only:
-        found = check_label_quality(
+        result = check_label_quality(
             _read_labels(name, path, read_config(config, settings).data.task)
         )
         digest = None
     else:
         data = _load(name, path, config, [*(settings or []), "data.cache=false"])
-        found, digest = check_quality(data), data.digest
-    text = str(found) if digest is None else f"{found}\ndigest {digest}"
-    print_result({**found.as_dict(), "digest": digest}, text, as_json)
+        result, digest = check_quality(data), data.digest
+    text = str(result) if digest is None else f"{result}\ndigest {digest}"
+    print_result({**result.as_dict(), "digest": digest}, text, as_json)
 
 
 @app.command("show")
@@ -139,14 +147,14 @@ def _check_noise(path: str | None, as_json: bool) -> None:
     from seedless.data.readers.nstdb import read_noise
 
     noise = read_noise(path if path is not None else find_download("nstdb"))
-    found = {
+    result = {
         kind: {"channels": len(signal), "seconds": signal.shape[1] / noise.fs}
         for kind, signal in noise.kinds.items()
     }
     lines = [
-        f"{k}: {one['channels']} channels of {one['seconds']:.1f} s" for k, one in found.items()
+        f"{k}: {one['channels']} channels of {one['seconds']:.1f} s" for k, one in result.items()
     ]
-    print_result({"name": "nstdb", "noise": found}, "\n".join(lines), as_json)
+    print_result({"name": "nstdb", "noise": result}, "\n".join(lines), as_json)
 
 
 def _read_labels(name: str, path: str | None, task: str | None) -> Any:

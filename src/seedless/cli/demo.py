@@ -33,13 +33,13 @@ def demo(
     began = time.monotonic()
     stages = _Stages(shown=not as_json)
     chosen = [*(settings or []), f"execution.arithmetic={arithmetic}"]
-    found = run_demo(out, chosen, show=stages.show)
+    result = run_demo(out, chosen, show=stages.show)
     stages.close()
     if as_json:
-        print_json(_summarize(found))
+        print_json(_summarize(result))
     else:
-        _print(found, time.monotonic() - began)
-    raise typer.Exit(0 if found.ok else 1)
+        _print(result, time.monotonic() - began)
+    raise typer.Exit(0 if result.ok else 1)
 
 
 class _Stages:
@@ -49,13 +49,13 @@ class _Stages:
         self._shown, self._title = shown, ""
         self._progress = Progress("", shown=False)
 
-    def show(self, title: str, done: int, wanted: int) -> None:
+    def show(self, title: str, done: int, total: int) -> None:
         """Show how many of the epochs of a stage are done."""
         if title != self._title:
             self.close()
             self._title = title
             self._progress = Progress(title, unit="epochs", shown=self._shown)
-        self._progress.total = wanted or None
+        self._progress.total = total or None
         self._progress.update(done)
 
     def close(self) -> None:
@@ -63,48 +63,48 @@ class _Stages:
         self._progress.close()
 
 
-def _summarize(found: Demo) -> dict[str, Any]:
+def _summarize(result: Demo) -> dict[str, Any]:
     return {
-        "ok": found.ok,
-        "identical": found.identical,
-        "control_differs_at_epoch": found.control_differs,
-        "verify": dict(found.verdict),
-        "digests": [list(row) for row in found.digests],
-        "weights": {name: receipt["weights"] for name, receipt in found.receipts.items()},
-        "test": found.receipts["first"]["metrics"]["test"],
-        "page": str(found.folder / "report.html"),
-        "seconds": round(found.seconds, 1),
+        "ok": result.ok,
+        "identical": result.identical,
+        "control_differs_at_epoch": result.control_differs,
+        "verify": dict(result.verdict),
+        "digests": [list(row) for row in result.digests],
+        "weights": {name: receipt["weights"] for name, receipt in result.receipts.items()},
+        "test": result.receipts["first"]["metrics"]["test"],
+        "page": str(result.folder / "report.html"),
+        "seconds": round(result.seconds, 1),
     }
 
 
-def _print(found: Demo, seconds: float) -> None:
+def _print(result: Demo, seconds: float) -> None:
     typer.echo("\nState after each epoch (weights, buffers, optimizer), SHA-256:\n")
     typer.echo(f"{'epoch':>5}  {'process 1':<18} {'process 2':<18}   one bit flipped")
-    for epoch, row in enumerate(found.digests):
+    for epoch, row in enumerate(result.digests):
         first, second, control = (digest.removeprefix("sha256:")[:16] for digest in row)
         same = "=" if first == second else "≠"
         other = "=" if first == control else "≠"
         typer.echo(f"{epoch:>5}  {first:<16} {same} {second:<16} {other}   {control}")
     typer.echo("\nTrained weights:\n")
-    for name, receipt in found.receipts.items():
+    for name, receipt in result.receipts.items():
         label = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}[name]
         typer.echo(f"{label:<16} md5 {receipt['weights']['md5']}")
         typer.echo(f"{'':<16} {receipt['weights']['digest']}")
-    _print_classes(found)
-    verdict = found.verdict
-    same = "identical" if found.identical else "NOT IDENTICAL"
-    typer.echo(f"\ntwo processes      {same} in all {len(found.digests)} states")
+    _print_classes(result)
+    verdict = result.verdict
+    same = "identical" if result.identical else "NOT IDENTICAL"
+    typer.echo(f"\ntwo processes      {same} in all {len(result.digests)} states")
     typer.echo(f"seedless verify    {verdict['outcome']}: {verdict['sentence']}")
-    parted = found.control_differs
-    differs = "DOES NOT DIFFER: the proof proves nothing" if parted is None else "differs"
-    when = "" if parted is None else f" from epoch {parted} on, as it must"
+    from_epoch = result.control_differs
+    differs = "DOES NOT DIFFER: the proof proves nothing" if from_epoch is None else "differs"
+    when = "" if from_epoch is None else f" from epoch {from_epoch} on, as it must"
     typer.echo(f"one bit flipped    {differs}{when}")
     typer.echo(f"time               {seconds:.0f} s")
-    typer.echo(f"\n{found.folder / 'report.html'}")
+    typer.echo(f"\n{result.folder / 'report.html'}")
 
 
-def _print_classes(found: Demo) -> None:
-    test = found.receipts["first"]["metrics"]["test"]
+def _print_classes(result: Demo) -> None:
+    test = result.receipts["first"]["metrics"]["test"]
     typer.echo(f"\nTest AUC by class (n = {test['n']}, positives in brackets):\n")
     cells = [
         f"{name:<6} {'  -  ' if one['auc'] is None else format(one['auc'], '.3f')} "

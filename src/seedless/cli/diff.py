@@ -41,38 +41,38 @@ def diff(
     from seedless.audit.run_diff import diff as compare
 
     replay = not no_replay
-    found = compare(
+    result = compare(
         run_a, run_b, replay=replay, locate=locate, entry=entry, entry_b=entry_b, data=data
     )
     if as_json:
-        print_json(spell_numbers(asdict(found)))
+        print_json(spell_numbers(asdict(result)))
     else:
-        _print(found, run_a, run_b)
-    raise typer.Exit(0 if found.identical else 1)
+        _print(result, run_a, run_b)
+    raise typer.Exit(0 if result.identical else 1)
 
 
-def _print(found: Difference, a: Path, b: Path) -> None:
-    _print_fields("configuration", found.settings, a, b)
-    _print_fields("environment", found.environment, a, b)
-    _print_fields("data, source, start", found.facts, a, b)
-    if found.identical:
+def _print(result: Difference, a: Path, b: Path) -> None:
+    _print_fields("configuration", result.settings, a, b)
+    _print_fields("environment", result.environment, a, b)
+    _print_fields("data, source, start", result.facts, a, b)
+    if result.identical:
         typer.echo("IDENTICAL: every entry of the two trails agrees")
         return
-    where = "before the first step" if found.epoch == 0 else f"in epoch {found.epoch}"
-    typer.echo(f"THEY DIFFER {where}: {_list(found.names)}")
-    if found.step is not None:
-        typer.echo(f"  first at step {found.step}: {_list(found.step_names)}")
-    if found.finding is not None:
-        typer.echo(f"  {found.finding.describe()}")
-    for row in found.tensors[:5]:
+    where = "before the first step" if result.epoch == 0 else f"in epoch {result.epoch}"
+    typer.echo(f"THEY DIFFER {where}: {_list(result.names)}")
+    if result.step is not None:
+        typer.echo(f"  first at step {result.step}: {_list(result.step_names)}")
+    if result.finding is not None:
+        typer.echo(f"  {result.finding.describe()}")
+    for row in result.tensors[:5]:
         bits = f", {row.bits} bit{'s' * (row.bits != 1)}" if row.bits is not None else ""
         typer.echo(
             f"  before that step {row.name} differs in {row.differing} of {row.elements} elements"
             f"{bits}: at {list(row.first)} {row.left!r} against {row.right!r}"
         )
-    if len(found.tensors) > 5:
-        typer.echo(f"  and {len(found.tensors) - 5} more tensors")
-    for note in found.notes:
+    if len(result.tensors) > 5:
+        typer.echo(f"  and {len(result.tensors) - 5} more tensors")
+    for note in result.notes:
         typer.echo(f"  {note}")
 
 

@@ -13,11 +13,11 @@ def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings =
 
     execution = read_config(config, settings).execution
     make_deterministic(threads=execution.threads, tf32=execution.precision == "tf32")
-    found = capture_environment()
+    environment = capture_environment()
     if as_json:
-        print_json({**found, "digest": digest_value(found)})
+        print_json({**environment, "digest": digest_value(environment)})
         return
-    for section, content in found.items():
+    for section, content in environment.items():
         if isinstance(content, dict):
             typer.echo(section)
             for key, value in content.items():
@@ -31,4 +31,4 @@ def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings =
                 typer.echo("devices: none (CPU only)")
         else:
             typer.echo(f"{section:<30} {content}")
-    typer.echo(f"{'digest':<30} {digest_value(found)}")
+    typer.echo(f"{'digest':<30} {digest_value(environment)}")

@@ -33,20 +33,20 @@ def evaluate(
     """
     from seedless.analysis.evaluation import evaluate as evaluate_run
 
-    found = evaluate_run(
+    result = evaluate_run(
         run, data=data, settings=settings or [], split=split, by=by, resamples=resamples
     )
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
         return
-    _print(found)
-    if found.subgroups is not None:
-        _print_groups(found.subgroups)
+    _print(result)
+    if result.subgroups is not None:
+        _print_groups(result.subgroups)
 
 
-def _print(found: Evaluation) -> None:
-    scores = found.scores
-    typer.echo(f"{found.run} on {found.data}, {found.split}: n = {scores['n']}")
+def _print(result: Evaluation) -> None:
+    scores = result.scores
+    typer.echo(f"{result.run} on {result.data}, {result.split}: n = {scores['n']}")
     wide = max(len("class"), *(len(name) for name in scores["classes"]))
     heads = f"{'sens.':>6} {'spec.':>6} {'F1':>6} {'ECE':>6} {'thresh.':>7}"
     typer.echo(f"{'class':<{wide}} {'pos.':>6} {'AUC':>6} {'95 % interval':<14} {heads}")
@@ -71,19 +71,19 @@ def _print(found: Evaluation) -> None:
     rank = scores["effective_rank"]
     typer.echo(f"{'effective rank':<22} {'no features' if rank is None else f'{rank:.1f}'}")
     typer.echo(f"{'thresholds chosen on':<22} {scores['thresholds_from'] or 'nothing: 0.5'}")
-    if found.trained:
+    if result.trained:
         typer.echo(
-            f"TRAINED ON             {found.trained} of these {scores['n']} records: "
+            f"TRAINED ON             {result.trained} of these {scores['n']} records: "
             "the scores say little of new ones"
         )
-    for side, names in found.left_out.items():
+    for side, names in result.left_out.items():
         if names:
             typer.echo(f"left out, only in the {side}: {', '.join(names)}")
 
 
-def _print_groups(found: Subgroups) -> None:
-    typer.echo(f"\nby {found.attribute}, against {found.reference} ({found.unknown} unknown)")
-    for name, group in found.groups.items():
+def _print_groups(result: Subgroups) -> None:
+    typer.echo(f"\nby {result.attribute}, against {result.reference} ({result.unknown} unknown)")
+    for name, group in result.groups.items():
         typer.echo(f"{name}: n = {group.n}, macro AUC {_rate(group.macro_auc)}")
         if group.macro_auc_difference.value is not None:
             typer.echo(f"  difference {_rate(group.macro_auc_difference)}")

@@ -4,14 +4,9 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, print_result, read_config
+from seedless.cli.options import AsJson, ConfigFile, Settings, make_group, print_result, read_config
 
-app = typer.Typer(help="Show how a model is initialized.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Without this, typer would drop the word `show`, because it is the only command."""
+app = make_group("Show how a model is initialized.")
 
 
 @app.command("show")

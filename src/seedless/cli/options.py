@@ -14,7 +14,7 @@ from seedless.core.errors import RunError
 if TYPE_CHECKING:
     from seedless.core.config import Config
 
-STOPPED = 130  # what a shell gives a program that Ctrl-C ended
+STOPPED = 130  # the exit code of a program that Ctrl-C ended
 
 
 def check_run(run: Path | None) -> Path | None:
@@ -47,6 +47,14 @@ DataPlace = Annotated[
     str | None,
     typer.Option("--data", help="Where the data are now, if they were moved."),
 ]
+
+
+def make_group(help_text: str) -> typer.Typer:
+    """Return a group of commands, such as `seedless data`."""
+    group = typer.Typer(help=help_text, no_args_is_help=True)
+    # Without a callback, typer would drop the word `show` of a group with that one command.
+    group.callback()(lambda: None)
+    return group
 
 
 def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> Config:

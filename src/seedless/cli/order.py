@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
+from seedless.cli.options import AsJson, ConfigFile, Settings, make_group, print_json, read_config
 
 if TYPE_CHECKING:
     from seedless.ordering import Order
 
-app = typer.Typer(help="Show the epochs of a batch order.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Without this, typer would drop the word `show`, because it is the only command."""
+app = make_group("Show the epochs of a batch order.")
 
 
 @app.command("show")
@@ -56,7 +51,7 @@ def show(
     choose("order", chosen.name, ORDERS)  # a wrong name should not cost reading the data
     samples = load(resolved.data)
     order = make_order(X=samples.X, labels=samples.Y, **chosen.model_dump())
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "order": order.name,
         "data": samples.name,
         "records": len(samples),
@@ -66,11 +61,11 @@ def show(
         "epochs": _describe_epochs(order, epochs),
     }
     if chosen.name == "golden":
-        found["collisions"] = asdict(count_collisions(samples.X[sorted(order.epoch(0))]))
+        result["collisions"] = asdict(count_collisions(samples.X[sorted(order.epoch(0))]))
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _print(found)
+        _print(result)
 
 
 def _describe_epochs(order: Order, count: int) -> list[dict[str, Any]]:
@@ -99,28 +94,28 @@ def _describe_epochs(order: Order, count: int) -> list[dict[str, Any]]:
     return described
 
 
-def _print(found: dict[str, Any]) -> None:
-    typer.echo(f"{found['order']} on {found['data']}")
+def _print(result: dict[str, Any]) -> None:
+    typer.echo(f"{result['order']} on {result['data']}")
     typer.echo(
-        f"{found['samples']} samples of {found['records']} records, "
-        f"batches of {found['batch_size']}"
-        + ("; content order until losses are observed" if found["needs_losses"] else "")
+        f"{result['samples']} samples of {result['records']} records, "
+        f"batches of {result['batch_size']}"
+        + ("; content order until losses are observed" if result["needs_losses"] else "")
     )
     typer.echo(f"\n{'epoch':>5} {'batches':>7} {'rank corr.':>10}  {'digest':<27} first rows")
-    for epoch in found["epochs"]:
+    for epoch in result["epochs"]:
         drift = epoch["rank_correlation"]
         shown = "" if drift is None else f"{drift:.4f}"
         typer.echo(
             f"{epoch['epoch']:>5} {epoch['batches']:>7} {shown:>10}"
             f"  {epoch['digest'][:23]}...  {' '.join(map(str, epoch['first']))}"
         )
-    if "collisions" in found:
+    if "collisions" in result:
         typer.echo(
             f"\n{'keys from':<14} {'records sharing':>15} {'groups':>7} {'largest':>7} entropy lost"
         )
         for kind, title in (("exact", "exact sums"), ("float32", "float32 sums")):
-            shared = found["collisions"][kind]
-            share = shared["records"] / found["samples"]
+            shared = result["collisions"][kind]
+            share = shared["records"] / result["samples"]
             typer.echo(
                 f"{title:<14} {shared['records']:>7} ({share:5.1%}) {shared['groups']:>7} "
                 f"{shared['largest']:>7} {shared['entropy_lost']:.4%}"

@@ -4,14 +4,9 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_result
+from seedless.cli.options import AsJson, make_group, print_result
 
-app = typer.Typer(help="Check portable arithmetic on this machine.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Without this, typer would drop the word `check`, because it is the only command."""
+app = make_group("Check portable arithmetic on this machine.")
 
 
 @app.command("check")
@@ -33,17 +28,17 @@ def check(
     from seedless.audit.portable_check import pack
     from seedless.portable.check.compute import read_committed
 
-    found = run(device, full, None if as_json else typer.echo)
+    result = run(device, full, None if as_json else typer.echo)
     values = {
-        "device": found.device,
-        "differences": list(found.differences),
-        "full": pack(found.full),
-        "fused": found.fused,
-        "models": pack(found.models),
-        "ops": dict(found.ops),
-        "same": found.same,
-        "sentence": found.sentence,
+        "device": result.device,
+        "differences": list(result.differences),
+        "full": pack(result.full),
+        "fused": result.fused,
+        "models": pack(result.models),
+        "ops": dict(result.ops),
+        "same": result.same,
+        "sentence": result.sentence,
         "shipped": read_committed(),
     }
-    print_result(values, "\n".join([*found.differences, found.sentence]), as_json)
-    raise typer.Exit(0 if found.same else 1)
+    print_result(values, "\n".join([*result.differences, result.sentence]), as_json)
+    raise typer.Exit(0 if result.same else 1)

@@ -32,7 +32,7 @@ def robustness(
     from seedless.analysis.robustness import measure_run_robustness
     from seedless.runs.opened_run import describe_run
 
-    found = measure_run_robustness(
+    result = measure_run_robustness(
         run,
         source=noise,
         noise_path=noise_path,
@@ -41,8 +41,8 @@ def robustness(
         data=data,
         watch=(lambda _: None) if as_json else _print,
     )
-    about, rows = describe_run(found.opened), [asdict(row) for row in found.rows]
-    text = f"\n{noise} noise on {len(found.opened.ids)} {about['split']} records"
+    about, rows = describe_run(result.opened), [asdict(row) for row in result.rows]
+    text = f"\n{noise} noise on {len(result.opened.ids)} {about['split']} records"
     print_result({**about, "noise": noise, "rows": rows}, text, as_json)
 
 

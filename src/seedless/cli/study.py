@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import STOPPED, AsJson, make_group, print_json, print_result
 from seedless.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from seedless.studies.engine.options import StudyOptions
     from seedless.studies.engine.runner import WrittenStudy
     from seedless.studies.engine.store import State
+    from seedless.studies.engine.study import Plan
 
-app = typer.Typer(help="Plan, run and tabulate the published experiments.", no_args_is_help=True)
+app = make_group("Plan, run and tabulate the published experiments.")
 
 Name = Annotated[str, typer.Argument(help="The name of a study: `seedless study list`.")]
 StoreFolder = Annotated[Path, typer.Option("--store", help="The folder that holds all runs.")]
@@ -119,28 +120,25 @@ def list_all(as_json: AsJson = False) -> None:
     from seedless.studies.catalog import list_studies
 
     questions = list_studies()
-    if as_json:
-        print_json(questions)
-        return
-    for name, question in questions.items():
-        typer.echo(f"{name:<14} {question}")
+    lines = [f"{name:<14} {question}" for name, question in questions.items()]
+    print_result(questions, "\n".join(lines), as_json)
+
+
+def _plan(name: str, options: StudyOptions) -> Plan:
+    from seedless.studies.catalog import open_study
+
+    return open_study(name).plan(options)
 
 
 @app.command("plan")
 @takes_grid_options
 def plan_runs(name: Name, options: StudyOptions, as_json: AsJson = False) -> None:
     """Print the runs of a study; nothing is executed."""
-    from seedless.studies.catalog import open_study
-
-    grid = open_study(name).plan(options).grid
-    if as_json:
-        points = [
-            {name: getattr(p, name) for name in ("key", "block", "arm", "replicate", "part")}
-            for p in grid.points
-        ]
-        print_json({"study": name, "digest": grid.digest, "factor": grid.factor, "points": points})
-    else:
-        typer.echo(str(grid))
+    grid = _plan(name, options).grid
+    fields = ("key", "block", "arm", "replicate", "part")
+    points = [{field: getattr(point, field) for field in fields} for point in grid.points]
+    values = {"study": name, "digest": grid.digest, "factor": grid.factor, "points": points}
+    print_result(values, grid, as_json)
 
 
 @app.command("run")
@@ -167,13 +165,12 @@ def run(
     The figure is written, too.
     Exit code 1: every run failed. 3: not finished, because of --limit.
     """
-    from seedless.studies.catalog import open_study
     from seedless.studies.engine.runner import run_study
 
     progress = Progress(name, unit="runs", shown=not as_json)
     try:
         written = run_study(
-            open_study(name).plan(options),
+            _plan(name, options),
             store,
             engine=engine,
             runs_per_device=runs_per_device,
@@ -183,7 +180,7 @@ def run(
         )
     except KeyboardInterrupt:
         typer.echo("\nstopped; the same command continues from here", err=True)
-        sys.exit(130)
+        sys.exit(STOPPED)
     finally:
         progress.close()
     _print(written, as_json)
@@ -209,11 +206,10 @@ def table(
 
     They are also written to the store, with the figure.
     """
-    from seedless.studies.catalog import open_study
     from seedless.studies.engine.runner import write_study
     from seedless.studies.engine.store import Store
 
-    _print(write_study(open_study(name).plan(options), Store(store)), as_json)
+    _print(write_study(_plan(name, options), Store(store)), as_json)
 
 
 @app.command("report")
@@ -232,15 +228,11 @@ def report(
 
     (A page about single runs: seedless report.)
     """
-    from seedless.studies.catalog import open_study
     from seedless.studies.engine.page import report_study
     from seedless.studies.engine.store import Store
 
-    page = report_study(open_study(name).plan(options), Store(store), out)
-    if as_json:
-        print_json({"page": str(page)})
-    else:
-        typer.echo(f"page    {page}")
+    page = report_study(_plan(name, options), Store(store), out)
+    print_result({"page": str(page)}, f"page    {page}", as_json)
 
 
 @app.command("archive")
@@ -278,11 +270,9 @@ def archive(
     written = write_run_archives(
         Store(store), points, out, weights=weights, part_size=part_size, force=force
     )
-    if as_json:
-        print_json([{**asdict(one), "file": str(one.file)} for one in written])
-        return
-    for one in written:
-        typer.echo(f"{one.file}  runs: {one.runs}, {one.size:,} bytes, {one.digest}")
+    values = [{**asdict(one), "file": str(one.file)} for one in written]
+    lines = [f"{one.file}  runs: {one.runs}, {one.size:,} bytes, {one.digest}" for one in written]
+    print_result(values, "\n".join(lines), as_json)
 
 
 @app.command("unpack")
@@ -301,11 +291,12 @@ def unpack(
     from seedless.studies.engine.store import Store
 
     unpacked = {str(file): unpack_run_archive(file, Store(store)) for file in files}
-    if as_json:
-        print_json({file: asdict(one) for file, one in unpacked.items()})
-        return
-    for file, one in unpacked.items():
-        typer.echo(f"{file}  runs: {one.new} new, {one.known} known, {one.failed} failed")
+    lines = [
+        f"{file}  runs: {one.new} new, {one.known} known, {one.failed} failed"
+        for file, one in unpacked.items()
+    ]
+    values = {file: asdict(one) for file, one in unpacked.items()}
+    print_result(values, "\n".join(lines), as_json)
 
 
 def _print(written: WrittenStudy, as_json: bool) -> None:

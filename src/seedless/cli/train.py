@@ -46,17 +46,17 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """
     from seedless.runs.train import InterruptedRunError
 
-    asked = False
+    requested = False
 
-    def ask(number: int, frame: Any) -> None:
-        nonlocal asked
-        if asked:
+    def request_stop(number: int, frame: Any) -> None:
+        nonlocal requested
+        if requested:
             raise KeyboardInterrupt
-        asked = True
+        requested = True
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = signal.signal(signal.SIGINT, request_stop)
     try:
-        yield lambda: asked
+        yield lambda: requested
     except InterruptedRunError as stopped:
         typer.echo(str(stopped), err=True)
         sys.exit(STOPPED)

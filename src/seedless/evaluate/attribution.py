@@ -45,7 +45,7 @@ class Attribution:
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.classes) == len(self.maps):
             raise DataError(
-                f"expected one id, one class and one map a sample; got {len(self.ids)}, "
+                f"expected one id, one class and one map for each sample; got {len(self.ids)}, "
                 f"{len(self.classes)} and {len(self.maps)}"
             )
 

@@ -112,8 +112,8 @@ def draw_weights(n: int, resamples: NDArray[np.int64]) -> NDArray[np.int16]:
     step = max(1, _CACHED // len(blocks))
     for start in range(0, len(resamples), step):
         rows = resamples[start : start + step, None].astype(np.int64)
-        found = philox((blocks & WORD_MASK, blocks >> 32, rows, np.int64(0)), (low, high))
-        for number, word in enumerate(found):
+        drawn_words = philox((blocks & WORD_MASK, blocks >> 32, rows, np.int64(0)), (low, high))
+        for number, word in enumerate(drawn_words):
             words[start : start + step, :, 2 * number] = word & 0xFFFF
             words[start : start + step, :, 2 * number + 1] = word >> 16
     return _weights()[words.reshape(len(resamples), -1)[:, :n]]
@@ -144,10 +144,10 @@ class _RankedClass:
         positives, negatives = np.flatnonzero(truth == 1), np.flatnonzero(truth == 0)
         positives = positives[np.argsort(scores[positives], kind="stable")]
         negatives = negatives[np.argsort(scores[negatives], kind="stable")]
-        found = (
+        counts = (
             np.searchsorted(scores[negatives], scores[positives], s) for s in ("left", "right")
         )
-        return cls(positives, negatives, *found)
+        return cls(positives, negatives, *counts)
 
     @property
     def tied(self) -> bool:
@@ -187,14 +187,14 @@ def _draw_pairs(centre: float, pairs: int, column: int, count: int) -> NDArray[n
     won = centre * pairs
     uniform = draw_uniform(column, "seedless.bootstrap.pairs", count)
     spread = betaincinv(won + 0.5, pairs - won + 0.5, uniform) - (won + 0.5) / (pairs + 1)
-    found: NDArray[np.float64] = np.clip(centre + spread, 0.0, 1.0)
-    return found
+    areas: NDArray[np.float64] = np.clip(centre + spread, 0.0, 1.0)
+    return areas
 
 
 def _take_percentiles(values: NDArray[np.float64], centre: float, level: float) -> Interval:
     """Return the interval without the same number of resamples at either end.
 
-    It is extended to the observed value, should that lie outside.
+    It is extended to the observed value where that is outside.
     """
     ranked = np.sort(values)
     out = int((1 - level) / 2 * len(ranked))

@@ -39,14 +39,14 @@ def bin_reliability(
     level: float = LEVEL,
 ) -> tuple[Bin, ...]:
     """Return the bins of a reliability diagram for one class: (n,), (n,)."""
-    found = []
+    filled = []
     for place, (values, hits) in enumerate(_group(probabilities, truth, bins)):
         count = len(values)
         mean = math.fsum(values) / count if count else None
         rate = hits / count if count else None
         interval = wilson_interval(hits, count, level)
-        found.append(Bin(place / bins, (place + 1) / bins, count, mean, rate, interval))
-    return tuple(found)
+        filled.append(Bin(place / bins, (place + 1) / bins, count, mean, rate, interval))
+    return tuple(filled)
 
 
 def calibration_error(
@@ -61,11 +61,11 @@ def calibration_error(
 
 
 def mean_calibration_error(
-    probabilities: NDArray[np.float64], labels: NDArray[np.uint8], bins: int = BINS
+    probabilities: NDArray[np.float64], labels: NDArray[np.uint8]
 ) -> float | None:
     """Return the mean over the classes that have both positives and negatives."""
     columns = range(labels.shape[1])
-    errors = [calibration_error(probabilities[:, k], labels[:, k], bins) for k in columns]
+    errors = [calibration_error(probabilities[:, k], labels[:, k]) for k in columns]
     defined = [error for error in errors if error is not None]
     return math.fsum(defined) / len(defined) if defined else None
 

@@ -192,7 +192,7 @@ def _check_comparable(names: Sequence[str], several: Sequence[Predictions], spli
             raise DataError(f"{names[0]} is {first.task}, {name} is {one.task}: nothing to compare")
         if one.classes != first.classes:
             odd = sorted({*one.classes} ^ {*first.classes})
-            what = f"{odd[0]!r} is in one of them" if odd else "they stand in another order"
+            what = f"{odd[0]!r} is in one of them" if odd else "their order differs"
             raise DataError(f"{names[0]} and {name} are about different classes: {what}")
         _check_records(names[0], first.splits[split], name, one.splits[split])
 

@@ -100,7 +100,7 @@ def _read_targets(targets: Any, count: int) -> NDArray[np.int64]:
 
 def _name(names: Sequence[str], number: int) -> str:
     if number >= len(names):
-        raise DataError(f"class {number} has no name: {len(names)} names were given")
+        raise DataError(f"class {number} has no name: there are {len(names)} names")
     return str(names[number])
 
 

@@ -19,7 +19,7 @@ _BLOCK = 1024  # products summed at a time: their sum fits in 64 bits
 
 @dataclass(frozen=True)
 class Interval:
-    """From ``low`` to ``high``; ``method`` says how it was found."""
+    """From ``low`` to ``high``; ``method`` names how it was computed."""
 
     low: float
     high: float

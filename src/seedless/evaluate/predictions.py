@@ -78,15 +78,15 @@ class Predictions:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of the file, by name."""
-        found: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[Any]] = {
             "classes": np.array(self.classes),
             "task": np.array(self.task),
             "weights": np.array(self.weights),
         }
         for name, scored in self.splits.items():
             parts = {part: getattr(scored, part) for part in PARTS}
-            found |= {f"{name}_{part}": v for part, v in parts.items() if v is not None}
-        return found
+            arrays |= {f"{name}_{part}": v for part, v in parts.items() if v is not None}
+        return arrays
 
     @property
     def digest(self) -> str:

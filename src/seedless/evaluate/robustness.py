@@ -57,20 +57,20 @@ def perturb(
     """Return records (n, leads, time) with noise added at exactly this signal-to-noise ratio.
 
     For each record 10 log10(P_signal / P_noise) = snr_db. P is the mean square about each lead's
-    mean, over the whole record and all its leads: one factor a record, so that a quiet lead gets
-    relatively more noise than a loud one, and no offset. A flat record stays as it is. The result
-    is float64: rounding it would spoil the ratio.
+    mean, over the whole record and all its leads. There is one factor for each record, so a quiet
+    lead gets relatively more noise than a loud one, and an offset has no effect. A flat record
+    stays as it is. The result is float64: rounding it would change the ratio.
 
     Args:
         samples: float32, before normalization.
         kind: "bw" (baseline wander), "ma" (muscle) or "em" (electrode motion).
-        snr_db: in dB; 0 where noise is as strong as signal.
+        snr_db: in dB; 0 means that noise is as strong as the signal.
         keys: (n,) int64, which noise each record gets; by default keys of their content, so that a
             record gets the same noise at any position.
         noise: recorded noise, of `read_noise`: the key of a record chooses its stretch. Without it
             noise is simulated, from key and kind alone.
         leads: names of the leads; 12 or 6 are taken to be in the standard order.
-        fs: samples a second.
+        fs: samples per second.
     """
     return _add(samples, _make_noise(samples, kind, keys, noise, leads, fs), snr_db)
 
@@ -126,7 +126,9 @@ def _make_noise(
     if noise is None:
         return (simulate_stress(kind, key, names, length, fs) for key in keys.tolist())
     if noise.fs != fs:
-        raise DataError(f"the noise has {noise.fs:g} Hz and the records {fs:g} Hz; read it at that")
+        raise DataError(
+            f"the noise has {noise.fs:g} Hz and the records {fs:g} Hz; read the noise at {fs:g} Hz"
+        )
     return cut_noise_sections(noise, kind, keys, names, length)
 
 

@@ -113,13 +113,13 @@ def score_subgroups(
             f"expected the name of a group for each of {len(scored)} records, got {names.dtype} of "
             f"shape {names.shape}"
         )
-    found, sizes = np.unique(names[names != ""], return_counts=True)
-    if len(found) == 0:
+    known, sizes = np.unique(names[names != ""], return_counts=True)
+    if len(known) == 0:
         raise DataError(f"no record has a known {attribute}: there are no groups to compare")
-    reference = str(found[sizes.argmax()])
+    reference = str(known[sizes.argmax()])
     alone = {
         str(name): _score_group(scored, classes, names == name, thresholds, resamples, level)
-        for name in found
+        for name in known
     }
     return Subgroups(
         attribute=attribute,

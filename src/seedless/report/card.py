@@ -171,7 +171,7 @@ def _list_warnings(run: RunView) -> list[str]:
             f"`{promise['control']}`."
         )
     if find_scores(run)[0] != "test":
-        warnings.append("**Not tested.** There are no scores on records kept apart from selection.")
+        warnings.append("**Not tested.** No scores on records that selection did not use.")
     return warnings
 
 
@@ -192,7 +192,7 @@ def _list_recipe(run: RunView) -> list[tuple[str, Any]]:
         ("batch order", order.get("name")),
         ("batch size", order.get("batch_size")),
         ("epochs", train.get("epochs")),
-        ("epoch kept", selected.get("epoch")),
+        ("selected epoch", selected.get("epoch")),
         ("optimizer", f"{train.get('optimizer')}, rate {train.get('rate')}" if train else None),
         ("configuration", look_up(run, "config").get("digest")),
         ("data digest", look_up(run, "data").get("digest")),
@@ -203,16 +203,16 @@ def _list_recipe(run: RunView) -> list[tuple[str, Any]]:
 
 def _list_environment(run: RunView) -> list[tuple[str, Any]]:
     """Return (what, value) of the versions and the hardware."""
-    found = look_up(run, "environment")
-    source, packages = look_up(run, "source"), as_mapping(found.get("packages"))
-    processor, threads = as_mapping(found.get("cpu")), as_mapping(found.get("threads"))
-    devices = found.get("devices") or ()
+    environment = look_up(run, "environment")
+    source, packages = look_up(run, "source"), as_mapping(environment.get("packages"))
+    processor, threads = as_mapping(environment.get("cpu")), as_mapping(environment.get("threads"))
+    devices = environment.get("devices") or ()
     rows: list[tuple[str, Any]] = [
         ("seedless", source.get("version")),
         ("source", source.get("digest")),
-        ("Python", found.get("python")),
+        ("Python", environment.get("python")),
         *packages.items(),
-        ("platform", found.get("platform")),
+        ("platform", environment.get("platform")),
         ("processor", processor.get("model")),
         ("instruction set", processor.get("capability")),
         ("threads", threads.get("intraop")),

@@ -16,7 +16,7 @@ from seedless.stats.samples import find_moments
 
 _SIDE, _EDGE = 150.0, 14.0  # of a square chart: its side, and the margin around the plot
 _STRIP, _TALL = 240.0, 22.0  # of a strip: width and height
-_PAD = 8.0  # kept free at both ends of a strip, so that no mark is cut
+_PAD = 8.0  # empty at both ends of a strip, so that no mark is cut
 
 
 def draw_roc(name: str, points: Sequence[tuple[float, float]], auc: float) -> str:
@@ -94,12 +94,12 @@ def draw_strip(name: str, values: Sequence[float], starred: Sequence[float], sca
     middle = _TALL / 2
     parts = []
     if len(values) > 1:
-        found = find_moments(np.array(values))
-        left, right = (scale.place(found.mean + sign * found.sd) for sign in (-1, 1))
+        moments = find_moments(np.array(values))
+        left, right = (scale.place(moments.mean + sign * moments.sd) for sign in (-1, 1))
         left, right = max(left, 0.0), min(right, _STRIP)
         parts.append(
             f'<path class="sd" d="M{left:.2f} {middle:.2f}H{right:.2f}"/>'
-            f'<path class="mean" d="M{scale.place(found.mean):.2f} 3V{_TALL - 3:.2f}"/>'
+            f'<path class="mean" d="M{scale.place(moments.mean):.2f} 3V{_TALL - 3:.2f}"/>'
         )
     parts += [
         f'<circle class="one" cx="{scale.place(v):.2f}" cy="{middle:.2f}" r="3"/>' for v in values

@@ -22,7 +22,7 @@ MM_PER_MILLIVOLT = 10.0
 _INCH = 25.4
 _ROW = 27.0  # millimetres between the baselines of two rows
 _MARGIN = 8.0
-_PULSE = 10.0  # millimetres kept free on the left for the calibration pulse of 1 mV and 0.2 s
+_PULSE = 10.0  # millimetres left empty for the calibration pulse of 1 mV and 0.2 s
 _TITLE = 10.0
 
 _PAPER, _FINE, _BOLD, _TRACE, _INK = "#fffdfb", "#f7dcd8", "#eab4ad", "#1b1b1f", "#44444a"
@@ -44,9 +44,9 @@ def draw_ecg(
     """Draw (leads, time) as a figure.
 
     Twelve leads take the usual layout of 3 x 4 with a rhythm strip of lead II; any other set takes
-    a row a lead. With ``millivolts=False`` the unit is the record's own: the scale is then chosen
-    so that the trace fits, and printed on the paper. ``emphasis`` (time,) from 0 to 1 tints the
-    times that matter to a prediction.
+    one row per lead. With ``millivolts=False`` the unit is unknown: the scale is then chosen so
+    that the trace fits, and printed on the paper. ``emphasis`` (time,) from 0 to 1 tints the times
+    that matter to a prediction.
     """
     from matplotlib.figure import Figure
 
@@ -115,7 +115,7 @@ def save_png(figure: Figure, path: Path) -> Path:
 
 
 def _fit_scale(signal: NDArray[np.float32]) -> float:
-    """Return the largest usual scale, in mm a unit, at which all but the tallest peaks fit."""
+    """Return the largest usual scale, in mm per unit, at which all but the tallest peaks fit."""
     tall = float(np.quantile(np.abs(signal), 0.995)) or 1.0
     return max(
         (step * 10.0**power for power in range(-6, 5) for step in (1.0, 2.0, 5.0)),

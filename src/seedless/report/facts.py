@@ -21,12 +21,12 @@ def list_classes(
     run: RunView, scores: Mapping[str, Any]
 ) -> list[tuple[str, float | None, int | None]]:
     """Return (class, AUC, positives) in the order of the data's classes."""
-    found = as_mapping(scores.get("classes"))
-    order = [name for name in name_classes(run) if name in found]
-    order += [name for name in found if name not in order]
+    classes = as_mapping(scores.get("classes"))
+    order = [name for name in name_classes(run) if name in classes]
+    order += [name for name in classes if name not in order]
     rows = []
     for name in order:
-        one = as_mapping(found[name])
+        one = as_mapping(classes[name])
         positives = one.get("positives")
         count = positives if isinstance(positives, int) else None
         rows.append((name, as_number(one.get("auc")), count))

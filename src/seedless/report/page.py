@@ -5,7 +5,7 @@ its values are computed in sections.py and scores.py.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,7 +14,7 @@ from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.report.render import data_uri, render
-from seedless.report.run_view import RunView, find_difference, same_bits
+from seedless.report.run_view import RunView, as_mapping, find_difference, same_bits
 from seedless.report.scores import show_scores
 from seedless.report.sections import (
     group_values,
@@ -74,7 +74,7 @@ def render_page(
     """Return the page of runs that should be equal, and of controls that should not, as text.
 
     Args:
-        runs: the runs, the first of which is shown in full.
+        runs: the runs; the first is shown in full.
         title: of the page.
         verdict: of executing the run again, if that was done.
         controls: runs with a bit flipped on purpose, which must differ.
@@ -154,7 +154,7 @@ def choose_headline(
     return {
         "identical": Headline("good", "=", f"{many}: identical in every bit"),
         "differs": Headline("bad", "≠", "Not the same model: a repeat gave other bits"),
-        "cannot judge": Headline("unsure", "?", "Cannot be judged on this machine"),
+        "cannot judge": Headline("unsure", "?", "Cannot be decided on this machine"),
     }[verdict.outcome]
 
 
@@ -164,9 +164,8 @@ def _count(runs: Sequence[RunView]) -> str:
 
 
 def _name_model(run: RunView) -> str:
-    model, data = run.settings.get("model"), run.predicate.get("data")
-    name = model.get("name") if isinstance(model, Mapping) else None
-    source = data.get("name") if isinstance(data, Mapping) else None
+    name = as_mapping(run.settings.get("model")).get("name")
+    source = as_mapping(run.predicate.get("data")).get("name")
     subject = f"{name[:1].upper()}{name[1:]}" if name else "A model"
     return f"{subject} trained on {source}" if source else f"{subject}, trained"
 
@@ -174,7 +173,7 @@ def _name_model(run: RunView) -> str:
 def _describe_difference(runs: Sequence[RunView]) -> str:
     """Return from which epoch on any run differs from the first."""
     epochs = [find_difference(runs[0], other) for other in runs[1:]]
-    found = [epoch for epoch in epochs if epoch is not None]
-    if not found:
+    differing = [epoch for epoch in epochs if epoch is not None]
+    if not differing:
         return "in their final weights, though not in their trails"
-    return f"from epoch {min(found)} on" if min(found) else "from the start"
+    return f"from epoch {min(differing)} on" if min(differing) else "from the start"

@@ -1,4 +1,4 @@
-"""Text from templates. In HTML every value is escaped, unless it is marked as our own drawing."""
+"""Text from templates. In HTML all values are escaped, except drawings that are marked safe."""
 
 import base64
 from importlib.resources import files

@@ -2,7 +2,8 @@
 
 `receipt.json` and `trail.jsonl` must exist. A run without a validation set has no metrics, and a
 user's own loop may write no log: what is missing is empty here, and its section is left out. Files
-are read leniently and without torch: a page also shows runs that are not valid, and says so.
+are read without validation and without torch, since a page also shows runs that are not valid,
+and says so.
 """
 
 import json
@@ -87,12 +88,12 @@ class RunView:
         """The final weights three ways: (what is hashed, hex). Missing ones are left out."""
         subjects = self.receipt.get("subject") or [{}]
         weights = as_mapping(self.predicate.get("weights"))
-        found = (
+        hashes = (
             ("File SHA-256", as_mapping(as_mapping(subjects[0]).get("digest")).get("sha256")),
             ("State SHA-256", bare_hex(weights.get("digest"))),
             ("MD5", weights.get("md5")),
         )
-        return tuple((name, str(value)) for name, value in found if value)
+        return tuple((name, str(value)) for name, value in hashes if value)
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
@@ -130,7 +131,7 @@ def find_difference(a: RunView, b: RunView) -> int | None:
 
 
 def same_bits(a: RunView, b: RunView) -> bool:
-    """Say whether the states of every epoch and the final weights of two runs are equal."""
+    """Return whether the states of every epoch and the final weights of two runs are equal."""
     return find_difference(a, b) is None and a.hashes == b.hashes
 
 

@@ -48,18 +48,18 @@ def list_facts(run: RunView) -> list[tuple[str, str]]:
     """Return the most important numbers of a run as (number, what it counts)."""
     records = (run.predicate.get("data") or {}).get("records") or {}
     test = run.metrics.get("test") or {}
-    last, kept = run.trail[-1], _selected(run).get("epoch")
+    last, epoch = run.trail[-1], _selected(run).get("epoch")
     model = run.predicate.get("model") or {}
-    found: list[tuple[Any, str]] = [
+    numbers: list[tuple[Any, str]] = [
         (model.get("parameters"), "parameters"),
         (records.get("train"), "training records"),
-        (last.epoch, f"epochs, number {kept} kept" if kept is not None else "epochs"),
+        (last.epoch, "epochs" if epoch is None else f"epochs, number {epoch} selected"),
         (last.step, "steps"),
         (test.get("macro_auc"), "macro AUC, test"),
     ]
     return [
         (f"{value:.3f}" if isinstance(value, float) else f"{value:,}", name)
-        for value, name in found
+        for value, name in numbers
         if value is not None
     ]
 
@@ -112,7 +112,7 @@ def list_curves(
         ("Training loss", "mean over each epoch", draw_curves("Training loss", loss)),
         (
             f"Validation {metric}",
-            "the best epoch is kept",
+            "the best epoch is selected",
             draw_curves(metric, score, None if crowd else selected.get("epoch")),
         ),
     ]

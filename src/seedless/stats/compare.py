@@ -47,9 +47,9 @@ class Row(Answer):
 def describe_arm(name: str, values: Values) -> Arm:
     """Return the description of one sample."""
     array = read_sample(values, name)
-    found = find_moments(array)
+    moments = find_moments(array)
     low, high = float(array.min()), float(array.max())
-    return Arm(name, found.n, found.mean, found.sd, low, high, high - low)
+    return Arm(name, moments.n, moments.mean, moments.sd, low, high, high - low)
 
 
 def compare_samples(
@@ -121,8 +121,10 @@ def _write_sentence(
     means = ", ".join(f"{arm.name} {format_number(arm.mean)} (n = {arm.n})" for arm in (one, two))
     if test is None or effect is None:
         return f"{means}: neither arm varies, so nothing can be tested."
-    found = "differ" if test.p < 1 - test.level else "are not shown to differ"
-    text = f"{means}: the means {found}, p = {format_number(test.p)}, d = {format_number(effect.d)}"
+    answer = "differ" if test.p < 1 - test.level else "are not shown to differ"
+    text = (
+        f"{means}: the means {answer}, p = {format_number(test.p)}, d = {format_number(effect.d)}"
+    )
     if equal is not None:
         text += f"; {'' if equal.equivalent else 'not shown to be '}equivalent within "
         text += f"{format_number(equal.margin)}, p = {format_number(equal.p)}"

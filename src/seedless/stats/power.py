@@ -1,4 +1,4 @@
-"""The power of the two-sample t test, and the number of runs that a given power takes.
+"""The power of the two-sample t test, and the number of runs that it takes to reach a power.
 
 With n and m runs and a true effect of d standard deviations, t has a noncentral t distribution with
 n + m - 2 degrees of freedom and noncentrality d sqrt(n m / (n + m)). Power is the probability that
@@ -29,7 +29,7 @@ class Power(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class RunsNeeded(Answer):
-    """The number of runs per arm for a given power.
+    """The number of runs per arm that reach ``power``.
 
     ``exact`` solves the equation and ``per_arm`` is the next whole number; both are None where d is
     0, or so small that `MAX_RUNS` would not be enough. ``n`` is empty: nothing was observed.
@@ -124,5 +124,5 @@ def _solve_runs(d: float, power: float, alpha: float) -> float | None:
         low, high = high, high * 2
         if high > MAX_RUNS:
             return None
-    # [Step 2] Between too few and enough lies the root.
+    # [Step 2] The root is between too few runs and enough.
     return float(brentq(excess, low, high, xtol=1e-15))

@@ -223,7 +223,7 @@ class Sources(Answer):
 
 
 def separate_sources(groups: Mapping[str, Values], noise: str | None = None) -> Sources:
-    """Compare groups of replicates in each of which one source was varied and the rest kept fixed.
+    """Compare groups of replicates; in each group one source was varied and the rest were fixed.
 
     Args:
         groups: for each source, such as "initialization", the scores of the runs that vary it.
@@ -234,10 +234,10 @@ def separate_sources(groups: Mapping[str, Values], noise: str | None = None) -> 
         raise StatsError("name at least one group of replicates")
     if noise is not None and noise not in groups:
         raise StatsError(f"there is no group {noise!r} to subtract; known: {', '.join(groups)}")
-    found = {name: find_moments(read_sample(values, name)) for name, values in groups.items()}
-    floor = found[noise].variance if noise is not None else 0.0
+    moments_of = {name: find_moments(read_sample(values, name)) for name, values in groups.items()}
+    floor = moments_of[noise].variance if noise is not None else 0.0
     rows = []
-    for name, moments in found.items():
+    for name, moments in moments_of.items():
         own = moments.variance - (floor if name != noise else 0.0)
         sd = math.sqrt(own) if own >= 0 else None
         rows.append(Source(name, moments.n, moments.variance, own, sd))

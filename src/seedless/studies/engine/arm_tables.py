@@ -1,11 +1,12 @@
 """Tables that most studies have: scores by arm, arms compared in pairs, and progress so far."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seedless.core.errors import StatsError
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.equivalence import Equivalence
+from seedless.stats.group_tests import Friedman, Levene
 from seedless.stats.holm_correction import holm
 from seedless.studies.engine.grid import Grid
 from seedless.studies.engine.results import (
@@ -91,10 +92,8 @@ def tabulate_progress(grid: Grid, store: Store) -> Table:
             )
         )
     columns = ("", "runs", "done", "failed", "macro AUC of each run so far, test")
-    note = (
-        "Not finished: a table of what is there, with nothing compared. The same command goes on."
-    )
-    return Table("How far it is", columns, tuple(rows), (note,))
+    note = "Not finished: nothing is compared yet. The same command continues the study."
+    return Table("Progress", columns, tuple(rows), (note,))
 
 
 @dataclass(frozen=True)
@@ -184,6 +183,18 @@ def _format_comparison(
         _format_p(row.paired_equivalence),
     )
     return cells[: len(columns)]
+
+
+def format_group_test(
+    test: Callable[[Mapping[str, Sequence[float]]], Friedman | Levene],
+    groups: Mapping[str, Sequence[float]],
+) -> tuple[str, str, str]:
+    """Return the statistic, p and sentence of a test of groups as cells, or why there are none."""
+    try:
+        result = test(groups)
+    except StatsError as error:
+        return "", "", f"not tested: {error}"
+    return f"{result.statistic:.3f}", f"{result.p:.3g}", result.sentence
 
 
 def _format_p(test: Equivalence | None) -> str:

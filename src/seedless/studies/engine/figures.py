@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seedless.studies.engine.arm_tables import name_arm
@@ -54,10 +55,17 @@ def draw_arms(
             axes.plot(known.mean, place, "D", markerfacecolor="none", color=INK, markersize=7)
             signs.add("◇ published")
     axes.set_yticks(range(len(arms)))
-    axes.set_yticklabels([_name(results, *arm) for arm in reversed(arms)], fontsize=8)
+    axes.set_yticklabels([_label_arm(results, *arm) for arm in reversed(arms)], fontsize=8)
     axes.set_ylim(-0.7, len(arms) - 0.3)
     style_axes(figure, axes, axis, ", ".join(sorted(signs, reverse=True)))
     return figure
+
+
+def make_draw(
+    published: Mapping[tuple[str, str], Published], axis: str = "Test macro AUC"
+) -> Callable[[Results], Figure]:
+    """Return the `draw` of a study whose figure shows its arms with the published means."""
+    return partial(draw_arms, axis=axis, published=published)
 
 
 def draw_classes(
@@ -133,7 +141,7 @@ def draw_lines(
     return figure
 
 
-def _name(results: Results, block: str, arm: str) -> str:
+def _label_arm(results: Results, block: str, arm: str) -> str:
     """Return the name of an arm with the number of its runs that failed or ended at chance."""
     _, failed, chance = results.count(arm, block)
     odd = [f"{n} {what}" for n, what in ((failed, "failed"), (chance, "at chance")) if n]
@@ -152,7 +160,7 @@ def make_axes(
 
 
 def style_axes(figure: Figure, axes: Axes, axis: str, legend: str = "") -> None:
-    """Give axes the style of all figures, a label and a legend line."""
+    """Set the style that all figures have, an axis label and a legend line."""
     axes.set_xlabel(axis, fontsize=9)
     axes.tick_params(labelsize=8, length=3)
     axes.grid(axis="x", color="#dfddd4", linewidth=0.6)

@@ -2,7 +2,7 @@
 
 One fold holds two or three positives of a rare class; all folds together hold twenty.
 
-    [Step 1] `split_folds`: each replicate of a grid becomes one run a fold, tested on that fold.
+    [Step 1] `split_folds`: each replicate of a grid becomes one run per fold, tested on that fold.
     [Step 2] The runs are executed like any others.
     [Step 3] `pool_outcomes`: the test predictions of a replicate's runs are put together, each
              record once, and the AUC of each class is computed over all of them.
@@ -38,7 +38,7 @@ def list_folds(count: int) -> list[tuple[int, int]]:
 
 
 def split_folds(grid: Grid, count: int | None, blocks: Collection[str] | None = None) -> Grid:
-    """Return the grid with each run, in these blocks or in all, replaced by one run a fold.
+    """Return the grid with each run, in these blocks or in all, replaced by one run per fold.
 
     Without a count the grid is returned unchanged.
     """

@@ -4,7 +4,7 @@ The arms of a block are compared with each other, so they may differ only in the
 A grid whose arms differ in anything else is refused.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +43,13 @@ class Point:
         return " / ".join(name for name in names if name)
 
 
-def seed_point(arm: str, seed: int, config: Config, block: str = "") -> Point:
-    """Return the replicate of an arm that is called by its seed."""
-    return Point(arm, f"seed {seed}", config, block)
+def seed_points(
+    arms: Iterable[str], seeds: int, build: Callable[[str, int], Config], block: str = ""
+) -> list[Point]:
+    """Return one point per arm and seed; ``build(arm, seed)`` returns its configuration."""
+    return [
+        Point(arm, f"seed {seed}", build(arm, seed), block) for arm in arms for seed in range(seeds)
+    ]
 
 
 @dataclass(frozen=True)

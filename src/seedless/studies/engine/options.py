@@ -76,13 +76,13 @@ class StudyOptions:
         seeds: seeds of each arm; None for the number of the scale.
         device: cpu, cuda or auto.
         threads: threads of each run.
-        folds: how many folds are held out in turn. A replicate then is one run a fold, and its
+        folds: how many folds are held out in turn. A replicate then is one run per fold, and its
             score is computed from the test predictions of all of them. None: one run.
         other: datasets to test trained models on, each as "NAME=PATH".
         noise: a folder of recorded noise; None for simulated noise.
         prove: execute one run of each arm again and compare the bits.
         changes: settings that all runs get in place of those of the scale, "train.epochs=30".
-        arms: the arms to run; none means all.
+        arms: the arms to run; an empty tuple means all.
     """
 
     scale: str = "smoke"
@@ -116,6 +116,13 @@ class StudyOptions:
         """Return the published ECG configuration at this scale on these data, changed."""
         return self._build("ptb-xl", self.size.ecg, changes)
 
+    def ecg_run(self, basis: str, seed: int | None, **changes: dict[str, Any]) -> Config:
+        """Return `ecg` with a basis, and with the seed or, for None, in content order without one.
+
+        A random basis always needs a seed; without one it is 0.
+        """
+        return self.ecg(init=choose_init(basis, seed or 0), order=choose_order(seed), **changes)
+
     def images(self, **changes: dict[str, Any]) -> Config:
         """Return the published imaging configuration at this scale on these data, changed."""
         return self._build("medmnist", self.size.images, changes)
@@ -132,7 +139,7 @@ class StudyOptions:
     ) -> Config:
         config, images = open_config(preset), preset != "ptb-xl"
         values = config.model_dump()
-        # [Step 1] Replace the preset's dataset by the one that was asked for.
+        # [Step 1] Replace the preset's dataset by the one of `data`.
         if self.simulated:
             name = "simulated-images" if images else "simulated"
             values["data"] = {"name": name, **SIMULATED[self.size.name][images]}
@@ -141,7 +148,7 @@ class StudyOptions:
         elif self.data != config.data.name:
             values["data"] = {"name": self.data}
         values["execution"] |= {"device": self.device, "threads": self.threads}
-        # [Step 2] Apply the scale, then what the study asks for, then the user's own settings.
+        # [Step 2] Apply the scale, then the study's changes, then the user's own settings.
         for part in (smaller, changes):
             for section, settings in part.items():
                 values[section] |= settings

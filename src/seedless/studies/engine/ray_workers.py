@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: one task a run, on machines that share the folder of the store.
+"""Workers on a Ray cluster: one task per run, on machines that share the folder of the store.
 
 The number of threads is part of the configuration and set inside the task, so the cluster's own
 OMP_NUM_THREADS has no effect. A task whose machine is lost is started again on another machine, and

@@ -56,7 +56,7 @@ class Results:
     def replicates(self) -> dict[tuple[str, str, str], dict[str, Any] | None]:
         """The metrics of each (block, arm, replicate); None where one of its runs failed.
 
-        Where a replicate is one run a fold, the metrics are those of all test predictions together.
+        For a replicate of one run per fold, the metrics are over all test predictions together.
         """
         groups: dict[tuple[str, str, str], list[Outcome]] = {}
         for one in self.outcomes:

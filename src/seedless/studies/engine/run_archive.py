@@ -82,7 +82,7 @@ def write_run_archives(
     written: list[RunArchive] = []
     waiting = [list_files(store, done[key], weights=weights) for key in sorted(done)]
     while waiting:
-        name = out if part_size is None else _number(out, len(written) + 1)
+        name = out if part_size is None else _number_file(out, len(written) + 1)
         if os.path.lexists(name) and not force:
             raise StudyError(f"{name} exists already; choose another name, or --force")
         limit = math.inf if part_size is None else part_size * MIB - SLACK
@@ -182,7 +182,7 @@ def _move_run(run: Path, store: Store, file: Path) -> bool:
     return True
 
 
-def _number(out: Path, number: int) -> Path:
+def _number_file(out: Path, number: int) -> Path:
     first, dot, rest = out.name.partition(".")
     return out.with_name(f"{first}-{number}{dot}{rest}")
 

@@ -35,7 +35,7 @@ class Study:
 
     Attributes:
         name: its name on the command line.
-        question: what it asks, in one sentence.
+        question: the question it answers, in one sentence.
         make: returns the grid for some options.
         tabulate: returns the tables from the results, without computing on runs again.
         draw: returns the figure from the results.

@@ -17,8 +17,8 @@ class Published:
     def __str__(self) -> str:
         return f"{self.mean:.4g}" if self.sd is None else f"{self.mean:.4g} ± {self.sd:.2g}"
 
-    def holds(self, value: float) -> bool | None:
-        """Return whether a value lies in the 95 % interval of the published mean.
+    def contains(self, value: float) -> bool | None:
+        """Return whether a value is in the 95 % interval of the published mean.
 
         The interval is Student's, mean ± t(.975, n - 1) SD / sqrt(n); None without a published SD.
         """
@@ -41,7 +41,7 @@ def format_published(known: Published | None, ours: float | None) -> tuple[str, 
         return "", "", ""
     if ours is None:
         return str(known), "", ""
-    inside = known.holds(ours)
+    inside = known.contains(ours)
     answer = NO_INTERVAL if inside is None else ("yes" if inside else "no")
     return str(known), f"{ours - known.mean:+.4f}", answer
 
@@ -53,7 +53,7 @@ def list_published_values(known: Published | None, ours: float | None) -> dict[s
         "published_sd": None if known is None else known.sd,
         "published_n": None if known is None else known.n,
         "difference": ours - known.mean if known is not None and ours is not None else None,
-        "in_interval": known.holds(ours) if known is not None and ours is not None else None,
+        "in_interval": known.contains(ours) if known is not None and ours is not None else None,
     }
 
 

@@ -1,19 +1,18 @@
 """What each part of the recipe adds, and how the scale of residual exits matters."""
 
-from functools import partial
-
+from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.figures import make_draw
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.shared.headline_arms import CLASS_WEIGHTS, FACTOR
+from seedless.studies.shared.headline_arms import FACTOR, cross_class_weights
 
 RECIPE, ALPHA = "recipe", "residual scale"
 SEEDS = 5  # as published
-SCALES = (0.0, 0.01, 0.42, 1.0)
+SCALES = ("0", "0.01", "0.42", "1")
 PUBLISHED = {
     (RECIPE, "dct"): Published(0.948, 0.012, 5),
     (RECIPE, "mixed"): Published(0.951, 0.006, 5),
@@ -30,28 +29,14 @@ PUBLISHED = {
 
 def make(options: StudyOptions) -> Grid:
     """Cross three initializations with class weights; then vary the scale of residual exits."""
-    seeds = range(min(options.count, SEEDS))
-    points = [
-        seed_point(
-            f"{basis}{suffix}",
-            seed,
-            options.ecg(
-                init=choose_init(basis, seed),
-                order=choose_order(seed),
-                loss={"class_weights": weights},
-            ),
-            RECIPE,
-        )
-        for basis in ("dct", "mixed", "kaiming")
-        for suffix, weights in CLASS_WEIGHTS.items()
-        for seed in seeds
-    ]
-    for scale in SCALES:
-        init = {**choose_init("mixed"), "residual_scale": scale}
-        points += [
-            seed_point(f"{scale:g}", seed, options.ecg(init=init, order=choose_order(seed)), ALPHA)
-            for seed in seeds
-        ]
+    seeds = min(options.count, SEEDS)
+
+    def build(scale: str, seed: int) -> Config:
+        init = {**choose_init("mixed"), "residual_scale": float(scale)}
+        return options.ecg(init=init, order=choose_order(seed))
+
+    points = cross_class_weights(options, ("dct", "mixed", "kaiming"), seeds, RECIPE)
+    points += seed_points(SCALES, seeds, build, ALPHA)
     return make_grid("ablation", FACTOR, points, {ALPHA: ("init.residual_scale",)})
 
 
@@ -71,9 +56,5 @@ def tabulate(results: Results) -> list[Table]:
 
 
 STUDY = Study(
-    "ablation",
-    "What does each part of the recipe add?",
-    make,
-    tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    "ablation", "What does each part of the recipe add?", make, tabulate, make_draw(PUBLISHED)
 )

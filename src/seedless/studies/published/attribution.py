@@ -14,7 +14,7 @@ from seedless.analysis.demo import FLIP
 from seedless.core.errors import StudyError
 from seedless.report.ecg_paper import draw_ecg
 from seedless.studies.engine.grid import Grid, Point, make_grid
-from seedless.studies.engine.options import StudyOptions, choose_init
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
@@ -43,9 +43,8 @@ def make(options: StudyOptions) -> Grid:
     """Return the seed-free run and the same run with a flipped bit; both are needed."""
     if options.arms:
         raise StudyError("--arms: attribution compares its two runs: leave it out")
-    order = {"name": "content"}
-    whole = options.ecg(init=choose_init("mixed"), order=order)
-    broken = options.ecg(init=choose_init("mixed"), order=order, control={"flip_bit": FLIP})
+    whole = options.ecg_run("mixed", None)
+    broken = options.ecg_run("mixed", None, control={"flip_bit": FLIP})
     points = [Point(WHOLE, FREE, whole), Point(BROKEN, FREE, broken)]
     return make_grid("attribution", ("control",), points)
 
@@ -102,7 +101,7 @@ def _short(digest: str) -> str:
 
 
 def draw(results: Results) -> Figure:
-    """Return one test record on paper, tinted where the evidence for its class lies."""
+    """Return one test record on ECG paper, with the evidence for its class tinted."""
     from matplotlib.figure import Figure
 
     (one,) = results.outcomes_of(WHOLE)

@@ -1,14 +1,11 @@
 """Five structured bases and Kaiming, paired by seed: does the choice of basis matter?"""
 
-from functools import partial
-
-from seedless.core.errors import StatsError
 from seedless.stats.group_tests import friedman, levene
-from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.arm_tables import compare_arms, format_group_test, tabulate_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
@@ -28,13 +25,7 @@ PUBLISHED = {
 
 def make(options: StudyOptions) -> Grid:
     """Return every basis with class weights, and the same order seeds in each."""
-    points = [
-        seed_point(
-            basis, seed, options.ecg(init=choose_init(basis, seed), order=choose_order(seed))
-        )
-        for basis in (*STRUCTURED, RANDOM)
-        for seed in range(options.count)
-    ]
+    points = seed_points((*STRUCTURED, RANDOM), options.count, options.ecg_run)
     return split_folds(make_grid("basis", ("init",), points), options.folds)
 
 
@@ -65,12 +56,7 @@ def test_all(results: Results) -> Table:
             arm: [scores[arm][n] for n in (scores[arm] if replicates is None else replicates)]
             for arm in arms
         }
-        try:
-            result = test(groups)
-        except StatsError as error:
-            rows.append((name, "", "", f"not tested: {error}"))
-        else:
-            rows.append((name, f"{result.statistic:.3f}", f"{result.p:.3g}", result.sentence))
+        rows.append((name, *format_group_test(test, groups)))
     columns = ("question", "statistic", "p", "in words")
     note = "Published, over four bases and 20 seeds: Friedman 2.46, p .48."
     return Table("All bases at once", columns, tuple(rows), (note,))
@@ -81,6 +67,6 @@ STUDY = Study(
     "Does it matter which orthogonal basis is used?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
     ("folds",),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import draw_arms
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
@@ -20,7 +21,7 @@ ARMS = ("dct", "kaiming")
 MARGIN = 0.005  # as published: half a percentage point
 PUBLISHED = {("", "dct"): Published(0.784, 0.003, 20), ("", "kaiming"): Published(0.783, 0.004, 20)}
 
-# Images of 32 x 32 pixels stand in where they are simulated: as many classes as their number bears.
+# Simulated images have fewer classes where there are fewer of them.
 _CLASSES = {"smoke": 5, "small": 10, "paper": 100}
 
 
@@ -29,20 +30,12 @@ def make(options: StudyOptions) -> Grid:
     data: dict[str, Any] = {}
     if options.simulated:
         data = {"size": 32, "channels": 3, "classes": _CLASSES[options.size.name]}
-    points = [
-        seed_point(
-            basis,
-            seed,
-            options.cifar(
-                init={**choose_init(basis, seed), "residual_scale": None},
-                order=choose_order(seed),
-                data=data,
-            ),
-        )
-        for basis in ARMS
-        for seed in range(options.count)
-    ]
-    return make_grid("cifar100", ("init",), points)
+
+    def build(basis: str, seed: int) -> Config:
+        init = {**choose_init(basis, seed), "residual_scale": None}
+        return options.cifar(init=init, order=choose_order(seed), data=data)
+
+    return make_grid("cifar100", ("init",), seed_points(ARMS, options.count, build))
 
 
 def tabulate(results: Results) -> list[Table]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seedless.studies.engine.figures import draw_lines
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, mean_and_sd
@@ -22,14 +22,7 @@ Curve = tuple[list[float], list[float], list[float]]  # epochs, means, SDs
 
 def make(options: StudyOptions) -> Grid:
     """Return structured and random starts with class weights, paired by seed."""
-    points = [
-        seed_point(
-            basis, seed, options.ecg(init=choose_init(basis, seed), order=choose_order(seed))
-        )
-        for basis in ARMS
-        for seed in range(options.count)
-    ]
-    return make_grid("convergence", ("init",), points)
+    return make_grid("convergence", ("init",), seed_points(ARMS, options.count, options.ecg_run))
 
 
 def find_curve(results: Results, arm: str) -> Curve:

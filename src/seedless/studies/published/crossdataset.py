@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
 from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import DOT, INK, MARK, make_axes, style_axes
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, format_mean
@@ -63,21 +64,11 @@ class Measured:
 def make(options: StudyOptions) -> Grid:
     """Return both models on the limb leads, paired by seed."""
     list_external_datasets(options)  # a missing dataset is an error before any model is trained
-    points = [
-        seed_point(
-            model,
-            seed,
-            options.ecg(
-                model={"name": model},
-                data={"leads": "6"},
-                init=choose_init("mixed"),
-                order=choose_order(seed),
-            ),
-        )
-        for model in MODELS
-        for seed in range(options.count)
-    ]
-    return make_grid("crossdataset", ("model.name",), points)
+
+    def build(model: str, seed: int) -> Config:
+        return options.ecg_run("mixed", seed, model={"name": model}, data={"leads": "6"})
+
+    return make_grid("crossdataset", ("model.name",), seed_points(MODELS, options.count, build))
 
 
 def measure(results: Results) -> Measured:
@@ -130,6 +121,15 @@ def tabulate(results: Results) -> list[Table]:
         *("", "windows", CLASS, "runs", f"{CLASS} AUC", "published", "difference"),
         *("positive calls", "published", "difference", "remark"),
     )
+    title = f"{CLASS} without training on the set, six leads"
+    notes = tuple(_list_notes(results, [name for name in remarks if name in STAND_INS]))
+    arms = tabulate_arms("Test macro AUC of the six-lead models", results)
+    return [Table(title, columns, tuple(rows), notes, tuple(values)), arms]
+
+
+def _list_notes(results: Results, stand_ins: Sequence[str]) -> list[str]:
+    """Return the notes below the table: what the scores rest on, and what they do not show."""
+    measured: Measured = results.measured
     notes = [
         "Nothing of a run changes: its weights, its scale and its thresholds, chosen by F1 on its "
         "own validation records. The published threshold is not known, and no interval was given.",
@@ -143,16 +143,13 @@ def tabulate(results: Results) -> list[Table]:
         standardized = all(dataset.standardized for dataset in measured.datasets)
         plain = "Arrays of one's own have a scale of their own: others are in millivolts."
         notes.append(STANDARDIZED_NOTE if standardized else plain)
-    stand_ins = [name for name in remarks if name in STAND_INS]
     if stand_ins:
         notes.append(
             f"{' and '.join(stand_ins)} stand in for AFDB, of which no record is here: other "
             "patients, devices and, where a remark says so, leads. AFDB's published values are "
             f"{_format_published('afdb')}; nothing here is to be set beside them."
         )
-    title = f"{CLASS} without training on the set, six leads"
-    arms = tabulate_arms("Test macro AUC of the six-lead models", results)
-    return [Table(title, columns, tuple(rows), tuple(notes), tuple(values)), arms]
+    return notes
 
 
 def _format_calls(calls: Sequence[float]) -> str:

@@ -1,11 +1,10 @@
 """Three-fold cross-validation, as published: test folds 10, 9 and 8."""
 
-from functools import partial
 from statistics import mean, stdev
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
@@ -74,10 +73,4 @@ def tabulate(results: Results) -> list[Table]:
     ]
 
 
-STUDY = Study(
-    "cv",
-    "Do the results hold on other folds?",
-    make,
-    tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
-)
+STUDY = Study("cv", "Do the results hold on other folds?", make, tabulate, make_draw(PUBLISHED))

@@ -11,8 +11,8 @@ from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
 from seedless.stats.permutation import flip_signs
 from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes
-from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.store import Outcome
 from seedless.studies.engine.study import Study
@@ -22,19 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ARM, FREE = "mixed", "seed-free"
-LEAST = 2  # a class is compared where both groups have more positives, as published
+FEW = 2  # a class is compared where both groups have more positives, as published
 PUBLISHED = (0.85, 9)  # p over so many classes, 20 seeds
 PAIRED, PAIR = "sex", ("F", "M")
 
 
 def make(options: StudyOptions) -> Grid:
     """Return one seed-free run, and the mixed runs of the study `basis`."""
-    init = choose_init(ARM)
-    points = [Point(ARM, FREE, options.ecg(init=init, order=choose_order(None)), FREE)]
-    points += [
-        seed_point(ARM, seed, options.ecg(init=init, order=choose_order(seed)))
-        for seed in range(options.count)
-    ]
+    free = Point(ARM, FREE, options.ecg_run(ARM, None), FREE)
+    points = [free, *seed_points((ARM,), options.count, options.ecg_run)]
     return make_grid("demographics", ("init",), points)
 
 
@@ -72,7 +68,7 @@ def tabulate(results: Results) -> list[Table]:
     ]
 
 
-def find_free(results: Results, by: str) -> Subgroups | str:
+def find_seed_free(results: Results, by: str) -> Subgroups | str:
     """Return the groups of the seed-free run, or why there are none."""
     (one,) = results.outcomes_of(ARM, FREE)
     if not one.ok:
@@ -82,8 +78,8 @@ def find_free(results: Results, by: str) -> Subgroups | str:
 
 
 def tabulate_groups(results: Results, by: str) -> Table:
-    """Return a row a group: records, macro AUC, and its difference from the largest group."""
-    groups = find_free(results, by)
+    """Return one row per group: records, macro AUC, and its difference from the largest group."""
+    groups = find_seed_free(results, by)
     columns = (by, "records", "macro AUC", "less the largest group")
     title = f"The seed-free run by {by}, test records"
     if isinstance(groups, str):
@@ -102,8 +98,8 @@ def tabulate_groups(results: Results, by: str) -> Table:
 
 
 def tabulate_classes(results: Results) -> Table:
-    """Return a row a class: positives and AUC of women and men."""
-    groups = find_free(results, PAIRED)
+    """Return one row per class: positives and AUC of women and men."""
+    groups = find_seed_free(results, PAIRED)
     columns = ("class", "positives, F", "AUC, F", "positives, M", "AUC, M", "compared")
     title = "The seed-free run by class and sex"
     if isinstance(groups, str) or not set(PAIR) <= set(groups.groups):
@@ -121,12 +117,10 @@ def tabulate_classes(results: Results) -> Table:
                 _show(one.auc),
                 str(other.positives),
                 _show(other.auc),
-                "yes" if min(one.positives, other.positives) > LEAST else "no",
+                "yes" if min(one.positives, other.positives) > FEW else "no",
             )
         )
-    note = (
-        f"(few): under {FEW_POSITIVES} positives in a group. Compared: more than {LEAST} in both."
-    )
+    note = f"(few): under {FEW_POSITIVES} positives in a group. Compared: more than {FEW} in both."
     return Table(title, columns, tuple(rows), (note,))
 
 
@@ -140,7 +134,7 @@ def find_pairs(results: Results, block: str) -> dict[str, tuple[float, float]]:
         women, men = (groups.groups[sex].classes for sex in PAIR)
         for name, member in women.items():
             a, b = member.auc.value, men[name].auc.value
-            enough = min(member.positives, men[name].positives) > LEAST
+            enough = min(member.positives, men[name].positives) > FEW
             if enough and a is not None and b is not None:
                 pairs.setdefault(name, []).append((a, b))
     return {
@@ -159,7 +153,7 @@ def explain_few(results: Results, block: str, pairs: int) -> str:
             return "not tested: the test records are of one sex"
         sizes = " and ".join(f"{groups.groups[sex].n} {sex}" for sex in PAIR)
         return (
-            f"not tested: of {sizes} test records {pairs} classes have more than {LEAST} positives "
+            f"not tested: of {sizes} test records {pairs} classes have more than {FEW} positives "
             "in both, and a test over classes needs two: take more records, --scale small or paper"
         )
     return "not tested: no run was finished"
@@ -185,7 +179,7 @@ def test_classes(results: Results) -> Table:
         numbers = (f"{result.difference:+.4f}", f"{result.p:.3g}")
         rows.append((name, str(len(pairs)), *numbers, known, result.sentence))
     columns = ("", "classes", "AUC, F less M", "p", "published p", "in words")
-    note = f"Classes with more than {LEAST} positives in both sexes, each a pair."
+    note = f"Classes with more than {FEW} positives in both sexes, each a pair."
     return Table("Do the sexes differ? A permutation test", columns, tuple(rows), (note,))
 
 
@@ -200,7 +194,7 @@ def _show(rate: Rate, sign: str = "") -> str:
 
 def draw(results: Results) -> Figure:
     """Return every group's macro AUC with its interval, by sex and by age."""
-    measured = [(by, find_free(results, by)) for by in ATTRIBUTES]
+    measured = [(by, find_seed_free(results, by)) for by in ATTRIBUTES]
     rows = [
         (f"{by} {name} (n = {group.n})", group.macro_auc, colour)
         for (by, groups), colour in zip(measured, (DOT, MARK), strict=True)

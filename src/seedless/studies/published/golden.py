@@ -1,12 +1,10 @@
 """The golden-ratio order with structured and with random initialization, in two models."""
 
-from functools import partial
-
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
@@ -34,7 +32,7 @@ PUBLISHED_RARE = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return one seed-free run a model, and Kaiming with several seeds in the same order."""
+    """Return one seed-free run per model, and Kaiming with several seeds in the same order."""
     points: list[Point] = []
     for model in MODELS:
 
@@ -43,8 +41,7 @@ def make(options: StudyOptions) -> Grid:
             return options.ecg(model={"name": model}, init=init, order={"name": "golden"})
 
         points.append(Point("mixed", "seed-free", build("mixed"), model))
-        seeds = range(options.count)
-        points += [seed_point("kaiming", seed, build("kaiming", seed), model) for seed in seeds]
+        points += seed_points(("kaiming",), options.count, build, model)
     return split_folds(make_grid("golden", ("init",), points), options.folds)
 
 
@@ -71,6 +68,6 @@ STUDY = Study(
     "Is a seed-free run, in golden order, as good as a random one in the same order?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC, golden order", published=PUBLISHED),
+    make_draw(PUBLISHED, "Test macro AUC, golden order"),
     ("folds",),
 )

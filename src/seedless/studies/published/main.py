@@ -1,9 +1,7 @@
 """The headline table: structured against random initialization, with and without class weights."""
 
-from functools import partial
-
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
@@ -54,5 +52,5 @@ STUDY = Study(
     "Does structured initialization match or beat Kaiming, and does it vary less over seeds?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
 )

@@ -9,9 +9,9 @@ from typing import Any
 from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.evaluate.predictions import read_predictions
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.findings import prove_run
-from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.store import Outcome
@@ -22,7 +22,7 @@ from seedless.studies.shared.medmnist_sets import build_run, describe_stand_ins,
 
 ARMS = ("dct", "kaiming")
 FREE = ", golden"
-SHOWN = 8  # records a set that are named
+SHOWN = 8  # records of each set that are named
 # Mean and SD over 20 seeds, dct and kaiming.
 _VALUES = {
     "bloodmnist": ((0.9986, 0.0002), (0.9987, 0.0002)),
@@ -44,15 +44,9 @@ def make(options: StudyOptions) -> Grid:
     """Return for each set both starts with the same order seeds, and both once in golden order."""
     points: list[Point] = []
     for name, file in find_sets(options).items():
-        points += [
-            seed_point(basis, seed, build_run(options, name, file, basis, seed), name)
-            for basis in ARMS
-            for seed in range(options.count)
-        ]
-        points += [
-            Point(basis, "golden", build_run(options, name, file, basis, None), f"{name}{FREE}")
-            for basis in ARMS
-        ]
+        build = partial(build_run, options, name, file)
+        points += seed_points(ARMS, options.count, build, name)
+        points += [Point(arm, "golden", build(arm, None), f"{name}{FREE}") for arm in ARMS]
     return make_grid("medmnist", ("init",), points)
 
 
@@ -66,7 +60,7 @@ def find_finished(results: Results) -> dict[tuple[str, str], Outcome | None]:
 
 
 def prove_arms(results: Results) -> dict[str, dict[str, Any]]:
-    """Execute one run of each arm again; return what came of it, by the run's key."""
+    """Execute one run of each arm again; return the result by the run's key."""
     finished = find_finished(results).values() if results.options.prove else ()
     return {one.point.key: prove_run(one.run) for one in finished if one is not None}
 
@@ -210,7 +204,7 @@ STUDY = Study(
     "Do structured starts match Kaiming on images, and whose answer depends on the seed?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
     ("prove",),
     prove_arms,
 )

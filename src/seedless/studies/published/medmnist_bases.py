@@ -1,9 +1,7 @@
 """Four structured bases and Kaiming on images, each once in golden order."""
 
-from functools import partial
-
 from seedless.studies.engine.arm_tables import tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
@@ -24,7 +22,7 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return one run a basis in golden order, on the two published sets or on those of --data."""
+    """Return one run per basis in golden order, on the two published sets or on those of --data."""
     sets = find_sets(options)
     points = [
         Point(basis, "golden", build_run(options, name, file, basis, None), name)
@@ -35,7 +33,7 @@ def make(options: StudyOptions) -> Grid:
 
 
 def tabulate(results: Results) -> list[Table]:
-    """Return a row a basis, and how far apart the bases of a set are."""
+    """Return one row per basis, and how far apart the bases of a set are."""
     notes = (
         "One run each, as published: this does not say how large a difference seeds make.",
         *describe_stand_ins(results.options),
@@ -64,5 +62,5 @@ STUDY = Study(
     "Does it matter which basis is used for images, in a run without a seed?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC, golden order", published=PUBLISHED),
+    make_draw(PUBLISHED, "Test macro AUC, golden order"),
 )

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.analysis.robustness import measure_run_robustness
-from seedless.core.errors import StatsError
 from seedless.data.readers.nstdb import KINDS
 from seedless.evaluate.robustness import Row
 from seedless.stats.group_tests import friedman
+from seedless.studies.engine.arm_tables import format_group_test
 from seedless.studies.engine.figures import draw_lines
-from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import (
@@ -34,7 +34,7 @@ BASES = ("hartley", "hadamard", "sinusoidal", "dct", "mixed")
 FREE = "seed-free"
 SEEDS = 5  # as published
 SNRS = (24.0, 18.0, 12.0, 6.0, 0.0)
-WORDS = {"bw": "baseline wander", "ma": "muscle", "em": "electrode motion"}
+NAMES = {"bw": "baseline wander", "ma": "muscle", "em": "electrode motion"}
 
 # Macro AUC without noise, and how much lower it is at 0 dB, by kind; mixed is not published.
 CLEAN = {"hartley": 0.959, "hadamard": 0.957, "sinusoidal": 0.951, "dct": 0.951}
@@ -51,12 +51,8 @@ def make(options: StudyOptions) -> Grid:
     """Return every basis with the same order seeds, and once without a seed."""
     points: list[Point] = []
     for basis in BASES:
-        init = choose_init(basis)
-        points += [
-            seed_point(basis, seed, options.ecg(init=init, order=choose_order(seed)))
-            for seed in range(min(options.count, SEEDS))
-        ]
-        points.append(Point(basis, FREE, options.ecg(init=init, order=choose_order(None)), FREE))
+        points += seed_points((basis,), min(options.count, SEEDS), options.ecg_run)
+        points.append(Point(basis, FREE, options.ecg_run(basis, None), FREE))
     return make_grid("noise", ("init",), points)
 
 
@@ -101,7 +97,7 @@ def tabulate_drops(results: Results, note: str) -> Table:
             drops = list(find_drops(results, basis, "", kind, 0.0).values())
             alone = list(find_drops(results, basis, FREE, kind, 0.0).values())
             published = DROPS.get(basis, {}).get(kind)
-            rows.append((f"{basis}, {WORDS[kind]}", *_format_row(drops, published, alone)))
+            rows.append((f"{basis}, {NAMES[kind]}", *_format_row(drops, published, alone)))
             values.append({"basis": basis, "kind": kind, "drops": drops, "published": published})
     columns = ("", "seeds", "AUC, or drop at 0 dB", *PUBLISHED_COLUMNS, "seed-free run")
     title = "What noise as strong as the signal takes from the macro AUC"
@@ -126,7 +122,7 @@ def tabulate_ratios(results: Results) -> Table:
                     for drop in find_drops(results, basis, block, kind, snr).values()
                 ]
                 cells.append(f"{sum(drops) / len(drops):+.4f}" if drops else "none")
-            rows.append((f"{WORDS[kind]}, {basis}", *cells))
+            rows.append((f"{NAMES[kind]}, {basis}", *cells))
     columns = ("", *(f"{snr:g} dB" for snr in SNRS))
     return Table("Mean drop by ratio of signal to noise, all runs", columns, tuple(rows))
 
@@ -137,14 +133,10 @@ def compare_bases(results: Results) -> Table:
     for kind in KINDS:
         drops = {basis: find_drops(results, basis, "", kind, 0.0) for basis in CLEAN}
         shared = [n for n in drops["dct"] if all(n in drops[basis] for basis in CLEAN)]
+        groups = {basis: [drops[basis][n] for n in shared] for basis in CLEAN}
+        statistic, p, sentence = format_group_test(friedman, groups)
         published = f"{P_VALUES[kind]:g}"
-        try:
-            result = friedman({basis: [drops[basis][n] for n in shared] for basis in CLEAN})
-        except StatsError as error:
-            rows.append((WORDS[kind], str(len(shared)), "", "", published, f"not tested: {error}"))
-            continue
-        numbers = (f"{result.statistic:.3f}", f"{result.p:.3g}")
-        rows.append((WORDS[kind], str(len(shared)), *numbers, published, result.sentence))
+        rows.append((NAMES[kind], str(len(shared)), statistic, p, published, sentence))
     columns = ("noise", "seeds", "Friedman", "p", "published p", "in words")
     note = "Over the four published bases: mixed is left out."
     return Table("Do bases differ in what noise costs at 0 dB?", columns, tuple(rows), (note,))

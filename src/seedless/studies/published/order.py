@@ -1,12 +1,11 @@
 """Every batch order, paired by Kaiming seed, so that seed-free orders have error bars too."""
 
-from functools import partial
-
+from seedless.core.config import Config
 from seedless.ordering import ORDERS
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.figures import draw_arms
+from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, make_grid, seed_point
+from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
@@ -42,18 +41,13 @@ PUBLISHED = {
 
 def make(options: StudyOptions) -> Grid:
     """Return every order with the same Kaiming seeds; the shuffle uses that seed too."""
-    points = [
-        seed_point(
-            name,
-            seed,
-            options.ecg(
-                init=choose_init("kaiming", seed),
-                order={"name": name, "seed": seed if name == REFERENCE else None},
-            ),
-        )
-        for name in (REFERENCE, *(other for other in ORDERS if other != REFERENCE))
-        for seed in range(options.count)
-    ]
+
+    def build(name: str, seed: int) -> Config:
+        order = {"name": name, "seed": seed if name == REFERENCE else None}
+        return options.ecg(init=choose_init("kaiming", seed), order=order)
+
+    names = (REFERENCE, *(other for other in ORDERS if other != REFERENCE))
+    points = seed_points(names, options.count, build)
     return split_folds(make_grid("order", ("order.name",), points), options.folds)
 
 
@@ -129,6 +123,6 @@ STUDY = Study(
     "Which batch orders cost accuracy, and does content, which needs no seed, cost any?",
     make,
     tabulate,
-    partial(draw_arms, axis="Test macro AUC", published=PUBLISHED),
+    make_draw(PUBLISHED),
     ("folds",),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.core.config import Config
 from seedless.studies.engine.figures import draw_classes
 from seedless.studies.engine.fold_pooling import split_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
-from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
+from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
@@ -33,14 +34,9 @@ def make(options: StudyOptions) -> Grid:
     """
     points: list[Point] = []
     for block, file in choose_blocks(options).items():
-        points += [
-            seed_point(basis, seed, build_run(options, block, file, basis, seed), block)
-            for basis in pair_of(block)
-            for seed in range(options.count)
-        ]
-        structured = pair_of(block)[1]
-        free = build_run(options, block, file, structured, None)
-        points.append(Point(structured, "seed-free", free, f"{block}{FREE}"))
+        build, structured = partial(build_run, options, block, file), pair_of(block)[1]
+        points += seed_points(pair_of(block), options.count, build, block)
+        points.append(Point(structured, "seed-free", build(structured, None), f"{block}{FREE}"))
     return split_folds(
         make_grid("perclass", ("init",), points), options.folds, (ECG, f"{ECG}{FREE}")
     )
@@ -72,7 +68,7 @@ def build_run(
     """Return a run with this seed, or without any."""
     if block != ECG:
         return medmnist_sets.build_run(options, block, file, basis, seed)
-    return options.ecg(init=choose_init(basis, seed or 0), order=choose_order(seed))
+    return options.ecg_run(basis, seed)
 
 
 def list_blocks(results: Results) -> list[str]:

@@ -28,7 +28,7 @@ COUNTS = (5, 10, 20, 25, 50, 100, 200)
 # As published: class weights in one arm alone. Then like for like.
 AS_PUBLISHED = ("mixed + weights", "kaiming")
 PAIRS = (AS_PUBLISHED, ("mixed", "kaiming"), ("mixed + weights", "kaiming + weights"))
-PUBLISHED = (0.71, 25)  # power with 20 seeds, and runs an arm for 80 %
+PUBLISHED = (0.71, 25)  # power with 20 seeds, and runs per arm for 80 %
 
 
 def make(options: StudyOptions) -> Grid:
@@ -124,7 +124,7 @@ def _show_needed(low: float, high: float) -> str:
 
 
 def draw(results: Results) -> Figure:
-    """Return power against runs an arm, a curve an effect."""
+    """Return power by runs per arm, one curve for each effect."""
     figure, axes = make_axes(8.0, 4.6, (0.09, 0.12, 0.87, 0.82))
     counts = range(2, 201)
     colours = (DOT, MARK, INK, STAR)

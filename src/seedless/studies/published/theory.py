@@ -70,9 +70,9 @@ def tabulate(results: Results) -> list[Table]:
 
 
 def _tabulate_rhos(
-    title: str, how: Measure, style: str, note: str, *, orthonormal: bool = True
+    title: str, measure: Measure, style: str, note: str, *, orthonormal: bool = True
 ) -> Table:
-    measured = {rho: theory.measure_bases(rho, how, orthonormal=orthonormal) for rho in RHOS}
+    measured = {rho: theory.measure_bases(rho, measure, orthonormal=orthonormal) for rho in RHOS}
     names = list(measured[RHOS[0]])
     rows = [(name, *(style.format(measured[rho][name]) for rho in RHOS)) for name in names]
     values = [

@@ -17,7 +17,7 @@ from seedless.core.errors import StatsError
 from seedless.stats.variance_components import Source, decompose_crossed, separate_sources
 from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes
 from seedless.studies.engine.fold_pooling import list_folds
-from seedless.studies.engine.grid import Grid, Point, make_grid, seed_point
+from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
@@ -31,7 +31,7 @@ INITIALIZATION, ORDER, FOLD, DEVICE = "initialization", "order", "fold", "device
 CROSSED = "initialization x order"
 MAX_CROSSED = 4  # seeds of initialization and of order that are crossed
 REPEATS = 5
-HELD = {
+VARIED = {
     INITIALIZATION: "Kaiming seeds, content order",
     ORDER: "mixed start, order seeds",
     FOLD: "mixed start, content order, test folds 10, 9, 8",
@@ -43,27 +43,27 @@ ON_A_CPU = "not measured: a CPU repeats"
 def make(options: StudyOptions) -> Grid:
     """Return one block per source, and a block in which initialization and order are crossed."""
 
-    def build(start: int | None, order: int | None, **data: int) -> Config:
-        init = choose_init("mixed") if start is None else choose_init("kaiming", start)
-        return options.ecg(init=init, order=choose_order(order), data=data)
+    def build(start: int, order: int | None) -> Config:
+        return options.ecg(init=choose_init("kaiming", start), order=choose_order(order))
 
-    seeds = range(options.count)
-    points = [seed_point("kaiming", seed, build(seed, None), INITIALIZATION) for seed in seeds]
-    points += [seed_point("mixed", seed, build(None, seed), ORDER) for seed in seeds]
+    count = options.count
+    points = seed_points(("kaiming",), count, lambda _, seed: build(seed, None), INITIALIZATION)
+    points += seed_points(("mixed",), count, options.ecg_run, ORDER)
     for test, val in list_folds(3):
-        config = build(None, None, test_fold=test, val_fold=val)
+        folds = {"test_fold": test, "val_fold": val}
+        config = options.ecg_run("mixed", None, data=folds)
         points.append(Point("mixed", f"test fold {test}", config, FOLD))
     points += [
         Point("kaiming", f"start {start}, order {order}", build(start, order), CROSSED)
-        for start in seeds[:MAX_CROSSED]
-        for order in seeds[:MAX_CROSSED]
+        for start in range(min(count, MAX_CROSSED))
+        for order in range(min(count, MAX_CROSSED))
     ]
     return make_grid("variance", (), points, {FOLD: ("data.test_fold", "data.val_fold")})
 
 
 def measure_device(results: Results) -> list[float] | None:
     """Return the scores of plain repeats, or None where there is no GPU to run them on."""
-    config = results.options.ecg(init=choose_init("mixed"), order=choose_order(None))
+    config = results.options.ecg_run("mixed", None)
     if config.execution.device == "cpu" or not torch.cuda.is_available():
         return None
     return repeat_plain(config, REPEATS)
@@ -93,16 +93,16 @@ def tabulate(results: Results) -> list[Table]:
     sources = separate(scores)
     whole = math.fsum(row.observed for row in sources.values())
     rows, values = [], []
-    for name, held in HELD.items():
+    for name, varied in VARIED.items():
         row = sources.get(name)
         if row is None:
             why = ON_A_CPU if name == DEVICE and name not in scores else "too few runs"
-            rows.append((name, str(len(scores.get(name, []))), why, "", held))
+            rows.append((name, str(len(scores.get(name, []))), why, "", varied))
             continue
         share = row.observed / whole if whole else None
         sd = math.sqrt(row.observed)
         shown = "" if share is None else f"{share:.1%}"
-        rows.append((name, str(row.n), f"{sd:.5f}", shown, held))
+        rows.append((name, str(row.n), f"{sd:.5f}", shown, varied))
         values.append({"source": name, "n": row.n, "sd": sd, "share": share})
     notes = (
         "Each source is varied alone. Shares are of the sum of these variances: they suppose that "
@@ -147,7 +147,7 @@ def draw(results: Results) -> Figure:
     """Return every run as its distance from its source's mean, with one SD."""
     scores = list_scores(results)
     figure, axes = make_axes(8.0, 3.2, (0.2, 0.2, 0.76, 0.72))
-    names = list(reversed(HELD))
+    names = list(reversed(VARIED))
     for place, name in enumerate(names):
         values = scores.get(name, [])
         if len(values) < 2:

@@ -1,4 +1,4 @@
-"""What the bases promise before any training, in closed form.
+"""Properties of the bases before any training, in closed form.
 
 S is the covariance of a signal of N samples, W a linear layer of M filters: (M, N).
 """
@@ -24,7 +24,7 @@ BLOCK = 256  # records at a time
 SIZE = 64  # N
 FILTERS = SIZE // 4  # M
 NOISE = 0.1  # 10 dB below a signal of unit variance
-BAND = 0.8  # of the coefficients: 40 Hz of the 50 that 100 samples a second hold
+BAND = 0.8  # of the coefficients: 40 of the 50 Hz that 100 samples per second can represent
 RHO = 0.95
 RHOS = (0.0, 0.3, 0.6, 0.9, 0.95, 0.99)
 SIZES = (4, 5, 8, 12, 16, 32, 40, 60, 64, 100, 128, 160, 200, 256, 320)  # powers of 2, layers
@@ -71,13 +71,13 @@ def draw_orthonormal(size: int, seed: int = 0) -> Float64:
 
 
 def find_klt(signal: Float64) -> Float64:
-    """Return the eigenvectors of S as rows, the largest eigenvalue first: no basis keeps more."""
+    """Return the eigenvectors of S as rows, largest eigenvalue first: the best basis for S."""
     _, vectors = np.linalg.eigh(signal)
     rows: Float64 = vectors.T[::-1]
     return rows
 
 
-def keep_energy(basis: Float64, signal: Float64) -> Float64:
+def energy_shares(basis: Float64, signal: Float64) -> Float64:
     """Return the share of a signal's energy in the first 1, 2, ... N rows of a basis.
 
     sum_{i<M} w_i S w_i^T / tr S.
@@ -169,7 +169,7 @@ def measure_bases(rho: float, how: Measure, *, orthonormal: bool = True) -> dict
 
 def find_energy(matrix: Float64, signal: Float64) -> float:
     """Return the share of energy in the first M rows."""
-    return float(keep_energy(matrix, signal)[FILTERS - 1])
+    return float(energy_shares(matrix, signal)[FILTERS - 1])
 
 
 def find_information(matrix: Float64, signal: Float64) -> float:
@@ -192,7 +192,7 @@ def find_sample_energy(config: DataConfig) -> SampleEnergy:
     if data.X.ndim != 3:
         raise StudyError(f"theory needs recordings (leads, time); {data.name} holds images")
     size, moment = data.X.shape[-1], find_moment(data.X)
-    curves = {name: keep_energy(basis(name, size), moment) for name in BASES}
+    curves = {name: energy_shares(basis(name, size), moment) for name in BASES}
     return SampleEnergy(data.name, len(data), curves)
 
 

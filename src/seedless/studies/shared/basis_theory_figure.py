@@ -20,7 +20,7 @@ STYLES = {
     "hadamard": ("#b07800", "-", 1.3),
     "hartley": ("#2d4f78", "-", 1.3),
     "walsh": ("#1f9bb3", "--", 1.3),
-    "sinusoidal": ("#c79bd6", "-", 3.2),  # wide, since it often lies under the curve of the DCT
+    "sinusoidal": ("#c79bd6", "-", 3.2),  # wide, because the curve of the DCT often covers it
     "dct": ("#0b6655", "-", 1.8),
     theory.ORTHONORMAL: ("#7d858a", "-", 1.3),
     theory.GAUSSIAN: ("#ae1f17", "-", 1.3),
@@ -42,12 +42,12 @@ def draw_theory(sample_energy: SampleEnergy) -> Figure:
     _draw_energy(energy)
     _draw_samples(samples, sample_energy)
     _draw_conditions(conditions)
-    found = [theory.measure_bases(rho, theory.find_information, orthonormal=False) for rho in RHOS]
-    _draw_lines(facts, RHOS, _transpose(found))
-    _name(facts, "e", f"information, first {theory.FILTERS} rows, 10 dB", "rho", "nats")
-    found = [theory.measure_bases(rho, theory.spread_off_diagonal) for rho in RHOS]
-    _draw_lines(diagonal, RHOS, _transpose(found))
-    _name(diagonal, "f", "energy beside the diagonal of C S Cᵀ", "rho", "share")
+    nats = [theory.measure_bases(rho, theory.find_information, orthonormal=False) for rho in RHOS]
+    _draw_lines(facts, RHOS, _transpose(nats))
+    _label(facts, "e", f"information, first {theory.FILTERS} rows, 10 dB", "rho", "nats")
+    shares = [theory.measure_bases(rho, theory.spread_off_diagonal) for rho in RHOS]
+    _draw_lines(diagonal, RHOS, _transpose(shares))
+    _label(diagonal, "f", "energy beside the diagonal of C S Cᵀ", "rho", "share")
     _draw_scales(scales)
     legend.axis("off")
     for name, (colour, line, width) in STYLES.items():
@@ -62,19 +62,19 @@ def _draw_picture(figure: Figure, axes: Axes) -> None:
     bound = float(np.abs(matrix).max())
     shown = axes.imshow(matrix, cmap="RdBu_r", vmin=-bound, vmax=bound, interpolation="nearest")
     figure.colorbar(shown, ax=axes, fraction=0.043, pad=0.02).ax.tick_params(labelsize=7)
-    _name(axes, "a", f"the DCT basis, N = {size}", "sample", "row")
+    _label(axes, "a", f"the DCT basis, N = {size}", "sample", "row")
     axes.grid(visible=False)
 
 
 def _draw_energy(axes: Axes) -> None:
     signal = theory.covariance(theory.SIZE, theory.RHO)
     lines = {
-        name: np.median([theory.keep_energy(matrix, signal) for matrix in matrices], axis=0)
+        name: np.median([theory.energy_shares(matrix, signal) for matrix in matrices], axis=0)
         for name, matrices in theory.list_matrices(theory.RHO).items()
     }
     rows = range(1, theory.SIZE + 1)
     _draw_lines(axes, rows, {name: line.tolist() for name, line in lines.items()})
-    _name(axes, "b", f"energy kept, AR(1), rho = {theory.RHO:g}", "first M rows", "share")
+    _label(axes, "b", f"energy kept, AR(1), rho = {theory.RHO:g}", "first M rows", "share")
 
 
 def _draw_samples(axes: Axes, energy: SampleEnergy) -> None:
@@ -82,20 +82,20 @@ def _draw_samples(axes: Axes, energy: SampleEnergy) -> None:
     shares = [(row + 1) / size for row in range(size)]
     _draw_lines(axes, shares, {key: curve.tolist() for key, curve in energy.curves.items()})
     axes.axvline(theory.BAND, color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
-    _name(axes, "c", f"energy kept, {energy.records} ECGs", "share of N coefficients", "share")
+    _label(axes, "c", f"energy kept, {energy.records} ECGs", "share of N coefficients", "share")
 
 
 def _draw_conditions(axes: Axes) -> None:
-    found = [theory.find_conditions(size) for size in theory.SIZES]
+    conditions = [theory.find_conditions(size) for size in theory.SIZES]
     lines = {
-        name: [np.nan if one[name] is None else float(one[name] or 0) for one in found]
-        for name in found[0]
+        name: [np.nan if one[name] is None else float(one[name] or 0) for one in conditions]
+        for name in conditions[0]
     }
     _draw_lines(axes, theory.SIZES, lines, marker=".")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(0.7, None)
-    _name(axes, "d", "condition number", "N", "largest / smallest singular value")
+    _label(axes, "d", "condition number", "N", "largest / smallest singular value")
 
 
 def _draw_scales(axes: Axes) -> None:
@@ -113,7 +113,7 @@ def _draw_scales(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0, 0.06))
-    _name(axes, "g", "bounds on the scale of residual exits", "L residual branches", "scale")
+    _label(axes, "g", "bounds on the scale of residual exits", "L residual branches", "scale")
 
 
 def _draw_lines(
@@ -128,11 +128,11 @@ def _draw_lines(
         axes.plot(x, lines[name], style, color=colour, linewidth=width, marker=marker)
 
 
-def _transpose(found: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    return {name: [one[name] for one in found] for name in found[0]}
+def _transpose(rows: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    return {name: [one[name] for one in rows] for name in rows[0]}
 
 
-def _name(axes: Axes, letter: str, title: str, across: str, up: str) -> None:
+def _label(axes: Axes, letter: str, title: str, across: str, up: str) -> None:
     axes.set_title(f"({letter}) {title}", fontsize=9, loc="left", color=INK)
     axes.set_xlabel(across, fontsize=8)
     axes.set_ylabel(up, fontsize=8)

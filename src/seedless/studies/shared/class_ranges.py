@@ -39,18 +39,7 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
         except StatsError as error:
             rows.append((name, str(positives), f"not defined: {error}", "", "", "", ""))
             continue
-        known = PUBLISHED.get(name)
-        rows.append(
-            (
-                name + (" (few)" if positives < FEW_POSITIVES else ""),
-                str(positives),
-                _format_range(wide),
-                _format_range(narrow),
-                f"{wide.range / narrow.range:.2f}" if narrow.range else "-",
-                "" if known is None else f"{known[0]} -> {known[1]}",
-                "" if known is None else _subtract((wide, narrow), known),
-            )
-        )
+        rows.append(_format_class(name, positives, wide, narrow))
         ranges = [wide.range, narrow.range]
         values.append({"class": name, "positives": positives, "ranges": ranges})
     tighter = sum(one["ranges"][1] < one["ranges"][0] for one in values)
@@ -72,6 +61,20 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
     return Table(title, columns, tuple(rows), notes, tuple(values))
 
 
+def _format_class(name: str, positives: int, wide: Range, narrow: Range) -> tuple[str, ...]:
+    """Return the row of a class, with the published ranges where there are any."""
+    known = PUBLISHED.get(name)
+    return (
+        name + (" (few)" if positives < FEW_POSITIVES else ""),
+        str(positives),
+        _format_range(wide),
+        _format_range(narrow),
+        f"{wide.range / narrow.range:.2f}" if narrow.range else "-",
+        "" if known is None else f"{known[0]} -> {known[1]}",
+        "" if known is None else _subtract((wide, narrow), known),
+    )
+
+
 def _have_equal_scores(results: Results, arms: Sequence[str], block: str | None) -> bool:
     """Return whether two classes have the same AUCs, because a record is of one or of the other."""
     one, other = (
@@ -81,13 +84,13 @@ def _have_equal_scores(results: Results, arms: Sequence[str], block: str | None)
     return one == other
 
 
-def _format_range(found: Range) -> str:
+def _format_range(spread: Range) -> str:
     # The interval supposes normal scores: with few runs it ends beyond the largest range of an AUC.
-    low, high = (min(end, 1.0) for end in found.interval)
-    return f"{100 * found.range:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    low, high = (min(end, 1.0) for end in spread.interval)
+    return f"{100 * spread.range:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def _subtract(found: tuple[Range, Range], known: tuple[float, float]) -> str:
+def _subtract(ranges: tuple[Range, Range], known: tuple[float, float]) -> str:
     """Return both ranges minus the published ones, in percentage points."""
-    gaps = (100 * one.range - value for one, value in zip(found, known, strict=True))
+    gaps = (100 * one.range - value for one, value in zip(ranges, known, strict=True))
     return " -> ".join(f"{gap:+.1f}" for gap in gaps)

@@ -8,7 +8,7 @@ from pathlib import Path
 from seedless.analysis.attribute import Explained, attribute_run
 from seedless.core.processes import answer_request, ask_worker
 
-RECORDS = 256  # at most so many test records are explained
+RECORDS = 256  # the largest number of test records that are explained
 
 
 def explain_run(run: Path, method: str) -> Explained:
