@@ -118,7 +118,7 @@ def test_a_page_replaces_nothing_and_is_not_put_into_a_run(runs, tmp_path):
     report(*runs[:1], out=there, examples=0, force=True)
     run = shutil.copytree(runs[1], tmp_path / "run")
     for out in (run / "weights.safetensors", run / "page.html"):
-        with pytest.raises(RunError, match=r"there already|in the run folder"):
+        with pytest.raises(RunError, match=r"there already|inside the run folder"):
             report(runs[0], run, out=out, examples=0)
 
 

@@ -26,6 +26,7 @@ def crop_and_flip(
             f"crop_and_flip expects images (B, C, H, W) and one int64 key for each, got shapes "
             f"{tuple(x.shape)} and {tuple(samples.shape)}, {samples.dtype}"
         )
+    # [Step 1] The source row and column of each pixel in the padded image.
     down, right, mirrored = draw_shifts(samples.to(x.device), epoch, padding)
     height, width = x.shape[2:]
     rows = torch.arange(height, device=x.device)[None, :] + down[:, None]
@@ -33,6 +34,7 @@ def crop_and_flip(
     if flip:
         columns = torch.where(mirrored[:, None], width - 1 - columns, columns)
     columns = columns + right[:, None]
+    # [Step 2] Gather rows, then columns.
     padded = F.pad(x, (padding,) * 4).permute(0, 2, 3, 1)
     wide, channels = padded.shape[2:]
     cropped = padded.gather(1, rows[:, :, None, None].expand(-1, -1, wide, channels))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 
-SHORT = {"pad": None, "refuse": None}
+SHORT_RECORD_TREATMENTS = {"pad": None, "refuse": None}
 
 
 def resample(signal: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
@@ -30,7 +30,7 @@ def fit_length(
 
     A signal of fewer than ``least`` samples is refused whatever ``short`` says.
     """
-    choose("treatment of short records", short, SHORT)
+    choose("treatment of short records", short, SHORT_RECORD_TREATMENTS)
     samples = signal.shape[-1]
     if samples < least or (samples < length and short == "refuse"):
         needed = least if samples < least else length

@@ -76,11 +76,11 @@ def _capture_packages() -> dict[str, str]:
     """Return versions without importing the packages; torch's own version also names its build."""
     import torch
 
-    found = {"torch": str(torch.__version__)}
+    versions = {"torch": str(torch.__version__)}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def _capture_cpu() -> dict[str, Any]:

@@ -91,12 +91,12 @@ def open_bundle(path: Path, into: Path) -> Path:
     existing = next(parent for parent in into.absolute().parents if parent.is_dir())
     with unpack(path, "zip", existing, RULES) as folder:
         files = [file for file in folder.rglob("*") if file.is_file()]
-        found = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
-        if RECEIPT not in found:
+        actual = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+        if RECEIPT not in actual:
             raise RunError(f"{path} is a zip file and no bundle: it holds no {RECEIPT}")
         digests = _read_covered((folder / RECEIPT).read_bytes(), f"{RECEIPT} of {path}")
-        _check_contents(found, digests, path)
-        _check_digests(found, digests, path)
+        _check_contents(actual, digests, path)
+        _check_digests(actual, digests, path)
         if into.is_dir():
             shutil.copymode(into, folder)  # a private folder stays private
         into.parent.mkdir(parents=True, exist_ok=True)
@@ -121,8 +121,8 @@ def list_source_files() -> dict[str, Path]:
 
     These are the files of the receipt's source digest, and ``py.typed``.
     """
-    found = {**source_digest.list_source(), "py.typed": source_digest.PACKAGE / "py.typed"}
-    return {f"source/{source_digest.PACKAGE.name}/{name}": found[name] for name in sorted(found)}
+    files = {**source_digest.list_source(), "py.typed": source_digest.PACKAGE / "py.typed"}
+    return {f"source/{source_digest.PACKAGE.name}/{name}": files[name] for name in sorted(files)}
 
 
 def _read_run(run: Path) -> dict[str, str]:
@@ -186,10 +186,10 @@ def _check_contents(names: Iterable[str], digests: Mapping[str, str], path: Path
             raise RunError(f"{path} holds {name!r}, which its receipt does not cover; refused")
 
 
-def _check_digests(found: Mapping[str, str], digests: Mapping[str, str], where: Path) -> None:
+def _check_digests(actual: Mapping[str, str], digests: Mapping[str, str], where: Path) -> None:
     for name, expected in digests.items():
-        if found[name] != expected:
+        if actual[name] != expected:
             raise RunError(
                 f"{name} of {where} is not the file its receipt covers: expected {expected}, got "
-                f"{found[name]}; it was changed after the run was sealed"
+                f"{actual[name]}; it was changed after the run was sealed"
             )

@@ -12,8 +12,8 @@ from tests.portable.reference import (
     functions,
     losses,
     norms,
-    places,
-    steps,
+    optimizers,
+    resampling,
     sums,
     windows,
 )
@@ -24,8 +24,8 @@ REFERENCES: dict[str, Reference] = {
     **sums.REFERENCES,
     **convolutions.REFERENCES,
     **windows.REFERENCES,
-    **places.REFERENCES,
+    **resampling.REFERENCES,
     **norms.REFERENCES,
     **losses.REFERENCES,
-    **steps.REFERENCES,
+    **optimizers.REFERENCES,
 }

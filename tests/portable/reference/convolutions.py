@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.portable.reference import laws as ref
 from tests.portable.reference.arrays import Array, Reference, narrow, total, widen
-from tests.portable.reference.frames import Frame, Sizes
+from tests.portable.reference.window_positions import Frame, Sizes
 
 
 def conv(

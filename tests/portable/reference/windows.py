@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.portable.reference.arrays import Array, Reference, add_back, narrow, widen
-from tests.portable.reference.frames import Frame, Sizes, at
+from tests.portable.reference.window_positions import Frame, Sizes, at
 
 
 def _frame(

@@ -241,12 +241,12 @@ def _check_answer(url: str, answer: requests.Response) -> None:
 
 def _is_continuation(answer: requests.Response, have: int, length: int | None) -> bool:
     """Whether the answer continues the same file after ``have`` bytes."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", "").strip()
     )
-    if answer.status_code != 206 or found is None or int(found[1]) != have:
+    if answer.status_code != 206 or match is None or int(match[1]) != have:
         return False
-    return length is None or found[2] == "*" or int(found[2]) == length
+    return length is None or match[2] == "*" or int(match[2]) == length
 
 
 def _read_version_tag(answer: requests.Response) -> str | None:

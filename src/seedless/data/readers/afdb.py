@@ -137,12 +137,12 @@ def list_records(
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected WFDB records with annotations in it")
-    found = {path.stem for suffix in ("hea", annotator) for path in folder.glob(f"*.{suffix}")}
-    absent = sorted(set(records or ()) - found)
+    available = {path.stem for suffix in ("hea", annotator) for path in folder.glob(f"*.{suffix}")}
+    absent = sorted(set(records or ()) - available)
     if absent:
         raise DataError(f"{folder}: record {', '.join(absent)} is not there")
     with_signals, passed = [], {}
-    for record in sorted(found if records is None else set(records)):
+    for record in sorted(available if records is None else set(records)):
         bare = record in WITHOUT_SIGNALS and not (folder / f"{record}.dat").exists()
         if bare or not read_header(folder / record).signals:
             passed[record] = "annotations without signals"

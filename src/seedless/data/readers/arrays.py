@@ -43,6 +43,7 @@ def read_arrays(path: str | Path) -> Dataset:
 
     Example: ``np.savez("mine.npz", X=X, Y=Y, folds=folds)``, then ``read_arrays("mine.npz")``.
     """
+    # [Step 1] The required arrays must exist, with one row for each record.
     path = Path(path)
     arrays = load_npz(path)
     missing = [name for name in REQUIRED if name not in arrays]
@@ -65,6 +66,7 @@ def read_arrays(path: str | Path) -> Dataset:
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise DataError(f"{path}: expected the same number of records in each array, found {found}")
+    # [Step 2] Check and convert each array.
     samples = _convert(arrays["X"], arrays.get("scale"), path)
     labels, classes, task = _read_labels(arrays["Y"], _text(arrays, "classes", path), path)
     folds, protocol = _read_folds(arrays["folds"], path)
@@ -156,8 +158,8 @@ def _read_labels(
         raise DataError(f"{path}: expected names in classes that differ, found one twice")
     if names is not None and len(names) != count:
         raise DataError(f"{path}: {len(names)} names in classes for {count} classes in Y")
-    found = map(str, range(count)) if names is None else names.tolist()
-    return labels, tuple(found), "multi-label" if raw.ndim == 2 else "multi-class"
+    class_names = map(str, range(count)) if names is None else names.tolist()
+    return labels, tuple(class_names), "multi-label" if raw.ndim == 2 else "multi-class"
 
 
 def _is_whole(raw: NDArray[Any], kinds: str) -> bool:

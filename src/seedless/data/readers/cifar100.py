@@ -30,6 +30,7 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
     digests become the validation split, whatever order they are stored in (of equal images, the one
     with the smaller label first). Nothing is unpacked to disk.
     """
+    # [Step 1] Read the three parts of the archive.
     path = Path(path)
     parts = {name: unpickle(data, where) for name, (data, where) in _read_parts(path).items()}
     classes = _class_names(parts["meta"], f"{path} (meta)")
@@ -39,6 +40,7 @@ def read_cifar100(path: str | Path, *, validation: int = 5000) -> Dataset:
         raise DataError(
             f"{path}: cannot hold out {validation} of {len(train)} training images for validation"
         )
+    # [Step 2] Choose the validation images by their digests.
     digests, test_digests = digest_in_blocks(train), digest_in_blocks(test)
     validation_rows = _smallest(digests, train_labels, validation)
     folds = np.full(len(train) + len(test), THREE_SPLITS["train"][0], dtype=np.int64)
@@ -138,19 +140,19 @@ def _read_parts(path: Path) -> dict[str, tuple[bytes, str]]:
         raise DataError(f"{path}: no such file; expected {ARCHIVE} or the folder {FOLDER}")
     try:
         with tarfile.open(path, "r:*") as archive:
-            found = {}
+            parts = {}
             for member in archive:
                 # Members are read in memory under their exact names, so no path can lead outside.
                 name = member.name.removeprefix("./").removeprefix(f"{FOLDER}/")
                 if name in PARTS and member.isfile() and member.size <= _MAX_PART_BYTES:
                     stream = archive.extractfile(member)
-                    found[name] = b"" if stream is None else stream.read()
+                    parts[name] = b"" if stream is None else stream.read()
     except Exception as error:  # tarfile, gzip and zlib each have their own for a damaged file
         raise DataError(f"{path}: not a readable archive: {error}; fetch it again") from error
-    missing = [name for name in PARTS if name not in found]
+    missing = [name for name in PARTS if name not in parts]
     if missing:
         raise DataError(f"{path}: {', '.join(missing)} is missing from the archive")
-    return {name: (data, f"{path} ({name})") for name, data in found.items()}
+    return {name: (data, f"{path} ({name})") for name, data in parts.items()}
 
 
 def _read_file(path: Path) -> tuple[bytes, str]:

@@ -41,9 +41,11 @@ def read_cpsc2018_original(
     left out and counted in the provenance, as are the records named in ``skip``. Without a
     REFERENCE.csv the records have no label, and a warning says so.
     """
+    # [Step 1] Find the records and their labels.
     folder = Path(folder)
     files, extra, skipped = _find(folder, skip)
     labels, missing = _labels(folder, list(files))
+    # [Step 2] Read the first 10 s of each record.
     wanted = get_lead_set(leads)
     strips = np.empty((len(files), len(wanted), SECONDS * fs), dtype=np.float32)
     sex, age = [], []
@@ -129,7 +131,7 @@ def _find(folder: Path, skip: Collection[str]) -> tuple[dict[str, Path], int, in
     """Return the A records by name, in order, and how many Q and skipped ones were left out."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected CPSC2018's .mat files in it")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     extra = skipped = 0
     for path in sorted(folder.rglob("[AQ][0-9]*.mat"), key=lambda path: (path.stem, str(path))):
         record = path.stem
@@ -137,16 +139,16 @@ def _find(folder: Path, skip: Collection[str]) -> tuple[dict[str, Path], int, in
             skipped += 1
         elif record.startswith("Q"):
             extra += 1
-        elif record in found:
-            raise DataError(f"record {record} is there twice: {found[record]} and {path}")
+        elif record in files:
+            raise DataError(f"record {record} is there twice: {files[record]} and {path}")
         else:
-            found[record] = path
-    if not found:
+            files[record] = path
+    if not files:
         raise DataError(
             f"{folder}: no CPSC2018 records: expected A0001.mat and so on, found {extra} Q records "
             f"(CPSC-Extra) and {skipped} to be skipped"
         )
-    return found, extra, skipped
+    return files, extra, skipped
 
 
 def _labels(folder: Path, records: list[str]) -> tuple[NDArray[np.uint8] | None, int]:

@@ -76,6 +76,7 @@ def read_challenge(
     left out and counted in the provenance. Records that were published damaged are skipped with a
     warning.
     """
+    # [Step 1] Find the records of the source and read their headers.
     folder = Path(folder)
     name, belongs = choose("source", source, SOURCES)
     paths, excluded = _find(folder, source, belongs, skip)
@@ -89,6 +90,7 @@ def read_challenge(
             warnings.append(f"{path.stem} is damaged as published, skipped: {error}")
     if not headers:
         raise DataError(f"{folder}: every record of source {source!r} is damaged")
+    # [Step 2] Read the first 10 s of each record.
     wanted = get_lead_set(leads)
     strips = np.empty((len(headers), len(wanted), SECONDS * fs), dtype=np.float32)
     for row, header in enumerate(headers):
@@ -106,6 +108,7 @@ def read_challenge(
             where=header.where,
             short=short,
         )
+    # [Step 3] Labels, sex and age come from the headers' comments.
     ids = np.array([header.path.stem for header in headers])
     return Dataset(
         name=name,

@@ -14,11 +14,10 @@ from seedless.core.files import hash_file
 from seedless.core.registry import choose
 from seedless.data.leads import get_lead_set, select_leads
 from seedless.data.quality_checks import check_signal
+from seedless.data.readers.ecg_strip import SECONDS
 from seedless.data.readers.ptbxl_labels import FILES, STATEMENTS, TABLE, read_labels
 from seedless.data.readers.wfdb_records import read_header, read_signal
-from seedless.data.resample import SHORT, fit_length
-
-SECONDS = 10
+from seedless.data.resample import SHORT_RECORD_TREATMENTS, fit_length
 
 
 def read_ptbxl(
@@ -36,7 +35,7 @@ def read_ptbxl(
     label are kept.
     """
     folder, wanted = Path(folder), get_lead_set(leads)
-    choose("treatment of short records", short, SHORT)
+    choose("treatment of short records", short, SHORT_RECORD_TREATMENTS)
     *tables, records = list_sources(folder, fs)
     table = tables[0]
     labels = read_labels(table, task=task)

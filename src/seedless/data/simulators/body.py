@@ -35,12 +35,20 @@ _LEADS = np.array(
     ]
 )
 # (x, z) in mV before the patient's axis turns x into the frontal plane.
-_OWN = {"P": (0.13, -0.03), "Q": (-0.16, -0.24), "R": (1.25, 0.40), "S": (-0.22, 0.38)}
-_OWN |= {"T": (0.36, -0.16)}
-_BROAD = {"P": (0.13, -0.03), "Q": (0.25, -0.15), "R": (1.45, 0.55), "S": (-0.35, 0.45)}
-_BROAD |= {
-    "T": (-0.48, -0.25)
-}  # opposite to the QRS, as after every beat that starts in a ventricle
+_NARROW_WAVES = {
+    "P": (0.13, -0.03),
+    "Q": (-0.16, -0.24),
+    "R": (1.25, 0.40),
+    "S": (-0.22, 0.38),
+    "T": (0.36, -0.16),
+}
+_BROAD_WAVES = {
+    "P": (0.13, -0.03),
+    "Q": (0.25, -0.15),
+    "R": (1.45, 0.55),
+    "S": (-0.35, 0.45),
+    "T": (-0.48, -0.25),  # opposite to the QRS, as after every beat that starts in a ventricle
+}
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ def simulate_bodies(people: People) -> Body:
 
 def _vectors(people: People, u: Float64) -> Float64:
     """Return (n, 3 shapes, 6 waves, 3) in nV."""
+    # [Step 1] The patient: size, tilt, electrical axes, and what weakens P and T.
     n, older = len(u), people.age - 60
     size = np.clip(1 + 0.22 * near_normal(u[:, 5:8]) - 0.002 * older, 0.4, 1.9)
     size = 1e6 * size * np.where(people.female, 0.93, 1.03)
@@ -96,15 +105,18 @@ def _vectors(people: People, u: Float64) -> Float64:
     faint = 0.35 + 1.1 * u[:, 26]
     flat = np.where(u[:, 27] < 0.12, -0.5 + u[:, 28], 0.65 + 0.7 * u[:, 28])
     factors = {"P": faint, "T": np.where(people.female, 0.92, 1.0) * flat}
+    # [Step 2] Turn each wave of each shape by its axis, and scale it.
     vary = 1 + 0.2 * near_normal(u[:, 30:75].reshape(n, 3, 5, 3))
     vectors = np.zeros((n, 3, len(WAVES), 3))
     for shape, (p_axis, qrs_axis, t_axis) in axes.items():
-        for wave, (name, (x, z)) in enumerate((_OWN if shape == NARROW else _BROAD).items()):
+        waves = _NARROW_WAVES if shape == NARROW else _BROAD_WAVES
+        for wave, (name, (x, z)) in enumerate(waves.items()):
             axis = {"P": p_axis, "T": t_axis}.get(name, qrs_axis)
             scale = size * vary[:, shape, wave]
             if name == "P" or shape == NARROW:
                 scale = scale * factors.get(name, np.ones(n))
             vectors[:, shape, wave] = _turn(x, z, axis, tilt, scale)
+    # [Step 3] The spike of a pacemaker has one place and no variation.
     spike = 80_000 + 1_200_000 * u[:, 29] * u[:, 29]
     vectors[:, DRIVEN, WAVES.index("spike")] = _turn(1.0, 0.2, axes[DRIVEN][1], tilt, spike)
     return vectors

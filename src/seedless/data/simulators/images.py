@@ -136,6 +136,7 @@ def draw_images(
     images: Int64, labels: NDArray[np.uint8], size: int, channels: int
 ) -> NDArray[np.uint8]:
     """Return the pixels of these images: (n, channels, size, size)."""
+    # [Step 1] The background: a gradient, two waves, and clutter.
     n = len(images)
     u = draw_rows(images, "simulated image", 24)[:, :, None, None]
     y, x = np.mgrid[0:size, 0:size].astype(np.float64) / size
@@ -146,6 +147,7 @@ def draw_images(
     for k in range(3):  # clutter: small blobs that belong to no class
         away = np.sqrt(_square(x - u[:, 9 + k]) + _square(y - u[:, 12 + k]))
         ground = ground + 90 * (u[:, 15 + k] - 0.5) * bump(away, 0.06 + 0.07 * u[:, 18 + k])
+    # [Step 2] Add the shape of each class that an image has.
     colours = np.repeat(ground[:, None], channels, axis=1)
     for k in range(labels.shape[1]):
         rows = np.flatnonzero(labels[:, k])
@@ -154,6 +156,7 @@ def draw_images(
             for channel in range(channels):
                 tint = 0.75 + 0.25 * float(cosine(_tint(k, channel))) if channels > 1 else 1.0
                 colours[rows, channel] += tint * mark
+    # [Step 3] Add noise, change the contrast, and round to bytes.
     noise = draw_noise(images, "simulated grain", channels * size * size)
     loud = (6 + 16 * u[:, 21, :, :, None]) / 104.5
     noisy = colours * (0.8 + 0.4 * u[:, 22:23]) + loud * noise.reshape(n, channels, size, size)

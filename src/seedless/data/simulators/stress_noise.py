@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from seedless.core.registry import choose
 from seedless.data.leads import TWELVE, derive_limb_leads, select_leads
-from seedless.data.simulators.exact_math import bump, cosine, draw_rows, to_phase
+from seedless.data.simulators.exact_math import Float64, bump, cosine, draw_rows, to_phase
 from seedless.numerics.normal_quantile import normal_quantile
 
-Float64 = NDArray[np.float64]
 LEADS = 8  # I, II, V1..V6; the others are computed
 
 

@@ -62,8 +62,8 @@ KERNEL batch_norm(const float *x, const float *weight, const float *bias, float 
         if (LEADER) {
             mean[c] = rounded, scale[c] = by;
             if (running_mean) running_mean[c] = follow(running_mean[c], rounded, momentum);
-            double spread = variance * size / (size > 2.0 ? size - 1.0 : 1.0);
-            if (running_var) running_var[c] = follow(running_var[c], (float)spread, momentum);
+            double sample_variance = variance * size / (size > 2.0 ? size - 1.0 : 1.0);
+            if (running_var) running_var[c] = follow(running_var[c], (float)sample_variance, momentum);
         }
     }
 }
@@ -172,8 +172,8 @@ KERNEL finish_channels(const i64 *tops, const double *sums, float *running_mean,
         double variance = on_grid(sums[n + c], exponent_of(tops[n + c])) / size;
         mean[c] = (float)centre, scale[c] = (float)(1.0 / root(variance + eps));
         if (running_mean) running_mean[c] = follow(running_mean[c], (float)centre, momentum);
-        double spread = variance * size / (size > 2.0 ? size - 1.0 : 1.0);
-        if (running_var) running_var[c] = follow(running_var[c], (float)spread, momentum);
+        double sample_variance = variance * size / (size > 2.0 ? size - 1.0 : 1.0);
+        if (running_var) running_var[c] = follow(running_var[c], (float)sample_variance, momentum);
     }
 }
 

@@ -14,7 +14,7 @@
 
 /* Join what the threads of a block found for a column, then write it by one atomic operation. */
 #define INTO(NAME, TYPE, JOIN, ATOMIC)                                                  \
-    INLINE void NAME(TYPE *place, const TYPE *seen, i64 width)                          \
+    INLINE void NAME(TYPE *target, const TYPE *seen, i64 width)                          \
     {                                                                                   \
         __shared__ TYPE held[COLUMN_THREADS][32];                                                 \
         if (width) held[threadIdx.y][threadIdx.x] = *seen;                              \
@@ -22,7 +22,7 @@
         if (width && threadIdx.y == 0) {                                                \
             TYPE all = held[0][threadIdx.x];                                            \
             for (u32 y = 1; y < blockDim.y; y++) all = JOIN(all, held[y][threadIdx.x]); \
-            ATOMIC(place, all);                                                         \
+            ATOMIC(target, all);                                                         \
         }                                                                               \
         __syncthreads();                                                                \
     }
@@ -36,13 +36,13 @@ INTO(sums_into, double, PLUS, atomicAdd)
     for (i64 t = 0; t < (n); t++)
 #define DOWN(r, rows) for (i64 r = 0; r < (rows); r++)
 
-INLINE void maxima_into(i64 *place, const i64 *seen, i64 width)
+INLINE void maxima_into(i64 *target, const i64 *seen, i64 width)
 {
-    for (i64 k = 0; k < width; k++) place[k] = LARGER(place[k], seen[k]);
+    for (i64 k = 0; k < width; k++) target[k] = LARGER(target[k], seen[k]);
 }
-INLINE void sums_into(double *place, const double *seen, i64 width)
+INLINE void sums_into(double *target, const double *seen, i64 width)
 {
-    for (i64 k = 0; k < width; k++) place[k] += seen[k];
+    for (i64 k = 0; k < width; k++) target[k] += seen[k];
 }
 #endif
 

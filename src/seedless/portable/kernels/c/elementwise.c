@@ -14,9 +14,9 @@ KERNEL gelu_backward(const float *grad, const float *x, float *out, i64 n)
     MAP(i, n)
     {
         double v = x[i];
-        double bend = error_function(v * ROOT_HALF);
+        double s = error_function(v * ROOT_HALF);
         double slope = exponential(v * v * -0.5) * ROOT_2_PER_PI;
-        out[i] = (float)((bend + 1.0 + slope * v) * 0.5 * (double)grad[i]);
+        out[i] = (float)((s + 1.0 + slope * v) * 0.5 * (double)grad[i]);
     }
 }
 

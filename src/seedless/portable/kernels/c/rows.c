@@ -97,10 +97,10 @@ KERNEL softmax(const float *x, double *weights, float *y, i64 rows, i64 n)
         LANES(j, n)
         {
             i64 bits = FLOAT_BITS(row[j]);
-            i64 place = (bits & 0x7fffffff) > 0x7f800000 ? 0x1ffffffffLL
+            i64 key = (bits & 0x7fffffff) > 0x7f800000 ? 0x1ffffffffLL
                         : bits & 0x80000000              ? 0xffffffffLL - bits
                                                          : bits + 0x80000000LL;
-            top = LARGER(top, place);
+            top = LARGER(top, key);
         }
         top = MAX_OF_LANES(top);
         float most = top > 0xffffffffLL  ? (float)NOT_A_NUMBER
