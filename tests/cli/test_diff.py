@@ -65,7 +65,7 @@ def test_a_run_of_fit_says_what_its_trail_says_and_what_more_needs(call, runs):
     assert f"configuration: train.rate is 0.001 in {runs / 'a'}, 0.002 in {runs / 'b'}\n" in out
     assert "THEY DIFFER in epoch 1: model/0.bias, model/0.weight" in out
     assert "first at step" not in out
-    assert "to find the step, execute it again: --entry package.module:function" in out
+    assert "to find the step: use --entry package.module:function" in out
 
 
 def test_to_locate_in_a_run_of_fit_its_entry_must_be_given(call, runs):
@@ -102,7 +102,7 @@ def test_own_trails_need_no_run(call, tmp_path):
     assert code == 1
     assert f"configuration: value is 0.5 in {tmp_path / 'a'}, 0.25 in {tmp_path / 'b'}\n" in out
     assert "THEY DIFFER in epoch 1: model/weight\n" in out
-    assert "record it at every step" in out
+    assert "call its `step` at every step" in out
 
 
 def test_what_is_no_run_is_2_with_one_line(call, runs, tmp_path):

@@ -1,4 +1,7 @@
-"""Errors for what has no portable form: the op, the line of the caller's code, and what to do."""
+"""Errors for what has no portable form: the op, the line of the caller's code, and what to do.
+
+`ops/registry.py` decides which ops are refused, and `mode.py` which calls of the others.
+"""
 
 import re
 import sys
