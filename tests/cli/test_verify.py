@@ -211,3 +211,9 @@ def test_a_fresh_process_finds_the_entry_beside_you(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("IDENTICAL: ")
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_resuming_a_finished_run_of_fit_says_that_it_is_finished(call, run):
+    code, _, err = call("resume", run)
+    assert code == 2
+    assert err == f"error: {run} is finished; `seedless verify {run}` checks it\n"
