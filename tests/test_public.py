@@ -75,6 +75,8 @@ def test_what_fit_returns_is_a_run_to_every_function(tmp_path):
     assert seedless.verify(run, validate_only=True).outcome == "consistent"
     assert not seedless.diff(run, other, replay=False).identical
     assert seedless.load(run, given["model"]()).digest == run.digest
+    compared = seedless.compare([run, other], [other, run], split="validation")
+    assert compared.row.a.n == compared.row.b.n == 2
     assert len(repr(run)) < 300
 
 

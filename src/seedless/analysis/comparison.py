@@ -162,6 +162,7 @@ def _read_arm(
     if len(places) < len(items) or not items:
         if field is not None:
             raise StatsError(f"arm {name}: a field belongs to JSON files, not to numbers")
+        # mypy sees paths among the items; `number_runs` refuses whatever is not a number.
         return number_runs(name, items, paired)  # type: ignore[arg-type]
     if paired:
         raise StatsError("paired=True is for plain numbers; runs are matched by their seeds")

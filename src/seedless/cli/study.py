@@ -109,6 +109,7 @@ def takes_grid_options(command: Callable[..., None]) -> Callable[..., None]:
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
         for name, parameter in {**own, **shared}.items()
     ]
+    # typer reads the options of a command from its signature, which mypy takes for read-only.
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run_command.__annotations__ = {one.name: one.annotation for one in parameters}
     return run_command
