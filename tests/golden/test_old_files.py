@@ -12,12 +12,12 @@ import shutil
 import pytest
 
 import seedless
-from seedless.audit.folder_validation import validate
 from seedless.core.errors import SeedlessError
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.bundle import open_bundle
 from seedless.runs.folder import read_config
+from seedless.runs.validation import validate
 from seedless.studies.engine.run_archive import unpack_run_archive
 from seedless.studies.engine.store import Store
 from tests.conftest import ROOT

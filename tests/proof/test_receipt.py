@@ -6,10 +6,10 @@ import json
 import pytest
 
 import seedless
-from seedless.audit.folder_validation import validate
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
+from seedless.runs.validation import validate
 from tests.forgery import (
     alter,
     list_leaves,

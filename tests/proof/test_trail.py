@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.audit.folder_validation import validate
 from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.trail import (
     GENESIS,
@@ -18,6 +17,7 @@ from seedless.proof.trail import (
     make_start,
     read_trail,
 )
+from seedless.runs.validation import validate
 from tests.forgery import forge, read_entries, read_statement, rechain, seal, write_entries
 from tests.tiny import copy_run, fit_run, flags_restored
 

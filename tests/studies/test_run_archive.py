@@ -8,10 +8,10 @@ import tarfile
 
 import pytest
 
-from seedless.audit.folder_validation import validate
 from seedless.audit.verification import verify
 from seedless.core.errors import RunError, StudyError
 from seedless.runs.opened_run import load
+from seedless.runs.validation import validate
 from seedless.studies.engine.findings import prove_run, read_finding, write_finding
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.audit.folder_validation import validate
 from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
 from seedless.core.files import AnyPath
@@ -24,6 +23,7 @@ from seedless.report.scores import differ_in_settings
 from seedless.runs.folder import read_config
 from seedless.runs.opened_run import OpenRun, check_output_file, open_run
 from seedless.runs.prepare import USER_MODEL
+from seedless.runs.validation import validate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

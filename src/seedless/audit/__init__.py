@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from seedless.audit.folder_validation import validate
     from seedless.audit.reexecution import Verdict
     from seedless.audit.run_diff import Difference, diff
     from seedless.audit.verification import verify
+    from seedless.runs.validation import validate
 
 __all__ = ["Difference", "Verdict", "diff", "validate", "verify"]
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from seedless.audit.folder_validation import ValidatedRun
 from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
@@ -26,6 +25,7 @@ from seedless.proof.receipt import list_unknown
 from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected
+from seedless.runs.validation import ValidatedRun
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.loop import TrainingOutcome, train
 from seedless.train.progress_state import Observer, Position

@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from seedless.audit.folder_validation import ValidatedRun, validate
 from seedless.audit.reexecution import Verdict, choose_device, execute_again
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
@@ -30,6 +29,7 @@ from seedless.runs.user_model import (
     choose_preparer,
     prepare_user_model,
 )
+from seedless.runs.validation import ValidatedRun, validate
 
 
 @preserve_flags()

@@ -21,12 +21,12 @@ def card(
     as_json: AsJson = False,
 ) -> None:
     """Write a model card: results, limits, and how to verify them."""
-    from seedless.audit.folder_validation import validate
     from seedless.core.errors import RunError
     from seedless.core.files import hash_file, write_atomic
     from seedless.report.card import make_card
     from seedless.report.run_view import read_run
     from seedless.runs.opened_run import check_output_file
+    from seedless.runs.validation import validate
 
     if out is not None:
         check_output_file(run, out, force)

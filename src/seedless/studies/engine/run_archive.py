@@ -18,13 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.audit.folder_validation import validate
 from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
 from seedless.core.files import hash_file, replace_when_written, write_atomic
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS, read_receipt
 from seedless.proof.stripped_run import describe_stripped, is_stripped, read_left_out
+from seedless.runs.validation import validate
 from seedless.studies.engine.findings import FOLDER as FINDINGS
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.store import Store

@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from seedless.audit.folder_validation import validate
 from seedless.core.errors import RunError, SeedlessError, StudyError
 from seedless.core.files import write_atomic
 from seedless.proof.receipt import FILE as RECEIPT
+from seedless.runs.validation import validate
 from seedless.studies.engine.grid import Point
 
 State = Literal["done", "failed", "begun", "waiting"]

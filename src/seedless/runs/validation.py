@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seedless.audit.content_checks import DAMAGE, check_content
 from seedless.core.config import Config, parse_config
 from seedless.core.config_files import load_config
 from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.receipt import check_receipt, read_receipt
 from seedless.proof.stripped_run import read_left_out
 from seedless.proof.trail import TrailEntry, read_trail
+from seedless.runs.content_checks import DAMAGE, check_content
 from seedless.runs.folder import CONFIG
 from seedless.train.log import LOG_FILE, read_log
 

@@ -32,7 +32,7 @@ from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
 
 if TYPE_CHECKING:
-    from seedless.audit.folder_validation import ValidatedRun
+    from seedless.runs.validation import ValidatedRun
 
 # What reading a damaged file raises.
 DAMAGE = (OSError, ValueError, RecursionError)
