@@ -214,7 +214,7 @@ def _mean_disagreement(calls: NDArray[np.uint8]) -> float:
     ``calls`` are the decisions (runs, n, classes).
     """
     counts = [int((a != b).any(axis=1).sum()) for a, b in combinations(calls, 2)]
-    return sum(counts) / (len(counts) * calls.shape[1])
+    return sum(counts) / (len(counts) * len(calls[0]))
 
 
 def _compare_two(correct: NDArray[np.bool_]) -> McNemar | None:
