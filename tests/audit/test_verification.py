@@ -24,8 +24,8 @@ from seedless.core.config import parse_config
 from seedless.core.digests import canonical_json
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.proof.bundle import write_bundle
+from seedless.proof.keys import SignatureError, make_key, public_path, read_keyid
 from seedless.proof.signature import sign_receipt
-from seedless.proof.signing_key import SignatureError, make_key, public_path, read_keyid
 from seedless.runs.folder import read_config
 from seedless.runs.train import train_run
 from seedless.runs.user_model import load_entry

@@ -19,9 +19,9 @@ from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
+from seedless.proof.keys import SignatureError, read_ed25519_public
 from seedless.proof.receipt import read_receipt
 from seedless.proof.signature import read_signature
-from seedless.proof.signing_key import SignatureError, read_public_key
 from seedless.proof.source_digest import digest_source
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.user_model import (
@@ -74,7 +74,9 @@ def verify(
     if (model is None) != (train is None):
         raise ConfigError("expected both model and train, got one of them")
     # A key that cannot be used says nothing about the run: that is an error, and not a verdict.
-    key = None if public_key is None else read_public_key(Path(public_key))
+    key = None if public_key is None else Path(public_key)
+    if key is not None:
+        read_ed25519_public(key)
     with ExitStack() as stack:
         # [Step 1] Unpack a bundle, validate the files against the receipt, check the signature.
         path = Path(run)
