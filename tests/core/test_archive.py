@@ -258,7 +258,9 @@ def test_a_full_disk_leaves_nothing_and_is_not_the_archives_fault(tmp_path, monk
 
     monkeypatch.setattr(module, "open", lambda path, mode: Full(path, mode), raising=False)
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(StorageError, match="No space left .*; this says nothing about the archive"):
+    with pytest.raises(
+        StorageError, match=r"No space left .*; this says nothing about the archive"
+    ):
         extract(archive, tmp_path / "out")
     assert sorted(tmp_path.iterdir()) == before
 
