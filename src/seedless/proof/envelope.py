@@ -7,11 +7,11 @@ unnoticed. Format: github.com/secure-systems-lab/dsse (protocol.md, envelope.md)
 from __future__ import annotations
 
 import base64
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import parse_json
 from seedless.core.digests import canonical_json
 from seedless.proof.keys import (
     SignatureError,
@@ -89,7 +89,7 @@ def read_envelope(file: Path) -> tuple[bytes, str, bytes]:
         raise SignatureError(f"{file}: expected a plain file, got a link, folder or device")
     content = read_file(file, "the envelope")
     try:
-        envelope = json.loads(content)
+        envelope = parse_json(content, str(file), error=SignatureError)
         payload = base64.b64decode(envelope["payload"], validate=True)
         if envelope["payloadType"] != PAYLOAD_TYPE:
             raise ValueError(f"its payloadType is {envelope['payloadType']!r}")
