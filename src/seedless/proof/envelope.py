@@ -40,7 +40,10 @@ def sign_payload(payload: bytes, key: Path) -> bytes:
 def check_envelope(file: Path, public_key: Path) -> tuple[bytes, str]:
     """Return the payload of an envelope and the id of the key that signed it.
 
-    It is an error if this key did not sign these bytes.
+    It is an error if this key did not sign these bytes. What they say is the caller's to check.
+
+    Example:
+        >>> payload, keyid = check_envelope(Path("summary.dsse.json"), Path("verifier.pem.pub"))
     """
     need_cryptography()
     from cryptography.exceptions import InvalidSignature
