@@ -1,4 +1,4 @@
-"""`verify --sample`: a false segment is found where it is chosen; what is always checked, always."""
+"""`verify --sample`: false segments are found where they are chosen; start, data and end always."""
 
 import itertools
 import json
