@@ -38,8 +38,9 @@ def verify(
     """Validate a run, train it again, and compare every epoch.
 
     It is trained in a new process.
-    Exit code 0: identical. 1: it differs. 2: it is not a valid run, or an argument is wrong.
-    3: it differs, but so does this machine in something that changes bits: not a pass.
+    Exit code 0: identical. 1: it differs.
+    2: it is not a valid run, or an argument is wrong.
+    3: it differs, but so does this machine in what changes bits: not a pass.
     4: the segment or the sample agrees; the rest was not executed.
     """
     from seedless.audit.verification import verify as verify_run
