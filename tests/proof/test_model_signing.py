@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -229,11 +230,12 @@ def test_the_statement_names_the_folder_and_the_ignored_files(run):
 @pytest.fixture(scope="module")
 def published_tool():
     """The program `model_signing`, which has an environment of its own."""
-    program = os.environ.get("SEEDLESS_MODEL_SIGNING") or shutil.which("model_signing")
-    if program is None or not Path(program).exists():
+    installed = Path(sys.prefix) / "model-signing" / "bin" / "model_signing"
+    program = Path(os.environ.get("SEEDLESS_MODEL_SIGNING", installed))
+    if not program.exists():
         pytest.skip(
-            "the published tool is not installed here; make an environment for it with "
-            "`pip install model-signing pyopenssl`, and set SEEDLESS_MODEL_SIGNING to its program"
+            "the published tool is not installed here: `make model-signing` installs it, or set "
+            "SEEDLESS_MODEL_SIGNING to its program"
         )
     # The environment of the tests must not reach into that of the tool.
     variables = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
