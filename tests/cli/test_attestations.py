@@ -103,6 +103,24 @@ class TestProvenance:
         assert "provenance.json does not say what the receipt says" in out
         assert call("provenance", run)[0] == 2
 
+    def test_the_signature_of_another_is_not_replaced(self, call, run, key, tmp_path):
+        other = make_key(tmp_path / "other.pem")
+        assert call("provenance", run, "--key", other)[0] == 0
+        code, _, err = call("provenance", run, "--key", key)
+        assert code == 2
+        assert f"is signed by key {read_keyid(other)}" in err
+        assert call("provenance", run, "--key", key, "--force")[0] == 0
+        assert check_envelope(run / "provenance.dsse.json", public_path(key))[1] == read_keyid(key)
+
+    def test_a_folder_that_cannot_be_written_is_an_error(self, call, run, monkeypatch):
+        def refuse(*_):
+            raise OSError(30, "Read-only file system")
+
+        monkeypatch.setattr("seedless.core.files.write_atomic", refuse)
+        code, _, err = call("provenance", run)
+        assert code == 2
+        assert err == f"error: cannot write {run / 'provenance.json'}: Read-only file system\n"
+
     def test_a_key_for_models_is_refused(self, call, run, model_key):
         code, _, err = call("provenance", run, "--key", model_key)
         assert code == 2

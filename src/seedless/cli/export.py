@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_result
+from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_result, write_output
 from seedless.core.errors import ConfigError
 
 
@@ -69,13 +69,13 @@ def write_onnx(
 
 def write_ml_bom(run: Path, out: Path, force: bool, as_json: bool) -> None:
     """Write the bill of materials; print its digest."""
-    from seedless.core.files import hash_file, write_atomic
+    from seedless.core.files import hash_file
     from seedless.report.ml_bom import SPEC_VERSION, make_ml_bom
     from seedless.runs.opened_run import check_output_file
     from seedless.runs.validation import open_validated
 
     check_output_file(run, out, force)
-    write_atomic(out, make_ml_bom(open_validated(run).receipt))
+    write_output(out, make_ml_bom(open_validated(run).receipt))
     values = {"run": str(run), "file": str(out), "digest": hash_file(out)}
     text = f"{out}\nCycloneDX {SPEC_VERSION}\n{values['digest']}"
     print_result({**values, "cyclonedx": SPEC_VERSION}, text, as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, Force, RunFolder, print_result
+from seedless.cli.options import AsJson, Force, RunFolder, print_result, write_output
 
 
 def provenance(
@@ -24,8 +24,10 @@ def provenance(
     Everything in it comes from the receipt: the same run gives the same bytes.
     The file is RUN/provenance.json; with --key RUN/provenance.dsse.json.
     """
-    from seedless.core.files import hash_file, write_atomic
-    from seedless.proof.envelope import sign_payload
+    from seedless.core.errors import RunError
+    from seedless.core.files import hash_file
+    from seedless.proof.envelope import read_envelope, sign_payload
+    from seedless.proof.keys import read_keyid
     from seedless.proof.provenance import ENVELOPE, FILE, make_provenance
     from seedless.runs.opened_run import check_output_file
     from seedless.runs.validation import open_validated
@@ -36,7 +38,11 @@ def provenance(
     if key is not None:
         content = sign_payload(content, key)
     file = out if out is not None else run / (FILE if key is None else ENVELOPE)
-    write_atomic(file, content)
+    if key is not None and out is None and file.exists() and not force:
+        signer = read_envelope(file)[1]
+        if signer != read_keyid(key):
+            raise RunError(f"{file} is signed by key {signer}; --force replaces the signature")
+    write_output(file, content)
     digest = hash_file(file)
     print_result(
         {"run": str(run), "file": str(file), "digest": digest}, f"{file}  {digest}", as_json

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_result
+from seedless.cli.options import AsJson, DataPlace, Entry, print_result, write_output
 from seedless.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -103,11 +103,10 @@ def write_summary(verdict: Verdict, out: Path, key: Path) -> None:
     """Write what was verified, signed with the verifier's key; nothing for an invalid run."""
     from datetime import UTC, datetime
 
-    from seedless.core.files import write_atomic
     from seedless.proof.verification_summary import sign_summary
 
     if not verdict.subject:
         typer.echo("no summary was written: a summary is about a valid run", err=True)
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    write_atomic(out, sign_summary(verdict.as_dict(), key, now))
+    write_output(out, sign_summary(verdict.as_dict(), key, now))
