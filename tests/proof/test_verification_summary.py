@@ -77,7 +77,7 @@ def test_it_has_the_fields_that_the_specification_requires():
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", predicate["timeVerified"])
     assert predicate["resourceUri"] == f"urn:seedless:run:{SUBJECT['receipt']}"
     assert predicate["inputAttestations"] == [
-        {"name": "receipt.json", "digest": {"sha256": 64 * "c"}}
+        {"uri": f"{predicate['resourceUri']}#receipt.json", "digest": {"sha256": 64 * "c"}}
     ]
     assert predicate["slsaVersion"] == "1.2"
     own = {name for name in predicate if ":" in name}

@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_result, write_output
+from seedless.cli.options import (
+    AsJson,
+    DataPlace,
+    Entry,
+    Force,
+    RunFolder,
+    print_result,
+    write_output,
+)
 from seedless.core.errors import ConfigError
 
 

@@ -56,6 +56,7 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
         raise RunError(
             "no summary can be written: a summary is about a valid run, and this is none"
         )
+    resource = f"urn:seedless:run:{subject['receipt']}"
     whole = verdict["outcome"] == "identical" and not verdict["checked"]
     statement = {
         "_type": STATEMENT,
@@ -67,10 +68,10 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
                 "version": {"seedless": __version__},
             },
             "timeVerified": time,
-            "resourceUri": f"urn:seedless:run:{subject['receipt']}",
+            "resourceUri": resource,
             "policy": {"uri": POLICY["uri"], "digest": make_digest_set(digest_value(POLICY))},
             "inputAttestations": [
-                {"name": name, "digest": make_digest_set(digest)}
+                {"uri": f"{resource}#{name}", "digest": make_digest_set(digest)}
                 for name, digest in sorted(subject["attestations"].items())
             ],
             "verificationResult": "PASSED" if whole else "FAILED",
