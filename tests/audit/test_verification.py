@@ -106,7 +106,8 @@ def test_a_run_of_train_repeats_in_a_fresh_process_and_stays_untouched(trained, 
             path.chmod(0o755 if path.is_dir() else 0o644)
     assert (verdict.outcome, verdict.code, verdict.ok) == ("identical", 0, True)
     assert verdict.sentence == (
-        "executed again, identical in every bit: 3 trail entries, weights, predictions and scores"
+        "executed again, identical in every bit: 3 trail entries, weights, predictions and scores; "
+        f"on the data in {trained.parent / 'ours.npz'}"
     )
     assert verdict.details == ()
     assert after == before
@@ -356,7 +357,7 @@ def test_one_changed_sample_differs(moved, trained, tmp_path):
     np.savez(tmp_path / "ours.npz", **arrays)
     verdict = seedless.verify(moved, data=str(tmp_path / "ours.npz"))
     assert verdict.outcome == "differs"
-    assert "data.digest" in verdict.details[0]
+    assert "data.content" in verdict.details[0]
 
 
 def test_the_order_of_the_records_in_the_file_does_not_matter(moved, trained, tmp_path):
@@ -384,14 +385,14 @@ def test_other_arrays_differ_and_are_named(fitted, split):
     samples[3, 4] += 1e-6
     verdict = seedless.verify(fitted, **{**give(), split: (samples, labels)})
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("data.digest: ")
+    assert verdict.details[0].startswith("data.content: ")
 
 
 def test_other_labels_differ(fitted):
     samples, labels = give()["train"]
     verdict = seedless.verify(fitted, **{**give(), "train": (samples, (labels + 1) % 3)})
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("data.digest: ")
+    assert verdict.details[0].startswith("data.content: ")
 
 
 def test_a_split_less_differs(fitted):

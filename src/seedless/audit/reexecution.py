@@ -19,9 +19,10 @@ from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.core.registry import choose
+from seedless.data.splits import describe_repeated
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
-from seedless.proof.receipt import list_unknown
+from seedless.proof.receipt import describe_schema, list_unknown, state_data
 from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected
@@ -118,7 +119,9 @@ def execute_again(
     except DivergenceError as error:
         verdict = explain_divergence(run, error)
     else:
-        sentence = f"executed again, identical in every bit: {compared}"
+        repeated = describe_repeated(prepared.facts["data"]["repeated"], run.config.data)
+        limits = prepared.data_source + repeated + describe_schema(run.claims)
+        sentence = f"executed again, identical in every bit: {compared}{limits}"
         verdict = Verdict("identical", sentence, tuple(list_notes(run, prepared.config)))
     return replace(verdict, seconds=round(time.perf_counter() - began, 1))
 
@@ -189,16 +192,17 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
         raise DivergenceError([f"the configuration resolves differently: {i}" for i in changed])
     # [Step 3] A user's model that keeps its own weights must still have them: if not, the caller
     # passed the wrong model, and nothing is known of the run.
-    recorded, here = run.claims["initialization"], prepared.facts["initialization"]
-    if recorded["basis"] == "given" and recorded["weights"] != here["weights"]:
+    recorded, first = run.claims["initialization"], prepared.facts["initialization"]
+    if recorded["basis"] == "given" and recorded["weights"] != first["weights"]:
         raise ConfigError(
             f"{run.path} began with the model's own weights, {recorded['weights'][:23]}...; this "
-            f"model has {here['weights'][:23]}... Pass the model as it was before training: best "
+            f"model has {first['weights'][:23]}... Pass the model as it was before training: best "
             "a function that makes it"
         )
     # [Step 4] Everything else the run began with.
     facts = {key: run.claims[key] for key in ("data", "initialization", "model")}
-    if changed := compare_values(facts, dict(prepared.facts)):
+    here = {**prepared.facts, "data": state_data(prepared.facts["data"], run.claims["schema"])}
+    if changed := compare_values(facts, here):
         raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
     return prepared
 
@@ -256,7 +260,8 @@ def explain_divergence(run: ValidatedRun, error: DivergenceError) -> Verdict:
     if decisive := list_decisive(run, capture_environment()):
         return Verdict(
             "cannot judge",
-            "executed again, it differs; but this machine is not like the one it was made on",
+            "executed again, it differs; but this machine is not like the one it was made on"
+            f"{describe_schema(run.claims)}",
             (*error.details, *map(str, decisive)),
             error.difference,
         )
@@ -265,7 +270,10 @@ def explain_divergence(run: ValidatedRun, error: DivergenceError) -> Verdict:
         moved = ", ".join(run.claims["promise"]["generators_moved"])
         details = (*details, f"the run used {moved}; its receipt promises no repetition")
     return Verdict(
-        "differs", "executed again, the run differs from its receipt", details, error.difference
+        "differs",
+        f"executed again, the run differs from its receipt{describe_schema(run.claims)}",
+        details,
+        error.difference,
     )
 
 

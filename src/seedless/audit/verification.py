@@ -15,9 +15,10 @@ from seedless.audit.reexecution import Verdict, choose_device, execute_again
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import AnyPath
+from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
-from seedless.proof.receipt import read_receipt
+from seedless.proof.receipt import describe_schema, read_receipt
 from seedless.proof.signature import SignatureError, check_signature
 from seedless.proof.source_digest import digest_source
 from seedless.runs.prepare import USER_MODEL
@@ -84,7 +85,8 @@ def verify(
         except (RunError, SignatureError) as error:
             return Verdict("invalid", str(error))
         if validated.problems:
-            return Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
+            sentence = f"{run} is not what its receipt says{describe_schema(validated.claims)}"
+            return Verdict("invalid", sentence, validated.problems)
         if validate_only:
             return describe_consistent(run, validated)
         # [Step 2] Refuse what cannot be executed, before anything is started.
@@ -113,6 +115,8 @@ def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
     limits = "; nothing was executed, and the predictions were not computed again"
     if validated.left_out:
         limits = f", except for files left out of it ({', '.join(validated.left_out)}){limits}"
+    claims, data = validated.claims, validated.config.data
+    limits += describe_repeated(claims["data"].get("repeated", {}), data) + describe_schema(claims)
     return Verdict("consistent", f"{run} agrees with its receipt{limits}")
 
 
