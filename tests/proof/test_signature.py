@@ -13,17 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
 from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
+from seedless.proof.envelope import encode_pae
+from seedless.proof.keys import SignatureError, make_key, public_path, read_keyid
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
-from seedless.proof.signature import (
-    SignatureError,
-    check_signature,
-    encode_pae,
-    make_key,
-    public_path,
-    read_keyid,
-    sign_receipt,
-)
+from seedless.proof.signature import check_signature, sign_receipt
 
 
 def make_run(folder, epochs=3):

@@ -18,8 +18,9 @@ from seedless.core.files import AnyPath
 from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
+from seedless.proof.keys import SignatureError
 from seedless.proof.receipt import describe_schema, read_receipt
-from seedless.proof.signature import SignatureError, check_signature
+from seedless.proof.signature import check_signature
 from seedless.proof.source_digest import digest_source
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.user_model import (
