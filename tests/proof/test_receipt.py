@@ -246,11 +246,13 @@ def test_a_run_relabelled_as_schema_1_says_so_in_its_first_line(run):
     relabel(run)
     for verdict in (seedless.verify(run, validate_only=True), seedless.verify(run, **give())):
         assert verdict.ok, verdict.details
-        assert "schema 1: its receipt does not bind which records are for training" in (
-            verdict.sentence
-        )
-    other = {**give(), "val": make_arrays(32, 5)}
-    assert "schema 1: " in seedless.verify(run, **other).sentence
+        first_line = verdict.as_text().splitlines()[0]
+        assert "; schema 1: its receipt does not bind which records are for training" in first_line
+    differing = seedless.verify(run, **{**give(), "val": make_arrays(32, 5)})
+    (run / "metrics.json").write_text("{}")
+    for verdict in (differing, seedless.verify(run, validate_only=True)):
+        assert not verdict.ok
+        assert "; schema 1: " in verdict.as_text().splitlines()[0]
 
 
 def test_schema_1_does_not_have_the_fields_of_schema_2(run):

@@ -114,13 +114,17 @@ def count_accepted(config: DataConfig) -> int:
 
 
 def describe_repeated(repeated: Mapping[str, int], config: DataConfig) -> str:
-    """Return the count of repeated records as an end of a sentence; "" where there are none."""
+    """Return the count of repeated records in words; "" where there are none.
+
+    >>> describe_repeated({"train/val": 0, "train/test": 1}, DataConfig(name="breastmnist"))
+    '1 record is in two splits (catalogued: 1)'
+    """
     count = sum(repeated.values())
     if count == 0:
         return ""
     subject = "1 record is" if count == 1 else f"{count:,} records are"
     source = "accepted" if _get_catalogued(config) is None else "catalogued"
-    return f"; {subject} in two splits ({source}: {count_accepted(config):,})"
+    return f"{subject} in two splits ({source}: {count_accepted(config):,})"
 
 
 def _get_catalogued(config: DataConfig) -> int | None:

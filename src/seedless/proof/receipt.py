@@ -196,11 +196,11 @@ def get_content_digest(claims: Mapping[str, Any]) -> str:
 
 
 def describe_schema(claims: Mapping[str, Any]) -> str:
-    """Return what a receipt of an old schema does not bind, as an end of a sentence, or ""."""
+    """Return in words what a receipt of an old schema does not bind; "" for the newest."""
     if get_major(claims["schema"]) != "1":
         return ""
     return (
-        "; schema 1: its receipt does not bind which records are for training and which for "
+        "schema 1: its receipt does not bind which records are for training and which for "
         "testing, nor count those that are in two splits"
     )
 

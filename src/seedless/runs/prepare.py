@@ -50,7 +50,7 @@ class Prepared:
         kind: "train" for a configuration, "fit" for a user's own model.
         facts: "data", "initialization" and "model" of the receipt, as plain values.
         repeated_record: a record that is in two splits, in words; "" where there is none.
-        data_source: where the data came from, for a verdict; "" where that needs no word.
+        data_source: in words where the data came from, for a verdict; "" where that needs none.
     """
 
     problem: TrainingProblem

@@ -15,7 +15,7 @@ from seedless.runs.prepare import USER_MODEL
 
 
 class RunData(NamedTuple):
-    """The data of a run, and where they came from, as an end of a verdict's sentence.
+    """The data of a run, and in words where they came from, for a verdict.
 
     ``source`` is empty where this machine computed the data or had fetched them itself.
     """
@@ -33,11 +33,11 @@ def load_run_data(config: Config, moved_to: str | None = None) -> RunData:
     packed = moved_to is not None and is_packed(Path(moved_to))
     if moved_to is None or (packed and has_own_copy(config)):
         place = config.data.name if config.data.name.endswith(".npz") else config.data.path
-        return RunData(load(config.data), f"; on the data in {place}" if place else "")
+        return RunData(load(config.data), f"on the data in {place}" if place else "")
     if packed:
-        return RunData(read_packed_data(config, Path(moved_to)), "; on the data packed with it")
+        return RunData(read_packed_data(config, Path(moved_to)), "on the data packed with it")
     moved = {"name" if config.data.name.endswith(".npz") else "path": moved_to}
-    return RunData(load(config.change(data=moved).data), f"; on the data in {moved_to}")
+    return RunData(load(config.change(data=moved).data), f"on the data in {moved_to}")
 
 
 def has_own_copy(config: Config) -> bool:
