@@ -18,6 +18,7 @@ from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
+from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
 from seedless.proof.keys import SignatureError, is_ecdsa_public, read_ed25519_public
@@ -26,7 +27,7 @@ from seedless.proof.model_signing import check_model_signature
 from seedless.proof.provenance import digest_receipt
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
-from seedless.proof.receipt import WEIGHTS, read_receipt
+from seedless.proof.receipt import WEIGHTS, describe_schema, get_major, read_receipt
 from seedless.proof.signature import read_signature
 from seedless.proof.source_digest import digest_source
 from seedless.runs.attestation_checks import list_signed_files
@@ -129,7 +130,9 @@ def verify(
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         else:
             verdict = execute(validated, request, user)
-        return replace(verdict, signature=signature, subject=subject)
+        limits = describe_schema(validated.claims)
+        remarks = (*verdict.remarks, limits) if limits else verdict.remarks
+        return replace(verdict, signature=signature, remarks=remarks, subject=subject)
 
 
 def check_who_signed(run: ValidatedRun, key: Path | None) -> dict[str, Any]:
@@ -206,7 +209,11 @@ def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
     limits = "; nothing was executed, and the predictions were not computed again"
     if validated.left_out:
         limits = f", except for files left out of it ({', '.join(validated.left_out)}){limits}"
-    return Verdict("consistent", f"{run} agrees with its receipt{limits}")
+    claims = validated.claims
+    counts = {} if get_major(claims["schema"]) == "1" else claims["data"]["repeated"]
+    repeated = describe_repeated(counts, validated.config.data)
+    remarks = (repeated,) if repeated else ()
+    return Verdict("consistent", f"{run} agrees with its receipt{limits}", remarks=remarks)
 
 
 def unpack(bundle: Path, folder: Path) -> Path:
