@@ -9,6 +9,7 @@ from seedless.core.lazy_names import lazy_names
 from seedless.core.version import __version__
 
 if TYPE_CHECKING:
+    from seedless.analysis.churn import churn
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
     from seedless.analysis.run_report import report
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
-    from seedless.evaluate.churn import churn
     from seedless.init import basis, initialize
     from seedless.models import build
     from seedless.numerics.determinism import make_deterministic

@@ -7,9 +7,8 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import RunError
 from seedless.data.dataset_folder import is_packed, read_packed, write_packed
 from seedless.data.loading import load
-from seedless.proof.receipt import read_receipt
-from seedless.runs.folder import read_config
 from seedless.runs.prepare import USER_MODEL
+from seedless.runs.validation import open_validated
 
 
 def load_run_data(config: Config, moved_to: str | None = None) -> Dataset:
@@ -27,11 +26,12 @@ def load_run_data(config: Config, moved_to: str | None = None) -> Dataset:
 
 def pack_data(run: Path, folder: Path) -> dict[str, Path]:
     """Pack a run's data into a folder; return its files by their names in a bundle."""
-    config = read_config(run)
+    validated = open_validated(run)
+    config = validated.config
     if config.data.name == USER_MODEL:
         raise RunError(f"{run} is a run of fit(): pass on its arrays and the model yourself")
     data = load(config.data)
-    expected = read_receipt(run)["predicate"]["data"]["digest"]
+    expected = validated.claims["data"]["digest"]
     if data.digest != expected:
         raise RunError(
             f"{run} was trained on other data than {config.data.name} holds now: expected "
