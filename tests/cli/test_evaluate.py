@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_refused(refuse, folder, tmp_path):
     assert "there is no" in refuse("evaluate", tmp_path / "nowhere")
     other = shutil.copytree(one, tmp_path / "other")
     shutil.copy(folder / "two" / "predictions.npz", other)
-    assert "predictions of other weights than its receipt's" in refuse("evaluate", other)
+    assert "not what its receipt says: predictions.npz was changed" in refuse("evaluate", other)
 
 
 def test_a_run_of_fit_is_scored_from_its_predictions(seedless, folder):
