@@ -259,7 +259,10 @@ def test_churn_lists_the_records_that_flip(seedless, folder):
     ids = open_predictions(folder / "one").splits["test"].ids.tolist()
     assert set(found["records"]) <= set(ids)
     text = seedless("churn", *runs).out
-    assert f"{found['exact']['rate']:.2%}" in text.splitlines()[-1]
+    assert "McNemar p" in text
+    last = next(line for line in text.splitlines() if line.startswith("any class"))
+    assert f"{found['exact']['rate']:.2%}" in last
+    assert f"{found['mcnemar']['p']:.4f}" in last
     assert seedless("churn", *runs, "--half", "--split", "validation").out
 
 

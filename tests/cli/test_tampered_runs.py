@@ -10,7 +10,7 @@ import typer
 
 from seedless.cli.main import app
 from seedless.core.errors import SeedlessError
-from seedless.proof.signature import make_key
+from seedless.proof.keys import make_key
 from tests.forgery import seal
 from tests.tiny import ENTRY, copy_run, fit_run, flags_restored
 

@@ -83,3 +83,12 @@ def test_nested_values_are_flattened_to_dotted_keys():
         "tags": ["x", "y"],
         "n": 2,
     }
+
+
+def test_digests_from_before_a_start_had_an_offset_stay_valid():
+    assert Config().digest == (
+        "sha256:0280c1d139491ed4b0e6daf6ef489d90837e176096d2eb9310caa5a813755027"
+    )
+    replicate = Config().change(init={"basis": "scrambled", "offset": 1})
+    assert replicate.identity()["init"]["offset"] == 1
+    assert replicate.digest != replicate.change(init={"offset": 0}).digest

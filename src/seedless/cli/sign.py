@@ -25,7 +25,8 @@ def sign(
     Keep the private key secret; give KEY.pem.pub, its public half, to others.
     """
     from seedless.core.errors import SeedlessError
-    from seedless.proof.signature import make_key, public_path, read_keyid, sign_receipt
+    from seedless.proof.keys import make_key, public_path, read_keyid
+    from seedless.proof.signature import sign_receipt
     from seedless.runs.validation import open_validated
 
     if run is None and key is None and new_key is not None:
