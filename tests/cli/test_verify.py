@@ -128,6 +128,24 @@ def test_a_script_can_accept_a_part_and_nothing_worse(call, run):
     assert call("verify", run, *options)[0] == 2
 
 
+def test_a_sample_is_4_and_prints_its_token_and_the_chance_of_a_miss(call, run):
+    code, out, _ = call("verify", run, "--entry", ENTRY, "--sample", 1)
+    assert code == 4
+    lines = out.splitlines()
+    assert lines[0].startswith("SAMPLE OF 1 OF 3 SEGMENTS IDENTICAL: ")
+    chosen = next(line for line in lines if " chosen by --sample-token " in line)
+    assert "  probability that this sample misses every forged segment: 1 forged: 0.667, " in out
+    assert "  one false segment is enough to forge a run" in out
+    token = chosen.split()[-1]
+    again = ("--sample", 1, "--sample-token", token, "--accept-part")
+    code, out, _ = call("verify", run, "--entry", ENTRY, *again)
+    assert code == 0
+    assert chosen in out.splitlines()
+    code, out, err = call("verify", run, "--entry", ENTRY, "--sample", 3)
+    assert (code, out) == (2, "")
+    assert "expected a sample of 1 to 2 of them, got 3" in err
+
+
 def test_a_segment_that_is_not_there_is_2(call, run):
     code, out, err = call("verify", run, "--entry", ENTRY, "--segment", 9)
     assert (code, out) == (2, "")
