@@ -9,9 +9,9 @@ from seedless.core.lazy_names import lazy_names
 from seedless.core.version import __version__
 
 if TYPE_CHECKING:
-    from seedless.analysis.churn import churn
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
+    from seedless.analysis.run_churn import churn
     from seedless.analysis.run_report import report
     from seedless.audit.run_diff import diff
     from seedless.audit.verification import verify

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from seedless.analysis.churn import open_predictions
 from seedless.analysis.evaluation import evaluate
+from seedless.analysis.run_churn import open_predictions
 from seedless.cli.main import main
 from seedless.core.config import parse_config
 from seedless.runs.train import train_run

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import seedless
-from seedless.analysis.churn import open_predictions
+from seedless.analysis.run_churn import open_predictions
 from seedless.core.config import Config
 from seedless.core.errors import TrainError
 from seedless.evaluate.scores import score_predictions

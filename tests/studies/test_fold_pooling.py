@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
-from seedless.analysis.churn import open_predictions
+from seedless.analysis.run_churn import open_predictions
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
 from seedless.evaluate.predictions import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seedless.analysis.churn import open_predictions
+from seedless.analysis.run_churn import open_predictions
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.runner import collect_results

@@ -6,11 +6,11 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.analysis.attribute import attribute_run, write_maps
-    from seedless.analysis.churn import churn, open_predictions
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
     from seedless.analysis.onnx_export import export_run
     from seedless.analysis.robustness import measure_run_robustness
+    from seedless.analysis.run_churn import churn, open_predictions
     from seedless.analysis.run_report import report
 
 __all__ = [
