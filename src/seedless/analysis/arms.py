@@ -13,6 +13,7 @@ from seedless.core.config import REPLICATE_KEYS, flatten
 from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
+from seedless.proof.receipt import get_content_digest
 from seedless.runs.validation import open_validated
 from seedless.stats.samples import read_sample
 
@@ -102,7 +103,8 @@ def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
 def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
     claims = open_validated(run).claims
     metrics, data, source = claims["metrics"], claims["data"], claims["source"]
-    problem = {name: data[name] for name in ("digest", "task", "classes")}
+    problem = {name: data[name] for name in ("task", "classes")}
+    problem["digest"] = get_content_digest(claims)
     settings = flatten(claims["config"]["values"])
     part = metrics.get(split) if split in ("test", "validation", "train") else None
     if not isinstance(part, dict):
