@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
     from seedless.report.ml_bom import make_ml_bom
     from seedless.report.page import render_page, write_page
-    from seedless.report.run_view import RunView, read_run
+    from seedless.report.run_view import RunView, make_view
 
 __all__ = [
     "RunView",
@@ -21,7 +21,7 @@ __all__ = [
     "draw_image",
     "make_card",
     "make_ml_bom",
-    "read_run",
+    "make_view",
     "render_page",
     "save_png",
     "write_page",
