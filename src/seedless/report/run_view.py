@@ -6,17 +6,24 @@ are read without validation and without torch, since a page also shows runs that
 and says so.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
+from seedless.core.bounded_reading import (
+    MAX_JSON_BYTES,
+    MAX_TOML_BYTES,
+    parse_json,
+    read_file,
+    read_json_lines,
+)
 from seedless.core.digests import digest_value
 from seedless.core.errors import RunError
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import Predictions, read_predictions
+from seedless.proof.trail import MAX_TRAIL_BYTES, MAX_TRAIL_VALUES
 
 T = TypeVar("T")
 
@@ -103,19 +110,22 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 
 def read_run(folder: Path, label: str) -> RunView:
     """Read the folder of a finished run."""
-    receipt = _read_object(folder / "receipt.json")
-    if receipt is None:
+    content = _read(folder / "receipt.json", MAX_JSON_BYTES)
+    if content is None:
         raise RunError(
             f"{folder} holds no receipt.json: expected the folder of a finished run, as "
             "'seedless train CONFIG --out RUN' leaves it"
         )
-    trail = _read_lines(folder / "trail.jsonl", _read_entry)
+    receipt = _check_object(
+        parse_json(content, str(folder / "receipt.json")), folder / "receipt.json"
+    )
+    trail = _read_records(folder / "trail.jsonl", _read_entry)
     if not trail:
         raise RunError(f"{folder} holds no trail.jsonl with entries: nothing can be compared")
-    log = _read_lines(folder / "log.jsonl", _read_log_line)
+    log = _read_records(folder / "log.jsonl", _read_log_line)
     # The receipt's, and not those of metrics.json, which anyone may have edited since.
     metrics = as_mapping(as_mapping(receipt.get("predicate")).get("metrics"))
-    config = _read_text(folder / "config.toml") or ""
+    config = (_read(folder / "config.toml", MAX_TOML_BYTES) or b"").decode(errors="replace")
     predictions = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
     return RunView(label, receipt, config, log, trail, metrics, predictions)
 
@@ -140,30 +150,28 @@ def bare_hex(digest: object) -> str:
     return str(digest or "").removeprefix("sha256:")
 
 
-def _read_text(path: Path) -> str | None:
+def _read(path: Path, max_bytes: int) -> bytes | None:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_file(path, max_bytes)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"cannot read {path}: {error}") from None
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _read_object(path: Path) -> Mapping[str, Any] | None:
-    text = _read_text(path)
-    return None if text is None else _parse_object(text, str(path))
-
-
-def _read_lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
+def _read_records(path: Path, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
     """Read a file of JSON lines, one record a line; a file that is not there has none."""
+    if not path.exists():
+        return ()
     records = []
-    for number, line in enumerate((_read_text(path) or "").splitlines(), start=1):
+    lines = read_json_lines(path, max_bytes=MAX_TRAIL_BYTES, max_values=MAX_TRAIL_VALUES)
+    for number, (_, value) in enumerate(lines, start=1):
         where = f"{path}, line {number},"
         try:
-            records.append(read(_parse_object(line, where)))
+            records.append(read(_check_object(value, where)))
         except KeyError as error:
             raise RunError(f"{where} lacks {error}") from None
-        except TypeError as error:
+        except (TypeError, OverflowError) as error:
             raise RunError(f"{where} holds a value of the wrong type: {error}") from None
     return tuple(records)
 
@@ -185,11 +193,7 @@ def _read_log_line(line: Mapping[str, Any]) -> LogLine:
     )
 
 
-def _parse_object(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RunError(f"{where} is not valid JSON: {error}") from None
+def _check_object(value: Any, where: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise RunError(f"{where} should hold a JSON object, not a {type(value).__name__}")
     return value
