@@ -124,3 +124,12 @@ def test_a_message_stays_short_whatever_the_values():
     with pytest.raises(ConfigError, match="and 992 more") as raised:
         parse_config({"train": {"epochs": "y" * 10**5}, **values} | {"data": {"name": 3}})
     assert len(str(raised.value)) < 5000
+
+
+def test_digests_from_before_a_start_had_an_offset_stay_valid():
+    assert Config().digest == (
+        "sha256:0280c1d139491ed4b0e6daf6ef489d90837e176096d2eb9310caa5a813755027"
+    )
+    replicate = Config().change(init={"basis": "scrambled", "offset": 1})
+    assert replicate.identity()["init"]["offset"] == 1
+    assert replicate.digest != replicate.change(init={"offset": 0}).digest

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
+from seedless.audit.verdict import PART, Verdict
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
@@ -31,49 +32,6 @@ from seedless.train.loop import TrainingOutcome, train
 from seedless.train.progress_state import Observer, Position
 from seedless.train.state_tensors import restore_state
 
-# Exit codes of `seedless verify`. 3: inconclusive, this machine cannot decide.
-CODES = {"identical": 0, "consistent": 0, "differs": 1, "invalid": 2, "cannot judge": 3}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result of a verification.
-
-    Attributes:
-        outcome: "identical", "consistent" (validated, not executed), "differs", "invalid" or
-            "cannot judge" (it differs, and this machine is not like the one it was made on).
-        sentence: the result in words.
-        details: what is wrong, or what differs, line by line.
-        difference: {"epoch", "names"} of the first trail entry that differs, where one does.
-        seconds: how long it took to execute the run again.
-    """
-
-    outcome: str
-    sentence: str
-    details: tuple[str, ...] = ()
-    difference: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def code(self) -> int:
-        """The exit code: 0 identical or consistent, 1 differs, 2 invalid, 3 cannot judge."""
-        return CODES[self.outcome]
-
-    @property
-    def ok(self) -> bool:
-        """Whether the outcome is "identical" or "consistent"."""
-        return self.code == 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, with the exit code."""
-        return {**asdict(self), "details": list(self.details), "code": self.code}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Verdict:
-        """Return the verdict that `as_dict` described."""
-        rest = {name: value for name, value in values.items() if name != "code"}
-        return cls(**{**rest, "details": tuple(values["details"])})
-
 
 @dataclass(frozen=True, eq=False)
 class Segment:
@@ -81,13 +39,20 @@ class Segment:
 
     Attributes:
         number: counted from 1; None for all of the run.
+        count: how many segments there are between checkpoints.
         begin: the checkpoint to start from; None for the beginning of the run.
         end: where to stop; None for its end.
     """
 
     number: int | None = None
+    count: int = 1
     begin: Checkpoint | None = None
     end: Position | None = None
+
+    @property
+    def checked(self) -> dict[str, Any]:
+        """Which segments are executed, as a verdict says it; empty for all of the run."""
+        return {} if self.number is None else {"segments": [self.number], "of": self.count}
 
 
 def execute_again(
@@ -119,8 +84,12 @@ def execute_again(
         verdict = explain_divergence(run, error)
     else:
         sentence = f"executed again, identical in every bit: {compared}"
-        verdict = Verdict("identical", sentence, tuple(list_notes(run, prepared.config)))
-    return replace(verdict, seconds=round(time.perf_counter() - began, 1))
+        if part.checked:
+            sentence += "; the rest of the run was not executed"
+        outcome = PART if part.checked else "identical"
+        verdict = Verdict(outcome, sentence, tuple(list_notes(run, prepared.config)))
+    seconds = round(time.perf_counter() - began, 1)
+    return replace(verdict, checked=part.checked, seconds=seconds)
 
 
 def choose_device(run: ValidatedRun, device: str | None) -> Config | None:
@@ -163,10 +132,13 @@ def find_segment(run: ValidatedRun, segment: int | None) -> Segment:
             f"{run.path} has {len(epochs)} segments between checkpoints, numbered from 1; got "
             f"{segment}"
         )
+    end = epochs[segment - 1][0]
+    if len(epochs) == 1 and end.epoch == run.config.train.epochs:
+        return Segment()  # the one segment is all of the run
     begin = None
     if segment > 1:
         begin = read_checkpoint(epochs[segment - 2][1], run.config.digest)
-    return Segment(segment, begin, epochs[segment - 1][0])
+    return Segment(segment, len(epochs), begin, end)
 
 
 def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prepared:

@@ -32,7 +32,7 @@ Rate = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # optimizers read it as fl
 _SHOWN_PROBLEMS = 10  # of a configuration that has many
 
 SEED_KEYS = ("init.seed", "order.seed")  # None in a run that needs no seed
-REPLICATE_KEYS = (*SEED_KEYS, "order.offset")  # in which the replicates of one arm may differ
+REPLICATE_KEYS = (*SEED_KEYS, "order.offset", "init.offset")  # replicates of an arm may differ here
 
 
 class Section(BaseModel):
@@ -81,12 +81,16 @@ class ModelConfig(Section):
 
 
 class InitConfig(Section):
-    """How the weights are initialized. Only the random controls have a `seed`."""
+    """How the weights are initialized; the settings are the arguments of `initialize`.
+
+    Only the random controls have a `seed`, and only starts drawn without a seed have an `offset`.
+    """
 
     basis: str = "mixed"
     residual_scale: Annotated[float, Field(ge=0)] | None = None
     heads: str | None = None
     seed: Seed | None = None
+    offset: Seed = 0
 
 
 class OrderConfig(Section):
@@ -206,6 +210,9 @@ class Config(Section):
         inert = ("device", "mode", "threads") if self.is_portable else ("arithmetic",)
         for key in inert:
             del values["execution"][key]
+        # Most starts have no offset: leaving 0 out keeps the digests from before there was one.
+        if self.init.offset == 0:
+            del values["init"]["offset"]
         return values
 
     @property

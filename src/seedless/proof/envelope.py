@@ -23,6 +23,7 @@ from seedless.proof.keys import (
 )
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
+SIGNATURE_BYTES = 64
 
 
 def sign_payload(payload: bytes, key: Path) -> bytes:
@@ -84,6 +85,8 @@ def write_envelope(payload: bytes, keyid: str, signature: bytes) -> bytes:
 
 def read_envelope(file: Path) -> tuple[bytes, str, bytes]:
     """Return (payload, keyid, signature) of an envelope that is exactly as it would be written."""
+    if file.is_symlink() or not file.is_file():
+        raise SignatureError(f"{file}: expected a plain file, got a link, folder or device")
     content = read_file(file, "the envelope")
     try:
         envelope = json.loads(content)
@@ -97,6 +100,8 @@ def read_envelope(file: Path) -> tuple[bytes, str, bytes]:
         signature = base64.b64decode(signatures[0]["sig"], validate=True)
         if not re.fullmatch("[0-9a-f]{64}", keyid):
             raise ValueError(f"its keyid is {keyid!r}")
+        if len(signature) != SIGNATURE_BYTES:
+            raise ValueError(f"its signature has {len(signature)} bytes, not {SIGNATURE_BYTES}")
         # Other spellings of the same envelope (spaces, fields, base64 padding bits) are changes.
         if write_envelope(payload, keyid, signature) != content:
             raise ValueError("it is not in canonical form")

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
+# Ed25519 computes modulo this prime. The five values of y that its 8 points of small order have: of
+# order 1 and 2 (1 and -1), of order 4 (0), and of order 8 (the last two).
+FIELD_PRIME = 2**255 - 19
+_ORDER_8_Y = 0x5FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+SMALL_ORDER_Y = frozenset({1, FIELD_PRIME - 1, 0, _ORDER_8_Y, FIELD_PRIME - _ORDER_8_Y})
 KeyKind = Literal["ed25519", "P-256"]
 # The curves of ECDSA that the published tools take, by their names in `cryptography`.
 CURVES = ("secp256r1", "secp384r1", "secp521r1")
@@ -121,13 +126,31 @@ def read_ed25519_private(file: Path) -> Ed25519PrivateKey:
 
 
 def read_ed25519_public(file: Path) -> Ed25519PublicKey:
-    """Return the ed25519 public key of a PEM file."""
+    """Return the ed25519 public key of a PEM file; an error is about that file.
+
+    A key of small order is refused: with it a signature can be made that is valid for any message.
+    """
+    need_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     key = _load_public(file, "ed25519")
     if not isinstance(key, Ed25519PublicKey):
         raise SignatureError(_describe_other(file, "public", "ed25519"))
+    if has_small_order(key.public_bytes_raw()):
+        raise SignatureError(
+            f"{file}: expected the public key of somebody who signs, got a point of small order; "
+            "anyone can make signatures that are valid for it, of any receipt"
+        )
     return key
+
+
+def has_small_order(key: bytes) -> bool:
+    """Whether 32 bytes are one of the 8 points of ed25519 whose order divides 8, in any encoding.
+
+    The y-coordinate alone decides. Bit 255 is the sign of x, and y may be written as y + p.
+    """
+    y = int.from_bytes(key, "little") & (2**255 - 1)
+    return y % FIELD_PRIME in SMALL_ORDER_Y
 
 
 def read_ecdsa_private(file: Path) -> EllipticCurvePrivateKey:

@@ -8,10 +8,11 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from seedless.core.files import write_atomic
 from seedless.proof.envelope import check_envelope, read_envelope, sign_payload
-from seedless.proof.keys import SignatureError, need_cryptography, read_ed25519_public, read_file
+from seedless.proof.keys import SignatureError, read_ed25519_public, read_file
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
 from seedless.proof.receipt import STATEMENT, explain_missing
@@ -44,23 +45,41 @@ def check_signature(run: Path, public_key: Path) -> str:
 
     This checks that the key signed the bytes of ``receipt.json``. `validate` checks that the files
     are those the receipt names.
+
+    Example:
+        >>> check_signature(Path("runs/demo"), Path("key.pem.pub"))
+        '5b3c...'
     """
-    # [Step 1] There must be an envelope, and it must contain this receipt and no other.
-    need_cryptography()
-    read_ed25519_public(Path(public_key))
+    return str(read_signature(run, Path(public_key))["keyid"])
+
+
+def read_signature(run: Path, public_key: Path | None = None) -> dict[str, Any]:
+    """Return {"state", "keyid"} of a run's signature; raise an error if it is not valid.
+
+    The state is "none" where there is no envelope. Without a public key only the form of the
+    envelope can be checked, and that it contains this receipt: the state is "not checked".
+    """
+    # [Step 1] There must be an envelope, if a key says that the run is signed.
+    if public_key is not None:
+        read_ed25519_public(public_key)
     receipt, file = _read_receipt(Path(run)), Path(run) / ENVELOPE
-    if not file.is_file():
+    if not os.path.lexists(file):
+        if public_key is None:
+            return {"state": "none", "keyid": None}
         raise SignatureError(
             f"{run} has no {ENVELOPE}, so it is not signed: run `seedless sign {run} --key KEY`"
         )
-    payload, _, _ = read_envelope(file)
+    # [Step 2] It must contain this receipt and no other.
+    payload, signer, _ = read_envelope(file)
     if payload != receipt:
         raise SignatureError(
             f"{file} signs another receipt (sha256 {_short(payload)}) than the {RECEIPT} next to "
             f"it (sha256 {_short(receipt)}); one of the two was changed or comes from another run"
         )
-    # [Step 2] It must be signed with the expected key.
-    return check_envelope(file, Path(public_key))[1]
+    if public_key is None:
+        return {"state": "not checked", "keyid": signer}
+    # [Step 3] It must be signed with the expected key.
+    return {"state": "checked", "keyid": check_envelope(file, public_key)[1]}
 
 
 def _read_receipt(run: Path) -> bytes:
