@@ -101,7 +101,7 @@ def test_settings_environment_and_facts_that_differ_are_listed(plain, tmp_path):
     found = find(plain, run, replay=False)
     assert fields(found.settings) == {"train.rate": (0.001, 0.002), "execution.threads": (1, 2)}
     assert fields(found.environment) == {"threads.intraop": (1, 2)}
-    assert {*fields(found.facts)} == {"data.digest"}
+    assert {*fields(found.facts)} == {"data.content", "data.digest", "data.splits.train"}
     assert not found.identical
 
 

@@ -13,7 +13,7 @@ from seedless.core.config import REPLICATE_KEYS, flatten
 from seedless.core.errors import RunError, StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
-from seedless.proof.receipt import read_receipt
+from seedless.proof.receipt import get_content_digest, read_receipt
 from seedless.runs.seal import METRICS
 from seedless.stats.samples import read_sample
 
@@ -106,7 +106,8 @@ def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
         metrics = parse_json(read_file(run / METRICS, MAX_JSON_BYTES), str(run / METRICS))
         covered = claims["files"][METRICS]
         data, source = claims["data"], claims["source"]
-        problem = {name: data[name] for name in ("digest", "task", "classes")}
+        problem = {name: data[name] for name in ("task", "classes")}
+        problem["digest"] = get_content_digest(claims)
         settings = flatten(claims["config"]["values"])
         weights = claims["weights"]["digest"]
     except OSError as error:

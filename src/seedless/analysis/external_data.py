@@ -19,6 +19,7 @@ from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, SplitPredictions
+from seedless.proof.receipt import get_content_digest
 from seedless.runs.opened_run import load
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.seal import predict_split
@@ -102,7 +103,7 @@ def predict_external(
     }
     limits = tuple(thresholds[k] for k in columns)
     # [Step 4] Count the records that the run was trained on: their scores say little of new data.
-    trained = count_trained(config.data, facts["digest"], samples[rows])
+    trained = count_trained(config.data, get_content_digest(finished.claims), samples[rows])
     return ScoredSet(dataset.name, scored, classes, limits, left_out, dataset, trained)
 
 

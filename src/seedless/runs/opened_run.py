@@ -22,7 +22,7 @@ from seedless.core.files import AnyPath
 from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
 from seedless.models import build
-from seedless.proof.receipt import WEIGHTS, read_receipt
+from seedless.proof.receipt import WEIGHTS, get_content_digest, read_receipt
 from seedless.proof.stripped_run import read_left_out
 from seedless.runs.folder import Run, read_config
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
@@ -164,11 +164,11 @@ def _open_named(path: Path, config: Config, moved_to: str | None) -> OpenRun:
         raise ConfigError(f"{path} is a run of fit(): {ENTRY_HELP}")
     run = load(path)
     claims = run.claims
-    data = sort_records(load_run_data(config, moved_to))
-    if data.digest != claims["data"]["digest"]:
+    data = sort_records(load_run_data(config, moved_to).data)
+    if data.digest != (expected := get_content_digest(claims)):
         raise RunError(
             f"{path} was made of other data than {config.data.name} holds now: expected "
-            f"{claims['data']['digest']}, found {data.digest}"
+            f"{expected}, found {data.digest}"
         )
     split = _choose_split(path, {name for name in data.protocol if len(data.rows(name))})
     part = data.take(data.rows(split))
@@ -199,7 +199,7 @@ def _open_user_model(path: Path, config: Config, entry: str) -> OpenRun:
         raise ConfigError(f"{path} is not a run of fit(): leave --entry out")
     prepared = prepare_user_model(config, load_entry(entry))
     run = load(path, model=prepared.problem.model)
-    if prepared.facts["data"]["digest"] != run.claims["data"]["digest"]:
+    if prepared.facts["data"]["content"] != get_content_digest(run.claims):
         raise RunError(f"{path} was made of other arrays than {entry} gives")
     parts = {"test": prepared.test, "val": prepared.problem.val}
     split = _choose_split(path, {name for name, part in parts.items() if part is not None})

@@ -6,6 +6,7 @@ from pathlib import Path
 from seedless.core.config import ExecutionConfig
 from seedless.core.errors import RunError
 from seedless.core.mismatch import compare_values
+from seedless.data.splits import refuse_repeated
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.trail import TrailWriter, describe_beginning
@@ -42,6 +43,7 @@ def resume_run(
         # [Step 1] Prepare the same problem again; the configuration must resolve as it did.
         with explain_memory(config):
             prepared = preparer(config)
+        refuse_repeated(prepared.facts["data"], config.data, prepared.repeated_record)
         if prepared.config.digest != config.digest:
             raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
         # [Step 2] Read the trail: the run must have begun with what is here now.
