@@ -4,6 +4,7 @@ docs/receipt.md specifies it to the byte. Without a signature it shows that a ru
 itself and, once the run is executed again, that it is true; a signature says who made it.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -48,8 +49,20 @@ FIELDS: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
     for major, names in (("1", _PREDICATE_FIELDS), ("2", (*_PREDICATE_FIELDS, *RESERVED)))
 }
 
-# Files without a digest in the receipt: itself, what is made from it, and the lock.
-UNCOVERED = (FILE, SIGNATURE, PAGE, STRIPPED_NOTE, ".lock")
+# Files that a run folder may hold and that have no digest in the receipt. All of them but the lock
+# are made after the receipt, and nothing but the two notes on the run itself is read from them.
+UNCOVERED = (
+    FILE,
+    ".lock",  # empty; the run was locked with it while it was written
+    STRIPPED_NOTE,  # which files a study's archive left out; checked against the receipt
+    SIGNATURE,  # over the bytes of the receipt
+    "provenance.json",  # the receipt's facts in the words of SLSA
+    "provenance.dsse.json",  # the same, signed
+    "verification.dsse.json",  # what a verifier found, signed with the verifier's key
+    "model.sig",  # an OpenSSF signature over the weights
+    PAGE,  # for people
+    "progress.png",  # for people
+)
 
 
 def cover_files(run: Path) -> dict[str, str]:

@@ -1,31 +1,17 @@
-"""A finished run as a page or a card shows it, read from its folder.
+"""A finished run as a page or a card shows it, made from the content of its files.
 
-`receipt.json` and `trail.jsonl` must exist. A run without a validation set has no metrics, and a
-user's own loop may write no log: what is missing is empty here, and its section is left out. Files
-are read without validation and without torch, since a page also shows runs that are not valid,
-and says so.
+A run without a validation set has no validation scores: what is missing is empty here, and its
+section is left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from seedless.core.bounded_reading import (
-    MAX_JSON_BYTES,
-    MAX_TOML_BYTES,
-    parse_json,
-    read_file,
-    read_json_lines,
-)
 from seedless.core.digests import digest_value
 from seedless.core.errors import RunError
-from seedless.evaluate.predictions import FILE as PREDICTIONS
-from seedless.evaluate.predictions import Predictions, read_predictions
-from seedless.proof.trail import MAX_TRAIL_BYTES, MAX_TRAIL_VALUES
-
-T = TypeVar("T")
+from seedless.evaluate.predictions import Predictions
 
 
 @dataclass(frozen=True)
@@ -108,26 +94,26 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def read_run(folder: Path, label: str) -> RunView:
-    """Read the folder of a finished run."""
-    content = _read(folder / "receipt.json", MAX_JSON_BYTES)
-    if content is None:
-        raise RunError(
-            f"{folder} holds no receipt.json: expected the folder of a finished run, as "
-            "'seedless train CONFIG --out RUN' leaves it"
-        )
-    receipt = _check_object(
-        parse_json(content, str(folder / "receipt.json")), folder / "receipt.json"
-    )
-    trail = _read_records(folder / "trail.jsonl", _read_entry)
+def make_view(
+    label: str,
+    receipt: Mapping[str, Any],
+    config_text: str,
+    trail: Sequence[Mapping[str, Any]],
+    log: Sequence[Mapping[str, Any]],
+    predictions: Predictions | None = None,
+) -> RunView:
+    """Return the view of a run, whose files were read and validated by the caller."""
     if not trail:
-        raise RunError(f"{folder} holds no trail.jsonl with entries: nothing can be compared")
-    log = _read_records(folder / "log.jsonl", _read_log_line)
-    # The receipt's, and not those of metrics.json, which anyone may have edited since.
-    metrics = as_mapping(as_mapping(receipt.get("predicate")).get("metrics"))
-    config = (_read(folder / "config.toml", MAX_TOML_BYTES) or b"").decode(errors="replace")
-    predictions = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
-    return RunView(label, receipt, config, log, trail, metrics, predictions)
+        raise RunError(f"{label} has no trail, as a stripped run: nothing can be compared")
+    return RunView(
+        label,
+        receipt,
+        config_text,
+        tuple(map(_read_log_line, log)),
+        tuple(map(_read_entry, trail)),
+        as_mapping(as_mapping(receipt.get("predicate")).get("metrics")),
+        predictions,
+    )
 
 
 def find_difference(a: RunView, b: RunView) -> int | None:
@@ -150,32 +136,6 @@ def bare_hex(digest: object) -> str:
     return str(digest or "").removeprefix("sha256:")
 
 
-def _read(path: Path, max_bytes: int) -> bytes | None:
-    try:
-        return read_file(path, max_bytes)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RunError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _read_records(path: Path, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
-    """Read a file of JSON lines, one record a line; a file that is not there has none."""
-    if not path.exists():
-        return ()
-    records = []
-    lines = read_json_lines(path, max_bytes=MAX_TRAIL_BYTES, max_values=MAX_TRAIL_VALUES)
-    for number, (_, value) in enumerate(lines, start=1):
-        where = f"{path}, line {number},"
-        try:
-            records.append(read(_check_object(value, where)))
-        except KeyError as error:
-            raise RunError(f"{where} lacks {error}") from None
-        except (TypeError, OverflowError) as error:
-            raise RunError(f"{where} holds a value of the wrong type: {error}") from None
-    return tuple(records)
-
-
 def _read_entry(line: Mapping[str, Any]) -> TrailEntry:
     state = line["state"]
     return TrailEntry(
@@ -191,9 +151,3 @@ def _read_log_line(line: Mapping[str, Any]) -> LogLine:
         float(line["loss"]),
         None if score is None else float(score),
     )
-
-
-def _check_object(value: Any, where: object) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise RunError(f"{where} should hold a JSON object, not a {type(value).__name__}")
-    return value
