@@ -61,7 +61,7 @@ def sort_records(data: Dataset) -> Dataset:
     keys = zip(data.digests, data.Y, data.folds, data.ids, strict=True)
     sortable = [(d.tobytes(), y.tobytes(), int(f), str(name)) for d, y, f, name in keys]
     found = data.take(np.array(sorted(range(len(data)), key=sortable.__getitem__)))
-    # [Step 2] Hash what was read. Without known digests, step 1 has hashed these samples already.
+    # [Step 2] Hash what was read, and compare it with the digests that it was stored with.
     hashed = digest_in_blocks(found.X)
     if data.content is not None:
         differing = np.flatnonzero((hashed != found.digests).any(axis=1))
