@@ -160,7 +160,7 @@ def test_what_is_no_receipt_is_invalid_and_no_crash(run, content):
 def test_a_folder_in_its_place_is_invalid(run):
     (run / "receipt.json").unlink()
     (run / "receipt.json").mkdir()
-    assert "cannot read" in refuse(run)
+    assert "'receipt.json' is a folder" in refuse(run)
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "text", [], ["a"], {"config.toml": 3}, {"a": None}])

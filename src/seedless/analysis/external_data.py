@@ -20,9 +20,10 @@ from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.proof.receipt import get_content_digest
-from seedless.runs.opened_run import load
+from seedless.runs.opened_run import load_model
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.seal import predict_split
+from seedless.runs.validation import ValidatedRun
 from seedless.train.loss import make_loss
 
 WHOLE = "all"  # every record of a dataset, whatever its split
@@ -50,8 +51,7 @@ class ScoredSet:
 
 
 def predict_external(
-    run: Path,
-    config: Config,
+    opened: ValidatedRun,
     chosen: Config,
     predictions: Predictions,
     thresholds: tuple[Threshold, ...],
@@ -62,11 +62,12 @@ def predict_external(
     Nothing of the run changes: weights, normalization and thresholds are its own. Samples must have
     its leads, sampling rate and shape; classes are matched by name.
     """
+    run, config = opened.path, opened.config
     refuse_user_model(
         run, config, "and its model is yours: predict with seedless.load(run, model=...)"
     )
     # [Step 1] Read both, and check that the task is the same and a class in common.
-    finished = load(run)
+    finished = load_model(opened)
     facts = finished.claims["data"]
     dataset = sort_records(load_data(chosen.data))  # so that batches are those of the run
     if dataset.task != predictions.task:

@@ -9,9 +9,9 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError, RunError
 from seedless.data.dataset_folder import is_packed, read_packed, write_packed
 from seedless.data.loading import check_data_exists, choose_splits, load
-from seedless.proof.receipt import get_content_digest, read_receipt
-from seedless.runs.folder import read_config
+from seedless.proof.receipt import get_content_digest
 from seedless.runs.prepare import USER_MODEL
+from seedless.runs.validation import open_validated
 
 
 class RunData(NamedTuple):
@@ -71,11 +71,12 @@ def read_packed_data(config: Config, folder: Path) -> Dataset:
 
 def pack_data(run: Path, folder: Path) -> dict[str, Path]:
     """Pack a run's data into a folder; return its files by their names in a bundle."""
-    config = read_config(run)
+    validated = open_validated(run)
+    config = validated.config
     if config.data.name == USER_MODEL:
         raise RunError(f"{run} is a run of fit(): pass on its arrays and the model yourself")
     data = load(config.data)
-    expected = get_content_digest(read_receipt(run)["predicate"])
+    expected = get_content_digest(validated.claims)
     if data.digest != expected:
         raise RunError(
             f"{run} was trained on other data than {config.data.name} holds now: expected "
