@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seedless.evaluate.predictions import read_predictions
+from seedless.analysis.run_churn import open_predictions
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.runner import collect_results
@@ -32,7 +32,7 @@ def test_accuracy_is_that_of_the_predictions(read):
     results = read("cifar100")
     scores = replace(results, measure="accuracy").scores("dct")
     for one in results.outcomes_of("dct"):
-        test = read_predictions(one.run).splits["test"]
+        test = open_predictions(one.run).splits["test"]
         hits = test.probabilities.argmax(axis=1) == test.labels.argmax(axis=1)
         assert scores[one.point.replicate] == pytest.approx(hits.mean(), abs=1e-12)
     assert results.scores("dct") != scores
@@ -42,7 +42,7 @@ def test_churn_counts_the_images_that_seeds_disagree_about(read):
     results = read("medmnist")
     table = medmnist.tabulate_churn(results, ["retinamnist"])
     tests = [
-        read_predictions(one.run).splits["test"]
+        open_predictions(one.run).splits["test"]
         for one in results.outcomes_of("dct", "retinamnist")
     ]
     calls = np.stack([t.probabilities[np.argsort(t.ids)].argmax(axis=1) for t in tests])

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from seedless.evaluate.churn import Churn, compare_decisions
-from seedless.evaluate.predictions import read_predictions
+from seedless.runs.validation import open_validated
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.findings import prove_run
@@ -148,7 +148,9 @@ def find_churn(results: Results, arm: str, block: str) -> Churn | None:
     done = [one for one in results.outcomes_of(arm, block) if one.ok]
     if len(done) < 2:
         return None
-    return compare_decisions({one.point.replicate: read_predictions(one.run) for one in done})
+    return compare_decisions(
+        {one.point.replicate: open_validated(one.run).read_predictions() for one in done}
+    )
 
 
 def list_classes(churn: Churn) -> list[str]:
