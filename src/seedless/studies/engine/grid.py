@@ -11,6 +11,7 @@ from typing import Any
 from seedless.core.config import REPLICATE_KEYS, Config, flatten
 from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
+from seedless.studies.engine.run_identity import name_run
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Point:
     @property
     def key(self) -> str:
         """The name of its run folder: 16 digits of the digest of its configuration."""
-        return self.config.digest.removeprefix("sha256:")[:16]
+        return name_run(self.config.digest)
 
     @property
     def label(self) -> str:
@@ -155,7 +156,7 @@ def _check_pairs(grid: Grid, points: Sequence[Point]) -> None:
     """[Step 3] Refuse replicates of the same name whose seeds differ: they would not be pairs."""
     seeds: dict[str, dict[str, Any]] = {}
     for point in points:
-        values = flatten(point.config.identity())
+        values = flatten(point.config.model_dump())
         for key in REPLICATE_KEYS:
             if key == "order.offset" and values["order.seed"] is not None:
                 continue  # the seed of an order is what makes it another replicate
