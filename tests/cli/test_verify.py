@@ -81,12 +81,12 @@ def test_different_is_1_with_epoch_and_tensors(call, run):
 
 def test_invalid_is_2_with_every_reason(call, run):
     (run / "metrics.json").write_text("{}")
-    (run / "notes.txt").write_text("mine")
+    (run / "weights.safetensors").unlink()
     code, out, _ = call("verify", run)
     assert code == 2
     assert out.startswith(f"INVALID: {run} is not what its receipt says\n")
     assert "  metrics.json was changed: expected sha256:" in out
-    assert "  notes.txt is not covered by the receipt: it was added later" in out
+    assert "  weights.safetensors is missing" in out
 
 
 def test_not_to_be_judged_is_3_and_says_what_differs(call, run):
@@ -126,6 +126,24 @@ def test_a_script_can_accept_a_part_and_nothing_worse(call, run):
     assert call("verify", flip(run), *options)[0] == 1
     (run / "log.jsonl").unlink()
     assert call("verify", run, *options)[0] == 2
+
+
+def test_a_sample_is_4_and_prints_its_token_and_the_chance_of_a_miss(call, run):
+    code, out, _ = call("verify", run, "--entry", ENTRY, "--sample", 1)
+    assert code == 4
+    lines = out.splitlines()
+    assert lines[0].startswith("SAMPLE OF 1 OF 3 SEGMENTS IDENTICAL: ")
+    chosen = next(line for line in lines if " chosen by --sample-token " in line)
+    assert "  probability that this sample misses every forged segment: 1 forged: 0.667, " in out
+    assert "  one false segment is enough to forge a run" in out
+    token = chosen.split()[-1]
+    again = ("--sample", 1, "--sample-token", token, "--accept-part")
+    code, out, _ = call("verify", run, "--entry", ENTRY, *again)
+    assert code == 0
+    assert chosen in out.splitlines()
+    code, out, err = call("verify", run, "--entry", ENTRY, "--sample", 3)
+    assert (code, out) == (2, "")
+    assert "expected a sample of 1 to 2 of them, got 3" in err
 
 
 def test_a_segment_that_is_not_there_is_2(call, run):

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.config import REPLICATE_KEYS, flatten
-from seedless.core.errors import RunError, StatsError, UnknownNameError
+from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
-from seedless.proof.receipt import read_receipt
-from seedless.runs.seal import METRICS
+from seedless.proof.receipt import get_content_digest
+from seedless.runs.validation import open_validated
 from seedless.stats.samples import read_sample
 
 _IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")
@@ -101,23 +101,11 @@ def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
 
 
 def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
-    claims = read_receipt(run)["predicate"]
-    try:
-        metrics = json.loads((run / METRICS).read_bytes())
-        covered = claims["files"][METRICS]
-        data, source = claims["data"], claims["source"]
-        problem = {name: data[name] for name in ("digest", "task", "classes")}
-        settings = flatten(claims["config"]["values"])
-        weights = claims["weights"]["digest"]
-    except OSError as error:
-        raise RunError(f"cannot read {run / METRICS}: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError):
-        raise RunError(
-            f"{run} is not a finished run: its receipt or {METRICS} lacks fields that a comparison "
-            f"needs; `seedless verify --validate-only {run}` says what"
-        ) from None
-    if hash_file(run / METRICS) != covered or metrics != claims["metrics"]:
-        raise RunError(f"{run / METRICS} is not what its receipt covers: it was edited")
+    claims = open_validated(run).claims
+    metrics, data, source = claims["metrics"], claims["data"], claims["source"]
+    problem = {name: data[name] for name in ("task", "classes")}
+    problem["digest"] = get_content_digest(claims)
+    settings = flatten(claims["config"]["values"])
     part = metrics.get(split) if split in ("test", "validation", "train") else None
     if not isinstance(part, dict):
         known = [name for name in ("test", "validation", "train") if name in metrics]
@@ -126,7 +114,7 @@ def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
     return ScoredRun(
         path=run,
         score=_read_number(value, f"{run}: {split} {metric}"),
-        identity=weights,
+        identity=claims["weights"]["digest"],
         seeds={name: settings[name] for name in REPLICATE_KEYS if settings.get(name) is not None},
         settings=settings,
         problem=problem,

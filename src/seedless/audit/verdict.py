@@ -31,7 +31,8 @@ class Verdict:
         details: what is wrong, or what differs, line by line.
         difference: {"epoch", "names"} of the first trail entry that differs, where one does.
         seconds: how long it took to execute the run again.
-        checked: {"segments": [2], "of": 8} where only these segments were executed; else empty.
+        checked: {"segments": [2], "of": 8} where only these segments were executed, with "token"
+            where they were chosen by one; else empty.
         signature: {"state", "keyid"}: "checked", "not checked" (no public key was given), "none"
             (not signed) or "invalid"; empty where the run could not be read at all.
         remarks: what must be known to read the outcome; shown in the first line.
@@ -66,9 +67,11 @@ class Verdict:
         """The outcome in capitals, as in "SEGMENT 2 OF 8 IDENTICAL"."""
         if not self.partial:
             return self.outcome.upper()
-        numbers = ", ".join(map(str, self.checked["segments"]))
-        plural = "S" * (len(self.checked["segments"]) > 1)
-        return f"SEGMENT{plural} {numbers} OF {self.checked['of']} IDENTICAL"
+        segments, total = self.checked["segments"], self.checked["of"]
+        if "token" in self.checked:
+            return f"SAMPLE OF {len(segments)} OF {total} SEGMENTS IDENTICAL"
+        numbers = ", ".join(map(str, segments))
+        return f"SEGMENT{'S' * (len(segments) > 1)} {numbers} OF {total} IDENTICAL"
 
     def as_text(self) -> str:
         """Return the verdict as people read it: outcome and remarks, the signature, the details."""

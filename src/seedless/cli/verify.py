@@ -16,8 +16,14 @@ def verify(
     segment: Annotated[
         int | None, typer.Option(help="Only the epochs between the K-th pair of checkpoints.")
     ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Only N segments, chosen at random; start, data and scores.")
+    ] = None,
+    sample_token: Annotated[
+        str | None, typer.Option(metavar="HEX", help="Repeat the choice that --sample printed.")
+    ] = None,
     accept_part: Annotated[
-        bool, typer.Option("--accept-part", help="End with 0, not 4, if the segment agrees.")
+        bool, typer.Option("--accept-part", help="End with 0, not 4, if a part agrees.")
     ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda, for a run in portable arithmetic.")
@@ -32,9 +38,10 @@ def verify(
     """Validate a run, train it again, and compare every epoch.
 
     It is trained in a new process.
-    Exit code 0: identical. 1: it differs. 2: it is not a valid run, or an argument is wrong.
-    3: it differs, but so does this machine in something that changes bits: not a pass.
-    4: the segment agrees; the rest was not executed.
+    Exit code 0: identical. 1: it differs.
+    2: it is not a valid run, or an argument is wrong.
+    3: it differs, but so does this machine in what changes bits: not a pass.
+    4: the segment or the sample agrees; the rest was not executed.
     """
     from seedless.audit.verification import verify as verify_run
 
@@ -42,6 +49,8 @@ def verify(
         run,
         validate_only=validate_only,
         segment=segment,
+        sample=sample,
+        sample_token=sample_token,
         device=device,
         entry=entry,
         data=data,

@@ -40,6 +40,7 @@ class DataConfig(Section):
     `normalize`: global, lead, pixels or none; by default global for signals, pixels for images.
     `verify` compares every sample of a cached copy with its digest. `test_fold` and `val_fold`
     choose other folds than 10 and 9 of a dataset with ten folds; the other eight train.
+    `repeated`: how many records may be in two splits, for data of which the catalog has no count.
     """
 
     name: str = "simulated"
@@ -58,6 +59,7 @@ class DataConfig(Section):
     normalize: str | None = None
     test_fold: Annotated[int, Field(ge=1, le=10)] | None = None
     val_fold: Annotated[int, Field(ge=1, le=10)] | None = None
+    repeated: Count | None = None
     cache: bool = True
     verify: bool = False
 
@@ -197,6 +199,8 @@ class Config(Section):
         for key in ("path", "cache", "verify"):
             del values["data"][key]
         values["data"]["name"] = Path(self.data.name).name
+        if self.data.repeated is None:  # so that digests from before this setting stay valid
+            del values["data"]["repeated"]
         # In portable arithmetic the device cannot change a bit. In native arithmetic, the default,
         # the key is left out so that digests from before there was a choice stay valid.
         inert = ("device", "mode", "threads") if self.is_portable else ("arithmetic",)

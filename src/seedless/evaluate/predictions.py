@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from seedless.core.dataset import TASKS
 from seedless.core.digests import digest, digest_value
 from seedless.core.errors import DataError, RunError, SeedlessError
-from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import explain_missing, read_receipt
 
 FILE = "predictions.npz"
 HEAD = ("classes", "task", "weights")
@@ -108,27 +106,15 @@ def serialize(predictions: Predictions) -> bytes:
     return buffer.getvalue()
 
 
-def read_predictions(place: str | Path) -> Predictions:
-    """Read the predictions of a run folder, or of a file.
-
-    Where the folder has a receipt, it must be about these predictions and their weights.
-    """
-    path = Path(place)
-    file = path / FILE if path.is_dir() else path
+def read_predictions(file: str | Path) -> Predictions:
+    """Read a file of predictions. Those of a run are opened with the run, which is validated."""
     try:
-        content = file.read_bytes()
+        content = Path(file).read_bytes()
     except FileNotFoundError:
-        if file == path:
-            raise RunError(f"there is no {path}") from None
-        if (path / RECEIPT).exists():
-            raise RunError(f"{path} has lost its {FILE}, which its receipt covers") from None
-        raise RunError(explain_missing(path)) from None
+        raise RunError(f"there is no {file}") from None
     except OSError as error:
         raise RunError(f"cannot read {file}: {error.strerror}") from None
-    predictions = parse_predictions(content, str(file))
-    if (file.parent / RECEIPT).exists():
-        _check_receipt(predictions, file)
-    return predictions
+    return parse_predictions(content, str(file))
 
 
 def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
@@ -161,22 +147,6 @@ def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
         )
     except SeedlessError as error:
         raise RunError(f"{where}: {error}") from None
-
-
-def _check_receipt(predictions: Predictions, file: Path) -> None:
-    """Refuse predictions that differ from those of the receipt in their folder."""
-    claims = read_receipt(file.parent)["predicate"]
-    try:
-        weights, content = claims["weights"]["digest"], claims["predictions"]
-    except (KeyError, TypeError):
-        raise RunError(f"{file.parent / RECEIPT} names no weights or no predictions") from None
-    if predictions.weights != weights:
-        raise RunError(
-            f"{file} holds predictions of other weights than its receipt's: expected "
-            f"{str(weights)[:23]}..., found {predictions.weights[:23]}..."
-        )
-    if predictions.digest != content:
-        raise RunError(f"{file} was changed: its receipt holds the digest of other predictions")
 
 
 def _check(predictions: Predictions) -> None:

@@ -25,6 +25,7 @@ from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import TrailEntry, summarize_trail
+from seedless.runs.data_checks import check_data
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.seal import METRICS, PROMISES
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
@@ -46,7 +47,7 @@ Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 def check_content(run: ValidatedRun) -> list[str]:
     """Return what is wrong with the content of a run whose receipt, trail and log were read."""
-    checks = [check_config, check_scores]
+    checks = [check_config, check_data, check_scores]
     if run.left_out:
         checks += [check_stripped, check_weights]
     else:

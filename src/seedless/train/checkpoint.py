@@ -28,7 +28,7 @@ from seedless.train.progress_state import BestWeights, Position, ProgressState, 
 
 CHECKPOINT_FOLDER = "checkpoints"
 SCHEMA = "seedless.checkpoint/1"
-_NAME = re.compile(r"epoch-(\d{4,})(?:-batch-(\d{4,}))?\.safetensors")
+_NAME = re.compile(r"epoch-([0-9]{4,9})(?:-batch-([0-9]{4,9}))?\.safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,18 @@ def checkpoint_file_name(position: Position) -> str:
     """Return the file name of the checkpoint at a position."""
     within = f"-batch-{position.batch:04d}" if position.batch else ""
     return f"epoch-{position.epoch:04d}{within}.safetensors"
+
+
+def parse_checkpoint_name(name: str) -> Position | None:
+    """Return the position that a checkpoint's file name says, or None for another name.
+
+    The name holds no step number, so the position's step is 0.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    position = Position(int(match[1]), int(match[2] or 0))
+    return position if checkpoint_file_name(position) == name else None  # one name a position
 
 
 def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> Path:
@@ -80,15 +92,12 @@ def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> P
 
 
 def list_checkpoints(run: Path) -> list[tuple[Position, Path]]:
-    """Return positions and paths of a run's checkpoints, earliest first.
-
-    The names hold no step number, so the positions' steps are 0.
-    """
+    """Return positions and paths of a run's checkpoints, earliest first."""
     checkpoints = []
     for path in (run / CHECKPOINT_FOLDER).glob("*.safetensors"):
-        match = _NAME.fullmatch(path.name)
-        if match:
-            checkpoints.append((Position(int(match[1]), int(match[2] or 0)), path))
+        position = parse_checkpoint_name(path.name)
+        if position is not None:
+            checkpoints.append((position, path))
     return sorted(checkpoints, key=lambda item: (item[0].epoch, item[0].batch))
 
 
