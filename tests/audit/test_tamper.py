@@ -350,7 +350,7 @@ ODD = {
         lambda a: a.update(classes=np.array(["x", "y", "z"])),
         "predictions.npz is about other classes than the receipt",
     ),
-    "one more array": (lambda a: a.update(note=np.array([1.0])), "'note', which predictions"),
+    "one more array": (lambda a: a.update(note=np.array([1.0])), "'note', which does not belong"),
     "a name twice": (
         lambda a: a.update(test_ids=a["test_ids"][[0, *range(15)]]),
         "occurs more than once",

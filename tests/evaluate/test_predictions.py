@@ -49,7 +49,7 @@ def test_features_may_be_missing():
 CHANGES = {
     "an array less": (lambda a: a.pop("test_ids"), "lacks 'test_ids'"),
     "no weights": (lambda a: a.pop("weights"), "lacks 'weights'"),
-    "an array more": (lambda a: a.update(seed=np.array(3)), "holds 'seed', which predictions"),
+    "an array more": (lambda a: a.update(seed=np.array(3)), "holds 'seed', which does not belong"),
     "a part more": (lambda a: a.update(test_notes=np.array(3)), "holds 'test_notes'"),
     "no split": (
         lambda a: [a.pop(name) for name in list(a) if "_" in name],
@@ -115,10 +115,10 @@ def test_nothing_is_unpickled(tmp_path):
     arrays = {**make_predictions().arrays, "classes": np.array([Trap()] * 3, dtype=object)}
     file = tmp_path / "predictions.npz"
     file.write_bytes(write(arrays))
-    with pytest.raises(RunError, match="cannot be read as predictions"):
+    with pytest.raises(RunError, match=r"numpy.savez wrote|written by numpy.save"):
         read_predictions(file)
     file.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(RunError, match="cannot be read as predictions"):
+    with pytest.raises(RunError, match=r"numpy.savez wrote|written by numpy.save"):
         read_predictions(file)
 
 

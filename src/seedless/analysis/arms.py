@@ -1,7 +1,6 @@
 """The runs of one arm of a comparison: run folders, or anyone's JSON files of results."""
 
 import glob
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.config import REPLICATE_KEYS, flatten
 from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.files import hash_file
@@ -139,13 +139,12 @@ def _find_metric(run: Path, part: Mapping[str, Any], metric: str) -> tuple[Any, 
 
 def _read_file(path: Path, key: str) -> ScoredRun:
     try:
-        content = json.loads(path.read_bytes())
+        content = read_file(path, MAX_JSON_BYTES, follow_links=True, error=StatsError)
     except IsADirectoryError:
         raise StatsError(f"{path} is a folder; --field reads JSON files, leave it out") from None
     except OSError as error:
         raise StatsError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise StatsError(f"{path} is not JSON") from None
+    content = parse_json(content, str(path), error=StatsError)
     seeds = {}
     stored = content.get("seed") if isinstance(content, dict) else None
     if isinstance(stored, int) and not isinstance(stored, bool):

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
@@ -98,7 +99,7 @@ def read_receipt(run: Path) -> dict[str, Any]:
     """
     path, known = run / FILE, [*PREDICATES.values()]
     try:
-        content = path.read_bytes()
+        content = read_file(path, MAX_JSON_BYTES)
     except FileNotFoundError:
         raise RunError(explain_missing(run)) from None
     except NotADirectoryError:
@@ -106,12 +107,14 @@ def read_receipt(run: Path) -> dict[str, Any]:
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}") from None
     try:
-        statement = json.loads(content)
+        statement = parse_json(content, FILE)
         predicate = statement["predicate"]
         schema = predicate["schema"]
         written = canonical_json(statement) + b"\n"
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise RunError(f"{path} is not a receipt: expected an in-toto Statement in JSON") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"{path} is not a receipt: expected an in-toto Statement in JSON ({error})"
+        ) from None
     if statement.get("_type") != STATEMENT or statement.get("predicateType") not in known:
         raise RunError(
             f"{path}: expected a {STATEMENT} with predicate {' or '.join(known)}, got "

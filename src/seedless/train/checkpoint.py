@@ -9,7 +9,6 @@ A file is complete or does not exist: it is written under a temporary name, sync
 and renamed. Older files are deleted only after that, so a run killed at any time can be resumed.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from seedless.core.bounded_reading import parse_json
 from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
+from seedless.core.tensor_files import load_tensors
 from seedless.train.progress_state import BestWeights, Position, ProgressState, Start
 
 CHECKPOINT_FOLDER = "checkpoints"
@@ -104,9 +104,9 @@ def list_checkpoints(run: Path) -> list[tuple[Position, Path]]:
 def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
     """Return the content of a checkpoint; raise RunError where it is damaged or of another run."""
     try:
-        with safe_open(path, framework="pt") as file:
-            meta: dict[str, Any] = json.loads((file.metadata() or {})["seedless"])
-            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors, metadata = load_tensors(path)
+        sealed = metadata["seedless"].encode()
+        meta: dict[str, Any] = parse_json(sealed, f"{path} cannot be read as a checkpoint: it")
         claimed = meta.pop("digest")
         if digest_value(meta) != claimed or digest(tensors) != meta["tensors"]:
             raise RunError(f"{path} is damaged: its content does not match its digest")
@@ -117,7 +117,7 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
         position = Position(meta["epoch"], meta["batch"], meta["step"])
         if path.name != checkpoint_file_name(position):
             raise RunError(f"{path} holds the state of {checkpoint_file_name(position)}")
-    except (OSError, SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, RunError):
             raise
         raise RunError(f"{path} cannot be read as a checkpoint: {error}") from None
