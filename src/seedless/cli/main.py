@@ -19,7 +19,7 @@ from seedless.numerics.determinism import set_environment_variables
 # Panels of `seedless --help`, and the commands in each, in the order in which they are shown. The
 # file of a command's name holds the function of that name, or `app`, a group of commands.
 COMMANDS = {
-    "Make and prove": ("demo", "train", "resume", "verify", "diff", "sign"),
+    "Make and prove": ("demo", "train", "resume", "verify", "diff", "referee", "sign"),
     "Analyse": ("evaluate", "compare", "churn", "robustness", "attribute"),
     "Share": ("report", "bundle", "card", "export"),
     "Inspect": ("data", "init", "order", "env", "portable", "bench"),
