@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import seedless
 from seedless.audit.dispute.party import AnsweringRun, serve_requests
-from seedless.audit.dispute.recorded_step import Execution, RecordedStep
+from seedless.audit.dispute.recorded_step import CallRecorder, Execution, RecordedStep
 from seedless.audit.op_record import find_tensors, read_signature
 from seedless.core.config import Config, parse_config
 from seedless.core.digests import digest
@@ -97,24 +97,60 @@ def flip(tensor: Tensor, choice: int) -> None:
 
 
 class FlippedResult(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
-    """Flips a bit in the result of one operation: the first from a position on that has floats."""
+    """Flips a bit in the result of one operation of a step, out of those that give floats."""
 
     def __init__(self, choice: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
-        self.choice, self.left = choice, choice % 300
+        self.choice, self.left = choice, choice % 24
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation; change its result if it is the one."""
-        result = func(*args, **(kwargs or {}))
-        self.left -= 1
+        return self.run(func, *args, **(kwargs or {}))
+
+    def run(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the result of an operation, changed if it is the one."""
+        result = func(*args, **kwargs)
         signature = read_signature(func)
-        if self.left < 0 and not (signature.view or signature.uninitialized) and self.choice >= 0:
-            written = args[0] if signature.written else result
-            floats = [t for t in find_tensors(written) if t.dtype == torch.float32 and t.numel()]
-            if floats:
+        if signature.view or signature.uninitialized:
+            return result
+        written = args[0] if signature.written else result
+        floats = [t for t in find_tensors(written) if t.dtype == torch.float32 and t.numel()]
+        if floats:
+            if self.left == 0:
                 flip(floats[0], self.choice)
-                self.choice = -1
+            self.left -= 1
         return result
+
+
+class FlippedCall:
+    """An operation whose result is changed, for a recorder that calls it."""
+
+    def __init__(self, func: Any, flipped: FlippedResult) -> None:
+        self._func, self._flipped = func, flipped
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the result, changed if this is the operation."""
+        return self._flipped.run(self._func, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._func, name)
+
+    def __str__(self) -> str:
+        return str(self._func)
+
+
+class FlippedRecorder(CallRecorder):  # type: ignore[no-untyped-call]  # untyped in torch
+    """Records operations, one of them with a changed result: a party that believes it."""
+
+    flipped: FlippedResult
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record an operation, as it is called with the change."""
+        return super().__torch_dispatch__(FlippedCall(func, self.flipped), types, args, kwargs)
 
 
 class FaultyStep(RecordedStep):
@@ -167,12 +203,17 @@ class FaultyStep(RecordedStep):
             gradient = self.trained[fault.choice % len(self.trained)].grad
             assert gradient is not None
             flip(gradient, fault.choice)
-        if self.here and fault.kind == "operation":
-            with self.flipped, super().record_phase(label):
-                yield
-            return
-        with super().record_phase(label):
+        flips = self.here and fault.kind == "operation" and self.recorder is None
+        with self.flipped if flips else nullcontext(), super().record_phase(label):
             yield
+
+    def make_recorder(self, names: Mapping[str, Tensor], wanted: int | None) -> CallRecorder:
+        """Return a recorder that sees the wrong result as the operation's own."""
+        if self.fault.kind != "operation":
+            return super().make_recorder(names, wanted)
+        recorder = FlippedRecorder(self.problem.model, names, wanted)
+        recorder.flipped = FlippedResult(self.fault.choice)
+        return recorder
 
 
 def spoil(prepared: Prepared, fault: Fault) -> Prepared:

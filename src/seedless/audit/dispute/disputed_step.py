@@ -105,41 +105,62 @@ def judge_operation(
         at: its position, which is also how many agree before it.
         pair: its record by each party; None where a party's step has ended.
     """
-    # [Step 1] What differs: only the result, or an input, a setting or the operation itself.
+    # [Step 1] Only the result differs: execute this one operation on the inputs both agree on.
     one, two = pair
-    shown = one or two
-    assert shown is not None  # they differ, so one of them has an operation here
-    finding = find_first_difference([r for r in [one] if r], [r for r in [two] if r])
-    kind = "program" if finding is None else finding.kind
-    module = f" in module {shown.module}" if shown.module else ""
-    where = f"{step.words}, operation {at + 1}, {shown.op}{module} ({shown.phase})"
-    found = {**step.as_dict(), "operation": at + 1, "op": shown.op, "kind": kind}
-    # [Step 2] Only the result: execute this one operation on the inputs both agree on.
-    if kind == "op" and one is not None and two is not None:
+    if one is not None and two is not None and find_kind(one, two) == "op":
         result = execute_operation(case, step, at, one)
         if result is not None:
             return rule(
                 [result.outputs == record.outputs for record in (one, two)],
-                f"{where}: its result differs; executed here on the inputs both agree on",
-                place=found,
+                f"{step.words}, operation {at + 1}, {name_operation(one)}: its result differs; "
+                "executed here on the inputs both agree on",
+                place={**step.as_dict(), "operation": at + 1, "op": one.op, "kind": "op"},
                 settled_by="one operation",
             )
-    # [Step 3] Anything else: execute the step, and take its operation at this position.
+    # [Step 2] Anything else: execute the step, and take its operation at this position.
     operations = execute_step(case, step).operations
-    right = digest_operation(operations[at]) if at < len(operations) else None
+    here = operations[at] if at < len(operations) else None
+    agree = [_digest(record) == _digest(here) for record in pair]
+    # [Step 3] Say what the wrong one differs in, by the names that tensors have here.
+    wrong = one if agree[1] else two
+    finding = find_first_difference([here] if here else [], [wrong] if wrong else [])
+    kind = finding.kind if finding is not None else "program"
     names = list(finding.names) if finding is not None else []
     what = {
         "source": f"{list_fields(names)} on entering it",
         "setting": "its settings differ",
         "op": "its result differs",
-        "program": "the parties do not perform the same operation",
+        "program": "not the same operations are performed",
     }[kind]
+    named = name_operation(here) if here is not None else "after the last one"
     return rule(
-        [(record and digest_operation(record)) == right for record in pair],
-        f"{where}: {what}; derived by executing the step here",
-        place={**found, "names": names},
+        agree,
+        f"{step.words}, operation {at + 1}, {named}: {what}; derived by executing the step here",
+        place={
+            **step.as_dict(),
+            "operation": at + 1,
+            "op": here.op if here is not None else "",
+            "kind": kind,
+            "names": names,
+        },
         settled_by="one step",
     )
+
+
+def find_kind(one: OpRecord, two: OpRecord) -> str:
+    """Return what two records of an operation differ in, as a `Finding` names it."""
+    finding = find_first_difference([one], [two])
+    return finding.kind if finding is not None else ""
+
+
+def name_operation(record: OpRecord) -> str:
+    """Return an operation with its module and phase, in words."""
+    module = f" in module {record.module}" if record.module else ""
+    return f"{record.op}{module} ({record.phase})"
+
+
+def _digest(record: OpRecord | None) -> str | None:
+    return None if record is None else digest_operation(record)
 
 
 def execute_operation(case: Case, step: DisputedStep, at: int, agreed: OpRecord) -> OpRecord | None:

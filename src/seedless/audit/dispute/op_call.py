@@ -10,7 +10,7 @@ shapes alone.
 import base64
 import binascii
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -105,11 +105,14 @@ def execute_call(op: str, call: Any) -> OpRecord:
     try:
         args = tuple(_read(value) for value in call["arguments"])
         kwargs = {str(name): _read(value) for name, value in call["options"].items()}
-    except (LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise RunError(f"expected the arguments of {op} and its options") from None
     # [Step 2] Execute it with shapes alone, to know how large its results are.
     try:
-        shapes = func(*map(_forget, args), **{name: _forget(v) for name, v in kwargs.items()})
+        options = {name: _forget(value) for name, value in kwargs.items()}
+        if any(argument.name == "device" for argument in func._schema.arguments):
+            options["device"] = torch.device("meta")
+        shapes = func(*map(_forget, args), **options)
         size = sum(tensor.numel() * tensor.itemsize for tensor in find_tensors(shapes))
     except Exception as error:  # the arguments are not ours: whatever torch raises refuses them
         raise RunError(f"{op} cannot be executed alone: {type(error).__name__}") from None
@@ -127,7 +130,7 @@ def execute_call(op: str, call: Any) -> OpRecord:
     return recorder.records[0]
 
 
-def find_overload(op: str) -> Callable[..., Any]:
+def find_overload(op: str) -> Any:
     """Return the aten operation of a name such as "aten.addmm.default"."""
     space, _, rest = op.partition(".")
     name, _, overload = rest.partition(".")
@@ -137,8 +140,7 @@ def find_overload(op: str) -> Callable[..., Any]:
         known = packet.overloads()  # type: ignore[no-untyped-call]  # untyped in torch
     if space != "aten" or overload not in known:
         raise RunError(f"expected an operation as aten.name.overload, got {op!r}")
-    found: Callable[..., Any] = getattr(packet, overload)
-    return found
+    return getattr(packet, overload)
 
 
 def _describe(value: Any) -> Any:
@@ -176,4 +178,4 @@ def _forget(value: Any) -> Any:
         return value.to("meta")
     if isinstance(value, list):
         return [_forget(item) for item in value]
-    return torch.device("meta") if isinstance(value, torch.device) else value
+    return value

@@ -4,9 +4,10 @@ The records are those of portable arithmetic's own operations, one for each call
 they are made of: the same on every processor.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,22 +71,21 @@ class RecordedStep(Step):
         super().__init__(problem, self.record_phase)
         self.losses = torch.empty(0)
         self.recorder: CallRecorder | None = None
-        self._make_recorder: Callable[[Tensor], CallRecorder] | None = None
         self._recording = False
-
-    def record_operations(self, wanted: int | None) -> None:
-        """Record the operations of the steps from now on, and the arguments of one of each."""
-        problem = self.problem
-        self._make_recorder = lambda rows: CallRecorder(
-            problem.model, name_inputs(problem, rows), wanted
-        )
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Train on the rows (B,) and return their losses (B,)."""
-        if self._make_recorder is not None:
-            self.recorder = self._make_recorder(rows)
         self.losses = super().__call__(rows, epoch)
         return self.losses
+
+    def record(self, rows: Tensor, epoch: int, wanted: int | None) -> Tensor:
+        """Train on the rows, recording all operations and the arguments of one."""
+        self.recorder = self.make_recorder(name_inputs(self.problem, rows), wanted)
+        return self(rows, epoch)
+
+    def make_recorder(self, names: Mapping[str, Tensor], wanted: int | None) -> CallRecorder:
+        """Return the recorder of a step."""
+        return CallRecorder(self.problem.model, names, wanted)
 
     @contextmanager
     def record_phase(self, label: str) -> Iterator[None]:
@@ -163,10 +163,14 @@ class Execution:
     ) -> StepResult:
         """Execute one step from a state, recording its operations and the arguments of one."""
         step = self._set(state)
-        step.record_operations(wanted)
         recorder = StepRecorder(position.epoch + 1, step)
-        start = Start(position)
-        train(self.prepared.problem, (recorder,), start=start, stop=lambda: True, step=step)
+        train(
+            self.prepared.problem,
+            (recorder,),
+            start=Start(position),
+            stop=lambda: True,
+            step=partial(step.record, wanted=wanted),
+        )
         assert step.recorder is not None
         return StepResult(step.recorder.records, recorder.steps[0], step.recorder.call)
 
