@@ -116,6 +116,7 @@ def test_a_run_of_train_repeats_in_a_fresh_process_and_stays_untouched(trained, 
     assert verdict.sentence == (
         "executed again, identical in every bit: 3 trail entries, weights, predictions and scores"
     )
+    assert verdict.remarks == (f"on the data in {trained.parent / 'ours.npz'}",)
     assert verdict.details == ()
     assert after == before
 
@@ -377,7 +378,7 @@ def test_one_changed_sample_differs(moved, trained, tmp_path):
     np.savez(tmp_path / "ours.npz", **arrays)
     verdict = seedless.verify(moved, data=str(tmp_path / "ours.npz"))
     assert verdict.outcome == "differs"
-    assert "data.digest" in verdict.details[0]
+    assert "data.content" in verdict.details[0]
 
 
 def test_the_order_of_the_records_in_the_file_does_not_matter(moved, trained, tmp_path):
@@ -405,14 +406,14 @@ def test_other_arrays_differ_and_are_named(fitted, split):
     samples[3, 4] += 1e-6
     verdict = seedless.verify(fitted, **{**give(), split: (samples, labels)})
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("data.digest: ")
+    assert verdict.details[0].startswith("data.content: ")
 
 
 def test_other_labels_differ(fitted):
     samples, labels = give()["train"]
     verdict = seedless.verify(fitted, **{**give(), "train": (samples, (labels + 1) % 3)})
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("data.digest: ")
+    assert verdict.details[0].startswith("data.content: ")
 
 
 def test_a_split_less_differs(fitted):

@@ -81,12 +81,12 @@ def test_different_is_1_with_epoch_and_tensors(call, run):
 
 def test_invalid_is_2_with_every_reason(call, run):
     (run / "metrics.json").write_text("{}")
-    (run / "notes.txt").write_text("mine")
+    (run / "weights.safetensors").unlink()
     code, out, _ = call("verify", run)
     assert code == 2
     assert out.startswith(f"INVALID: {run} is not what its receipt says\n")
     assert "  metrics.json was changed: expected sha256:" in out
-    assert "  notes.txt is not covered by the receipt: it was added later" in out
+    assert "  weights.safetensors is missing" in out
 
 
 def test_not_to_be_judged_is_3_and_says_what_differs(call, run):

@@ -20,9 +20,10 @@ from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.core.registry import choose
+from seedless.data.splits import describe_repeated
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
-from seedless.proof.receipt import list_unknown
+from seedless.proof.receipt import list_unknown, state_data
 from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected
@@ -87,7 +88,12 @@ def execute_again(
         if part.checked:
             sentence += "; the rest of the run was not executed"
         outcome = PART if part.checked else "identical"
-        verdict = Verdict(outcome, sentence, tuple(list_notes(run, prepared.config)))
+        verdict = Verdict(
+            outcome,
+            sentence,
+            tuple(list_notes(run, prepared.config)),
+            remarks=list_remarks(run, prepared),
+        )
     seconds = round(time.perf_counter() - began, 1)
     return replace(verdict, checked=part.checked, seconds=seconds)
 
@@ -161,16 +167,17 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
         raise DivergenceError([f"the configuration resolves differently: {i}" for i in changed])
     # [Step 3] A user's model that keeps its own weights must still have them: if not, the caller
     # passed the wrong model, and nothing is known of the run.
-    recorded, here = run.claims["initialization"], prepared.facts["initialization"]
-    if recorded["basis"] == "given" and recorded["weights"] != here["weights"]:
+    recorded, first = run.claims["initialization"], prepared.facts["initialization"]
+    if recorded["basis"] == "given" and recorded["weights"] != first["weights"]:
         raise ConfigError(
             f"{run.path} began with the model's own weights, {recorded['weights'][:23]}...; this "
-            f"model has {here['weights'][:23]}... Pass the model as it was before training: best "
+            f"model has {first['weights'][:23]}... Pass the model as it was before training: best "
             "a function that makes it"
         )
     # [Step 4] Everything else the run began with.
     facts = {key: run.claims[key] for key in ("data", "initialization", "model")}
-    if changed := compare_values(facts, dict(prepared.facts)):
+    here = {**prepared.facts, "data": state_data(prepared.facts["data"], run.claims["schema"])}
+    if changed := compare_values(facts, here):
         raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
     return prepared
 
@@ -209,6 +216,12 @@ def compare_results(
     changed = compare_values({key: run.claims[key] for key in results}, results)
     if changed:
         raise DivergenceError(map(str, changed))
+
+
+def list_remarks(run: ValidatedRun, prepared: Prepared) -> tuple[str, ...]:
+    """Return whose data the run was executed on, and how many records are in two splits."""
+    repeated = describe_repeated(prepared.facts["data"]["repeated"], run.config.data)
+    return tuple(remark for remark in (prepared.data_source, repeated) if remark)
 
 
 def list_notes(run: ValidatedRun, config: Config) -> list[str]:

@@ -18,10 +18,11 @@ from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath
+from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
 from seedless.proof.keys import SignatureError, read_ed25519_public
-from seedless.proof.receipt import read_receipt
+from seedless.proof.receipt import describe_schema, get_major, read_receipt
 from seedless.proof.signature import read_signature
 from seedless.proof.source_digest import digest_source
 from seedless.runs.prepare import USER_MODEL, Preparer
@@ -121,7 +122,9 @@ def verify(
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         else:
             verdict = execute(validated, request, user)
-        return replace(verdict, signature=signature)
+        limits = describe_schema(validated.claims)
+        remarks = (*verdict.remarks, limits) if limits else verdict.remarks
+        return replace(verdict, signature=signature, remarks=remarks)
 
 
 def execute(run: ValidatedRun, request: Mapping[str, Any], user: UserModel | None) -> Verdict:
@@ -173,7 +176,11 @@ def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
     limits = "; nothing was executed, and the predictions were not computed again"
     if validated.left_out:
         limits = f", except for files left out of it ({', '.join(validated.left_out)}){limits}"
-    return Verdict("consistent", f"{run} agrees with its receipt{limits}")
+    claims = validated.claims
+    counts = {} if get_major(claims["schema"]) == "1" else claims["data"]["repeated"]
+    repeated = describe_repeated(counts, validated.config.data)
+    remarks = (repeated,) if repeated else ()
+    return Verdict("consistent", f"{run} agrees with its receipt{limits}", remarks=remarks)
 
 
 def unpack(bundle: Path, folder: Path) -> Path:

@@ -27,8 +27,8 @@ def churn(
     as_json: AsJson = False,
 ) -> None:
     """List the records that get different labels from different runs."""
+    from seedless.analysis.run_churn import churn as compare_runs
     from seedless.core.registry import choose
-    from seedless.evaluate.churn import churn as compare_runs
 
     result = compare_runs(*runs, split=split, thresholds="half" if half else "own")
     if ids is not None:

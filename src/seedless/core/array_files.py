@@ -108,7 +108,7 @@ def parse_npz(
         name = member.removesuffix(".npy")
         if name == member or not (allowed := kinds(name)):
             raise error(
-                f"{where} holds {shorten(member, 80)!r}, which does not belong to such a file"
+                f"{where} holds {shorten(name, 80)!r}, which does not belong to such a file"
             )
         arrays[name] = parse_npy(data, f"{where}: {name}", kinds=allowed, error=error)
     return arrays

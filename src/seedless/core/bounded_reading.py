@@ -13,6 +13,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -118,12 +119,36 @@ def read_lines(path: Path, max_bytes: int, max_line_bytes: int) -> Iterator[byte
             yield line
 
 
+def read_json_lines(
+    path: Path, *, max_bytes: int, max_values: int, max_line_bytes: int = MAX_JSON_BYTES
+) -> Iterator[tuple[bytes, Any]]:
+    """Yield each line of a file of JSON lines, with its line feed, and its value.
+
+    A last line without a line feed, as a killed process leaves it, is not parsed; its value is
+    None.
+    """
+    known: dict[str, str] = {}
+    values = 0
+    lines = read_lines(path, max_bytes, max_line_bytes)
+    for number, line in enumerate(lines, start=1):
+        values += _count_values(line)
+        if values > max_values:
+            raise RunError(
+                f"{path} holds more than {max_values:,} values up to line {number}, the most that "
+                "are read of such a file"
+            )
+        where = f"{path}: line {number}"
+        whole = line.endswith(b"\n")
+        yield line, parse_json(line, where, known_keys=known) if whole else None
+
+
 def parse_json(
     content: bytes,
     where: str,
     *,
     max_depth: int = MAX_JSON_DEPTH,
     max_values: int = MAX_JSON_VALUES,
+    known_keys: dict[str, str] | None = None,
     error: type[SeedlessError] = RunError,
 ) -> Any:
     """Return the value of a JSON text in UTF-8; refuse what canonical JSON cannot hold.
@@ -137,26 +162,27 @@ def parse_json(
         where: the name of the file, for messages.
         max_depth: how many lists and objects may lie in each other.
         max_values: how many values the text may hold in all.
+        known_keys: keys of earlier texts, which are not kept in memory again.
         error: the type of error that a refusal raises.
 
     Example:
         >>> parse_json(b'{"a": [1, 2.5]}', "metrics.json")
         {'a': [1, 2.5]}
     """
-    # [Step 1] Bound the number of values and the depth, from the brackets and commas outside text.
-    structure = _JSON_TEXT.sub(b"", content).translate(None, _NOT_STRUCTURE)
-    values = 1 + sum(structure.count(mark) for mark in (b",", b"[", b"{"))
-    if values > max_values:
-        raise error(f"{where} holds about {values:,} values; at most {max_values:,} are read")
-    steps = _STEP[np.frombuffer(structure, dtype=np.uint8)]
-    depth = int(steps.cumsum(dtype=np.int64).max(initial=0))
-    if depth > max_depth:
-        raise error(f"{where} is nested {depth:,} deep; at most {max_depth} levels are read")
+    # [Step 1] Bound the number of values and the depth. Most texts are within the limits even if
+    # every bracket and comma counts; of the others, only those outside text do.
+    if _count_values(content) > max_values or content.count(b"[") + content.count(b"{") > max_depth:
+        structure = _JSON_TEXT.sub(b"", content).translate(None, _NOT_STRUCTURE)
+        if (values := _count_values(structure)) > max_values:
+            raise error(f"{where} holds about {values:,} values; at most {max_values:,} are read")
+        steps = _STEP[np.frombuffer(structure, dtype=np.uint8)]
+        if (depth := int(steps.cumsum(dtype=np.int64).max(initial=0))) > max_depth:
+            raise error(f"{where} is nested {depth:,} deep; at most {max_depth} levels are read")
     # [Step 2] Parse, with refusals for what Python would accept or change silently.
     try:
         value = json.loads(
             content.decode("utf-8"),
-            object_pairs_hook=_refuse_twice,
+            object_pairs_hook=partial(_make_object, {} if known_keys is None else known_keys),
             parse_constant=_refuse_constant,
             parse_float=_parse_float,
             parse_int=_parse_int,
@@ -218,6 +244,11 @@ def shorten(text: str, most: int = 200) -> str:
     return f"{text[:part]}...{text[-part:]}"
 
 
+def _count_values(content: bytes) -> int:
+    """Return the most values that JSON with these brackets and commas can hold."""
+    return 1 + content.count(b",") + content.count(b"[") + content.count(b"{")
+
+
 def _list_items(value: Any) -> list[Any]:
     """Return what a table or a list holds; nothing for a single value."""
     if isinstance(value, dict):
@@ -225,8 +256,8 @@ def _list_items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
+def _make_object(known: dict[str, str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = {known.setdefault(key, key): value for key, value in pairs}
     if len(values) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:

@@ -10,19 +10,16 @@ McNemar's test asks whether one of them is right more often than the other.
 """
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
-from seedless.core.files import AnyPath
 from seedless.evaluate.decisions import (
     DEFAULT_THRESHOLD,
     Threshold,
@@ -30,7 +27,7 @@ from seedless.evaluate.decisions import (
     pick_most_probable,
 )
 from seedless.evaluate.intervals import LEVEL, Interval, wilson_interval
-from seedless.evaluate.predictions import Predictions, SplitPredictions, read_predictions
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.evaluate.scores import find_thresholds
 
 THRESHOLDS = ("own", "half")
@@ -108,28 +105,6 @@ class Churn:
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return asdict(self)
-
-
-def churn(*runs: AnyPath, split: str = "test", thresholds: str = "own") -> Churn:
-    """Return which records two or more finished runs decide differently.
-
-    Args:
-        runs: the run folders, or files of predictions; over the same records and classes.
-        split: "test", "validation" or "train".
-        thresholds: "own" for the thresholds that each run chose on its validation split, or "half"
-            for 0.5 everywhere.
-
-    >>> seedless.churn("runs/a", "runs/b").exact.rate  # doctest: +SKIP
-    0.042
-    """
-    if len({Path(run).resolve() for run in runs}) < len(runs):
-        raise DataError("expected different runs, got one of them twice")
-    predictions = {os.fspath(run): read_predictions(Path(run)) for run in runs}
-    if thresholds == "half" and any(one.task == "multi-class" for one in predictions.values()):
-        raise DataError(
-            "--half is for multi-label tasks: here the decision is the most probable class"
-        )
-    return compare_decisions(predictions, split, thresholds)
 
 
 def compare_decisions(
