@@ -177,7 +177,7 @@ class FaultyStep(RecordedStep):
         elif fault.kind == "running mean":
             flip(self.problem.model[1].running_mean, fault.choice)  # type: ignore[index, arg-type]
         elif fault.kind == "learning rate":
-            group["lr"] *= 1.0 + 2.0 ** -(fault.choice % 20)
+            group["lr"] *= 1.0 + 2.0 ** -(fault.choice % 16)
         elif fault.kind == "weight decay":
             group["weight_decay"] = 0.02
         elif fault.kind == "dropout of another epoch":
