@@ -32,7 +32,7 @@ def referee(
 ) -> None:
     """Settle a dispute between two runs of one portable configuration.
 
-    It finds the first epoch, step and operation that differ, and executes that one here.
+    It finds the first epoch, step and operation that differ, and executes it.
     Exit code 0: no dispute. 10: A is right. 11: B is right. 12: neither.
     2: not two valid runs of one configuration. 3: it cannot be judged here.
     """
