@@ -21,10 +21,8 @@ from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.referee import check_pair, referee, settle_pair
 from seedless.cli.main import main
 from seedless.core.errors import ConfigError
-from seedless.evaluate.predictions import parse_predictions, serialize
-from seedless.evaluate.scores import score_predictions
 from seedless.runs.validation import validate
-from tests.forgery import forge, read_entries, read_statement, replace, seal
+from tests.forgery import forge, forge_predictions, read_entries, read_statement, replace
 from tests.tiny import copy_run, fit_run, flags_restored
 
 HONEST = Fault("none", 0)
@@ -245,15 +243,7 @@ def test_two_folders_are_settled_by_one_epoch(make):
 
 def test_results_of_one_trail_are_settled_by_computing_them(make, tmp_path):
     run = copy_run(make(), tmp_path / "run")
-    path = run / "predictions.npz"
-    predictions = parse_predictions(path.read_bytes(), path.name)
-    predictions.splits["validation"].probabilities[0] *= 1 - 2**-40  # too little for a rank
-    path.write_bytes(serialize(predictions))
-    statement = read_statement(run)
-    metrics = {**statement["predicate"]["metrics"], **score_predictions(predictions)}
-    (run / "metrics.json").write_text(json.dumps(metrics))
-    statement["predicate"] |= {"metrics": metrics, "predictions": predictions.digest}
-    seal(run, statement)
+    forge_predictions(run, "validation", lambda values: values * (1 - 2**-40))  # ranks stay
     ruling = referee(run, make(), entry=ENTRY)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "the scores")
 
