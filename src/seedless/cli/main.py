@@ -28,7 +28,7 @@ CLOSED_PIPE = 141  # of a program whose reader has gone, as a shell reports SIGP
 COMMANDS = {
     "Make and prove": ("demo", "train", "resume", "verify", "diff", "sign"),
     "Analyse": ("evaluate", "compare", "churn", "robustness", "attribute"),
-    "Share": ("report", "bundle", "card", "export"),
+    "Share": ("report", "bundle", "card", "export", "provenance"),
     "Inspect": ("data", "init", "order", "env", "portable", "bench"),
     "Studies": ("study",),
 }
