@@ -32,7 +32,11 @@ def summarize(outcome, **fields):
 
 
 def test_a_whole_identical_run_passes_and_claims_no_level():
-    summary = summarize("identical", remarks=("the data came from the bundle",))
+    summary = summarize(
+        "identical",
+        remarks=("the data came from the bundle",),
+        details=("identical although torch differs",),
+    )
     assert summary["_type"] == "https://in-toto.io/Statement/v1"
     assert summary["predicateType"] == "https://slsa.dev/verification_summary/v1"
     assert summary["subject"] == [{"name": "weights.safetensors", "digest": {"sha256": 64 * "a"}}]
@@ -44,8 +48,10 @@ def test_a_whole_identical_run_passes_and_claims_no_level():
     assert predicate[DETAILS] == {
         "outcome": "identical",
         "executed": "the whole run",
+        "checked": {},
         "signature": SIGNATURE,
         "remarks": ["the data came from the bundle"],
+        "details": ["identical although torch differs"],
     }
 
 
@@ -60,9 +66,11 @@ def test_nothing_else_passes(outcome):
 
 
 def test_an_identical_part_does_not_pass_even_if_its_outcome_says_identical():
-    predicate = summarize("identical", checked={"segments": [2, 5], "of": 8})["predicate"]
+    checked = {"segments": [2, 5], "of": 8, "token": "ab"}
+    predicate = summarize("identical", checked=checked)["predicate"]
     assert predicate["verificationResult"] == "FAILED"
     assert predicate[DETAILS]["executed"] == "segments 2, 5 of 8"
+    assert predicate[DETAILS]["checked"] == checked, "with its token a sample can be repeated"
 
 
 def test_there_is_no_summary_of_an_invalid_run():

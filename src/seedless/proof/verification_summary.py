@@ -80,8 +80,10 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
             DETAILS: {
                 "outcome": verdict["outcome"],
                 "executed": describe_extent(verdict),
+                "checked": dict(verdict["checked"]),
                 "signature": dict(verdict["signature"]),
                 "remarks": list(verdict["remarks"]),
+                "details": list(verdict["details"]),
             },
         },
     }
