@@ -10,6 +10,7 @@ from seedless.core.digests import digest_value
 from seedless.core.errors import RunError
 from seedless.proof.envelope import check_envelope
 from seedless.proof.keys import SignatureError, make_key, public_path, read_keyid
+from seedless.proof.source_digest import describe_source
 from seedless.proof.verification_summary import (
     DETAILS,
     POLICY,
@@ -82,6 +83,11 @@ def test_there_is_no_summary_of_an_invalid_run():
 def test_it_has_the_fields_that_the_specification_requires():
     predicate = summarize("identical")["predicate"]
     assert predicate["verifier"]["id"] == f"urn:seedless:verifier:ed25519:{'5' * 64}"
+    version = predicate["verifier"]["version"]
+    assert version == {
+        "seedless": describe_source()["version"],
+        "seedless_source": describe_source()["digest"],
+    }
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", predicate["timeVerified"])
     assert predicate["resourceUri"] == f"urn:seedless:run:{SUBJECT['receipt']}"
     assert predicate["inputAttestations"] == [
