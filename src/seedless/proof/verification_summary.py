@@ -66,7 +66,7 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
         "predicateType": PREDICATE,
         "predicate": {
             "verifier": {
-                "id": f"urn:seedless:verifier:ed25519:{keyid}",
+                "id": name_verifier(keyid),
                 "version": {"seedless": source["version"], SOURCE_DIGEST: source["digest"]},
             },
             "timeVerified": time,
@@ -90,6 +90,11 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
         },
     }
     return canonical_json(statement)
+
+
+def name_verifier(keyid: str) -> str:
+    """Return the URI of a verifier: who that is, the key says and nothing else."""
+    return f"urn:seedless:verifier:ed25519:{keyid}"
 
 
 def describe_extent(verdict: Mapping[str, Any]) -> str:
