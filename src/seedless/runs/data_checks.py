@@ -1,4 +1,4 @@
-"""What a receipt of schema 2 states of its data: is it consistent, and does it suit the settings?
+"""What a receipt states of its data: is it consistent, and does it suit the settings?
 
 Nothing is read here but the receipt and the configuration. Whether the data are as stated is found
 by executing the run again.
@@ -23,13 +23,20 @@ from seedless.runs.prepare import USER_MODEL
 if TYPE_CHECKING:
     from seedless.runs.validation import ValidatedRun
 
+_SCORED = {"val": "validation", "test": "test"}  # the splits of the data, by their names in metrics
+
 
 def check_data(run: ValidatedRun) -> list[str]:
-    """Return what is wrong with the splits that a receipt states; schema 1 states none."""
+    """Return what is wrong with the records and splits that a receipt states of its data."""
+    facts, config, metrics = run.claims["data"], run.config.data, run.claims["metrics"]
+    problems = [
+        f"the {scored} scores are of {metrics[scored]['n']} records, the data have "
+        f"{facts['records'].get(split)}"
+        for split, scored in _SCORED.items()
+        if scored in metrics and metrics[scored]["n"] != facts["records"].get(split)
+    ]
     if get_major(run.claims["schema"]) == "1":
-        return []
-    facts, config = run.claims["data"], run.config.data
-    problems = []
+        return problems  # schema 1 states nothing of the splits but their records
     # [Step 1] The digest covers the content, the role of every record, and the classes.
     if digest_facts(facts) != facts["digest"]:
         problems.append("the digest of the data is not that of their content and splits")
