@@ -13,7 +13,7 @@ import numpy as np
 
 from seedless.core.config import DataConfig
 from seedless.core.dataset import ROLES, check_protocol
-from seedless.core.errors import DataError
+from seedless.core.errors import SeedlessError
 from seedless.core.mismatch import is_same_json
 from seedless.data.loading import choose_splits
 from seedless.data.splits import count_accepted, digest_facts
@@ -66,7 +66,7 @@ def check_splits(facts: Mapping[str, Any], config: DataConfig) -> list[str]:
         check_protocol(protocol, "the receipt")
         folds = np.array([fold for split in protocol.values() for fold in split], dtype=np.int64)
         expected = choose_splits(config, folds)
-    except DataError as error:
+    except SeedlessError as error:
         return [str(error)]
     if not is_same_json(protocol, {split: sorted(expected[split]) for split in expected}):
         return ["the folds of the splits in the receipt are not those that config.toml gives them"]
