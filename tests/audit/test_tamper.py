@@ -477,6 +477,14 @@ def test_nobody_can_check_the_seconds_of_a_log(run):
     assert execute(run).outcome == "identical"
 
 
+def test_no_epoch_took_less_than_no_time(run):
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    lines[1]["seconds"] = -0.5
+    (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    seal(run)
+    assert "log.jsonl has an epoch of less than 0 seconds" in find_problems(run)
+
+
 @pytest.mark.parametrize(
     ("old", "new"), [("rate = 0.001", "rate = 0.002"), ('basis = "dct"', 'basis = "hadamard"')]
 )
