@@ -97,7 +97,7 @@ def test_a_grid_without_folds_stays_and_with_them_shares_the_usual_run(tmp_path)
     assert len(spread.points) == 3 * len(plain.points)
     assert {point.key for point in plain.points} < {point.key for point in spread.points}
     assert len({point.key for point in spread.points}) == len(spread.points)
-    assert spread.points[1].label.endswith("seed-free / test fold 9")
+    assert spread.points[1].label.endswith("offset 0 / test fold 9")
     write_points(spread.points, tmp_path / "points.json")
     assert tuple(read_points(tmp_path / "points.json")) == spread.points
 
@@ -163,7 +163,7 @@ def test_folds_are_refused_by_a_study_that_has_no_use_for_them(run_seedless):
         plan("main", StudyOptions(folds=3))
     done = CliRunner().invoke(app, ["plan", "golden", "--folds", "2", "--seeds", "1"])
     assert done.exit_code == 0
-    assert "conformer / mixed / seed-free / test fold 9" in done.output
+    assert "conformer / mixed / offset 0 / test fold 9" in done.output
     refused = run_seedless("study", "plan", "main", "--folds", "3", check=False)
     assert refused.returncode == 2
     assert refused.stderr.strip().count("\n") == 0

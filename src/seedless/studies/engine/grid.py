@@ -100,8 +100,11 @@ class Grid:
 
     @property
     def runs(self) -> tuple[Point, ...]:
-        """Its different runs: two points with the same configuration share one run."""
-        return tuple({point.key: point for point in self.points}.values())
+        """Its different runs, each as its first point: points of one configuration share a run."""
+        first: dict[str, Point] = {}
+        for point in self.points:
+            first.setdefault(point.key, point)
+        return tuple(first.values())
 
     @property
     def arms(self) -> tuple[str, ...]:
