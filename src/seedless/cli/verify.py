@@ -38,7 +38,7 @@ def verify(
     entry: Entry = None,
     data: DataPlace = None,
     public_key: Annotated[
-        Path | None, typer.Option(help="The receipt must be signed with this key (PEM).")
+        Path | None, typer.Option(help="The receipt, or model.sig, must be signed with this key.")
     ] = None,
     summary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a signed SLSA summary; needs --key.")

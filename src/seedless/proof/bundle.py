@@ -19,12 +19,13 @@ from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source_digest
+from seedless.proof.receipt import ATTESTATIONS, explain_missing
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import PAGE as REPORT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
-from seedless.proof.receipt import explain_missing
 
 EXTRA = ("source/", "data/")  # folders that the receipt need not cover
+BESIDE = (ENVELOPE, REPORT, *ATTESTATIONS)  # files next to those that the receipt covers
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
 RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
@@ -37,7 +38,7 @@ def write_bundle(
 
     Args:
         run: a folder with a receipt. The bundle holds every file that the receipt covers, checked
-            against its digest, and the signature and the report where they exist.
+            against its digest, and the signature, the attestations and the report where they exist.
         out: the file to write, completely or not at all.
         extra: more files by their names in the bundle, below ``source/`` or ``data/``.
         force: replace ``out`` if it exists.
@@ -51,7 +52,7 @@ def write_bundle(
         raise RunError(f"{out} is there already; give another name, or --force to replace it")
     digests = _read_run(run)
     files = {name: run / name for name in digests}
-    files |= {name: run / name for name in (ENVELOPE, REPORT) if (run / name).is_file()}
+    files |= {name: run / name for name in BESIDE if (run / name).is_file()}
     for name, file in (extra or {}).items():
         if not name.startswith(EXTRA):
             raise RunError(f"expected a name below {' or '.join(EXTRA)}, got {name!r}")
@@ -182,7 +183,7 @@ def _check_contents(names: Iterable[str], digests: Mapping[str, str], path: Path
     if missing := set(digests) - set(names):
         raise RunError(f"{path} lacks {min(missing)!r}, which its receipt covers; bundle it again")
     for name in names:
-        if name not in digests and name not in (ENVELOPE, REPORT) and not name.startswith(EXTRA):
+        if name not in digests and name not in BESIDE and not name.startswith(EXTRA):
             raise RunError(f"{path} holds {name!r}, which its receipt does not cover; refused")
 
 
