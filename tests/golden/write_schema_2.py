@@ -1,4 +1,4 @@
-"""Write a run and a bundle of schema 2, once: ``python -m tests.golden.write_schema_2 [fit|bundle]``.
+"""Write a run or a bundle of schema 2: ``python -m tests.golden.write_schema_2 fit``, or bundle.
 
 Both are in portable arithmetic, so that every machine can repeat them. They are made only when the
 schema is new, and never again: later versions must verify the files as they are.
