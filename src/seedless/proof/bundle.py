@@ -6,7 +6,6 @@ never unpacks to more than its own size, and weights hardly compress anyway.
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seedless.core.archive import Rules, check_names, unpack
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source_digest
@@ -95,7 +95,7 @@ def open_bundle(path: Path, into: Path) -> Path:
         actual = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
         if RECEIPT not in actual:
             raise RunError(f"{path} is a zip file and no bundle: it holds no {RECEIPT}")
-        digests = _read_covered((folder / RECEIPT).read_bytes(), f"{RECEIPT} of {path}")
+        digests = _read_covered(read_file(folder / RECEIPT, MAX_JSON_BYTES), f"{RECEIPT} of {path}")
         _check_contents(actual, digests, path)
         _check_digests(actual, digests, path)
         if into.is_dir():
@@ -129,7 +129,7 @@ def list_source_files() -> dict[str, Path]:
 def _read_run(run: Path) -> dict[str, str]:
     """Return the digest of each file that a run's receipt covers, and of the receipt itself."""
     try:
-        receipt = (run / RECEIPT).read_bytes()
+        receipt = read_file(run / RECEIPT, MAX_JSON_BYTES)
     except FileNotFoundError:
         raise RunError(explain_missing(run)) from None
     except OSError as error:
@@ -140,9 +140,9 @@ def _read_run(run: Path) -> dict[str, str]:
 def _read_covered(receipt: bytes, where: str) -> dict[str, str]:
     """Return name -> digest from a receipt's ``predicate.files``, with the receipt itself added."""
     try:
-        files = json.loads(receipt)["predicate"]["files"]
+        files = parse_json(receipt, where)["predicate"]["files"]
         covered = {str(name): str(digest) for name, digest in files.items()}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise RunError(
             f"{where}: expected a receipt that lists files under predicate.files, got something "
             "else; was it made by `seedless train`?"
