@@ -3,6 +3,7 @@
 The commands are taken from the program itself: a new one must be put into one of the two lists.
 """
 
+import io
 import os
 
 import pytest
@@ -26,6 +27,7 @@ OPENS_A_RUN = {
     "evaluate": ["RUN"],
     "export": ["RUN", "--entry", ENTRY, "--onnx", "OUT"],
     "provenance": ["RUN", "--out", "OUT"],
+    "referee": ["GOOD", "RUN"],
     "report": ["GOOD", "RUN", "--out", "OUT"],
     "resume": ["RUN", "--entry", ENTRY],
     "robustness": ["RUN", "--entry", ENTRY],
@@ -42,6 +44,8 @@ OTHER_WAYS = {
     "provenance in the folder": ["provenance", "RUN"],
     "sign --model-signing": ["sign", "RUN", "--model-signing", "--key", "MODEL_KEY"],
     "verify --summary": ["verify", "RUN", "--entry", ENTRY, "--summary", "OUT", "--key", "KEY"],
+    "referee --answer": ["referee", "RUN", "--answer", "--entry", ENTRY],
+    "verify --sample": ["verify", "RUN", "--sample", "1", "--entry", ENTRY],
     "verify --validate-only": ["verify", "RUN", "--validate-only"],
     "verify --segment": ["verify", "RUN", "--segment", "1", "--entry", ENTRY],
 }
@@ -110,6 +114,7 @@ def tampered(made, tmp_path_factory):
 def call(made, tmp_path, monkeypatch):
     """Run a command; return its exit code, and everything it printed."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))  # nobody asks `referee --answer` anything
     make_key(tmp_path / "KEY")
     make_key(tmp_path / "MODEL_KEY", "P-256")
     good = copy_run(made, tmp_path / "good")

@@ -12,8 +12,8 @@ from seedless.core.config import parse_config
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.proof.bundle import FIRST_DATE
-from seedless.proof.bundle_contents import ATTESTATIONS
 from seedless.proof.keys import make_key, public_path
+from seedless.proof.receipt import ATTESTATIONS
 from seedless.proof.signature import sign_receipt
 from seedless.runs.bundled_run import bundle_run
 from seedless.runs.train import train_run
@@ -214,7 +214,7 @@ def test_bytes_outside_the_files_are_refused(plain, tmp_path, key, place):
 
 
 def test_attestations_in_a_bundle_are_about_its_run(plain, tmp_path, key):
-    for name in {*ATTESTATIONS} - {"receipt.dsse.json"}:
+    for name in ATTESTATIONS:
         why = refuse(write_zip(tmp_path / "a.zip", {**plain, name: b"{}"}), key)
         assert name in why
 

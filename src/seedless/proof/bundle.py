@@ -21,15 +21,9 @@ from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source_digest
-from seedless.proof.bundle_contents import (
-    ATTESTATIONS,
-    DATA,
-    SOURCE,
-    check_contents,
-    list_source_files,
-)
+from seedless.proof.bundle_contents import DATA, SOURCE, check_contents, list_source_files
+from seedless.proof.receipt import ATTESTATIONS, SIGNATURE, explain_missing
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import explain_missing
 
 # Sizes of the parts of a zip file, in bytes, without names and contents. A file that needs 64 bits
 # for a size or a place has one more part at its end.
@@ -66,7 +60,7 @@ def write_bundle(run: Path, out: Path, *, data: Path | None = None, force: bool 
             "bundle it with that release, because a bundle holds the source code that made the run"
         )
     files = {name: run / name for name in (*claims["files"], RECEIPT)}
-    files |= {name: run / name for name in ATTESTATIONS if (run / name).is_file()}
+    files |= {name: run / name for name in (SIGNATURE, *ATTESTATIONS) if (run / name).is_file()}
     files |= list_source_files()
     if data is not None:
         files |= {f"{DATA}{path.name}": path for path in sorted(Path(data).iterdir())}

@@ -16,21 +16,12 @@ from typing import Any
 
 from seedless.core.errors import DataError, RunError
 from seedless.data.dataset_folder import list_packed_files, read_packed
-from seedless.proof import model_signing, provenance, source_digest, verification_summary
+from seedless.proof import source_digest
+from seedless.proof.receipt import ATTESTATIONS, SIGNATURE, get_content_digest
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import SIGNATURE, get_content_digest
 from seedless.proof.run_files import check_listed_names
 
 SOURCE, DATA = "source/", "data/"
-# Files that the receipt does not cover, and that say something about it. One that is about another
-# run is found by `validate`.
-ATTESTATIONS = (
-    SIGNATURE,
-    provenance.FILE,
-    provenance.ENVELOPE,
-    verification_summary.FILE,
-    model_signing.FILE,
-)
 _PACKAGE = f"{SOURCE}{source_digest.PACKAGE.name}/"
 _TYPED = f"{_PACKAGE}py.typed"  # an empty file, which the source digest does not cover
 
@@ -61,7 +52,7 @@ def check_contents(files: Mapping[str, Path], claims: Mapping[str, Any], where: 
         raise RunError(f"{where}: {problems[0]}; refused")
     if missing := {*covered, RECEIPT} - {*files}:
         raise RunError(f"{where} lacks {min(missing)!r}, which its receipt covers; bundle it again")
-    known = {*covered, RECEIPT, *ATTESTATIONS}
+    known = {*covered, RECEIPT, SIGNATURE, *ATTESTATIONS}
     rest = {name: path for name, path in files.items() if name not in known}
     # [Step 2] The source code that made the run.
     source = {name: path for name, path in rest.items() if name.startswith(SOURCE)}
