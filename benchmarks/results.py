@@ -25,7 +25,7 @@ from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import SeedlessError
 from seedless.data.loading import load
 from seedless.numerics.determinism import set_environment_variables
-from seedless.proof.receipt import read_receipt
+from seedless.proof.receipt import get_content_digest, read_receipt
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.results import Results
@@ -89,7 +89,7 @@ def list_receipts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
                 "receipt": claims["digest"],
                 "config": claims["config"]["digest"],
                 "source": claims["source"]["digest"],
-                "data": claims["data"]["digest"],
+                "data": get_content_digest(claims),
                 "initialization": claims["initialization"]["weights"],
                 "trail": claims["trail"],
                 "weights": claims["weights"],

@@ -111,12 +111,17 @@ def answer_perclass(collected: Collected) -> str:
 
 def answer_order(collected: Collected) -> str:
     """The seed-free orders against the shuffle."""
-    rows = find_table(collected, "Does an order without a seed")["rows"]
-    return " ".join(
-        f"{row[0]} less seeded: {row[2]} ({row[3]}), TOST p {row[4]}, by pairs {row[5]}, "
-        f"n = {row[1]}: {row[7]}."
-        for row in rows
-    )
+    table = find_table(collected, "Does an order without a seed")
+    text = []
+    for cells in table["rows"]:
+        row = dict(zip(table["columns"], cells, strict=True))
+        pairs = f", by pairs {row['paired TOST p']}" if "paired TOST p" in row else ""
+        test = next((value for name, value in row.items() if name.startswith("TOST p")), "")
+        text.append(
+            f"{row['order']} less seeded: {row['less seeded']} ({row['90 % interval']}), TOST p "
+            f"{test}{pairs}, n = {row['n']}: {row['so']}."
+        )
+    return " ".join(text)
 
 
 def answer_crossdataset(collected: Collected) -> str:

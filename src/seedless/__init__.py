@@ -11,13 +11,13 @@ from seedless.core.version import __version__
 if TYPE_CHECKING:
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
+    from seedless.analysis.run_churn import churn
     from seedless.analysis.run_report import report
     from seedless.audit.run_diff import diff
     from seedless.audit.verification import verify
     from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
-    from seedless.evaluate.churn import churn
     from seedless.init import basis, initialize
     from seedless.models import build
     from seedless.numerics.determinism import make_deterministic

@@ -81,11 +81,12 @@ def test_repeats_of_one_run_change_no_ones_answer(runs, tmp_path):
     ("file", "old", "new"),
     [("trail.jsonl", b'"loss":', b'"lose":'), ("metrics.json", b'"converged"', b'"converted"')],
 )
-def test_a_changed_run_is_not_passed_off_as_valid(runs, tmp_path, file, old, new):
+def test_a_changed_run_has_no_page(runs, tmp_path, file, old, new):
     changed = shutil.copytree(runs[0], tmp_path / "run") / file
     changed.write_bytes(changed.read_bytes().replace(old, new, 1))
-    page = report(changed.parent, out=tmp_path / "page.html", examples=0).read_text()
-    assert "Not a valid run" in page
+    with pytest.raises(RunError, match=f"not what its receipt says: .*{re.escape(file)}"):
+        report(changed.parent, out=tmp_path / "page.html", examples=0)
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_what_cannot_be_shown_together_is_refused(runs, tmp_path):
@@ -127,9 +128,9 @@ def test_every_run_of_a_page_is_checked(runs, tmp_path):
     metrics = json.loads(forged.read_bytes())
     metrics["test"]["macro_auc"] = 0.999
     forged.write_text(json.dumps(metrics))
-    page = report(runs[0], forged.parent, out=tmp_path / "p.html", examples=0).read_text()
-    assert "Not a valid run" in page
-    assert "0.999" not in page.split("<footer>")[0].split('id="receipt"')[0]
+    with pytest.raises(RunError, match=r"forged is not what its receipt says: metrics\.json"):
+        report(runs[0], forged.parent, out=tmp_path / "p.html", examples=0)
+    assert not (tmp_path / "p.html").exists()
 
 
 def test_a_run_whose_data_are_gone_has_no_examples(runs, tmp_path, monkeypatch):

@@ -151,12 +151,22 @@ def test_the_data(made, receipt):
     arrays, claims = made[1], receipt["predicate"]
     head = {"classes": ["A", "B", "C"], "fs": claims["data"]["fs"], "task": claims["data"]["task"]}
     head["leads"] = claims["data"]["leads"]
-    rows = sorted(
+    rows = [
         hashlib.sha256(digest_content(x) + y.tobytes() + canonical([int(fold), str(name)])).digest()
         for x, y, fold, name in zip(*(arrays[k] for k in ("X", "Y", "folds", "ids")), strict=True)
-    )
-    whole = hashlib.sha256(canonical(head) + b"\n" + b"".join(rows)).hexdigest()
-    assert claims["data"]["digest"] == f"sha256:{whole}"
+    ]
+    whole = hashlib.sha256(canonical(head) + b"\n" + b"".join(sorted(rows))).hexdigest()
+    assert claims["data"]["content"] == f"sha256:{whole}"
+    protocol = {"train": [*range(1, 9)], "val": [9], "test": [10]}
+    assert claims["data"]["protocol"] == protocol
+    splits = {}
+    for split, folds in protocol.items():
+        part = sorted(rows[row] for row in np.flatnonzero(np.isin(arrays["folds"], folds)))
+        splits[split] = "sha256:" + hashlib.sha256(b"".join(part)).hexdigest()
+    assert claims["data"]["splits"] == splits
+    assert claims["data"]["repeated"] == {"train/val": 0, "train/test": 0, "val/test": 0}
+    bound = ("classes", "content", "protocol", "splits", "task")
+    assert claims["data"]["digest"] == sha256({key: claims["data"][key] for key in bound})
 
 
 def test_a_schedule(made, trail):

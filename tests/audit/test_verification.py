@@ -6,7 +6,12 @@ Tampering has a file of its own (test_tamper.py).
 import hashlib
 import json
 import os
+import resource
 import shutil
+import signal
+import sys
+import tempfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +21,11 @@ from torch import nn
 import seedless
 from seedless.audit import verification
 from seedless.core.config import parse_config
-from seedless.core.errors import ConfigError, RunError
+from seedless.core.digests import canonical_json
+from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.proof.bundle import write_bundle
+from seedless.proof.keys import SignatureError, make_key, public_path, read_keyid
+from seedless.proof.signature import sign_receipt
 from seedless.runs.folder import read_config
 from seedless.runs.train import train_run
 from seedless.runs.user_model import load_entry
@@ -108,6 +116,7 @@ def test_a_run_of_train_repeats_in_a_fresh_process_and_stays_untouched(trained, 
     assert verdict.sentence == (
         "executed again, identical in every bit: 3 trail entries, weights, predictions and scores"
     )
+    assert verdict.remarks == (f"on the data in {trained.parent / 'ours.npz'}",)
     assert verdict.details == ()
     assert after == before
 
@@ -220,8 +229,19 @@ def uneven(tmp_path_factory):
 @pytest.mark.parametrize(("segment", "entries"), [(1, 3), (2, 3), (3, 2)])
 def test_every_segment_can_be_executed_alone(uneven, segment, entries):
     verdict = seedless.verify(uneven, **give(), segment=segment)
-    assert verdict.outcome == "identical"
+    assert (verdict.outcome, verdict.code) == ("segment identical", 4)
+    assert verdict.partial
+    assert not verdict.ok
+    assert verdict.checked == {"segments": [segment], "of": 3}
     assert f"{entries} trail entries of segment {segment}" in verdict.sentence
+    assert verdict.sentence.endswith("; the rest of the run was not executed")
+
+
+def test_a_run_of_one_segment_is_checked_as_a_whole(tmp_path):
+    run = fit_run(tmp_path / "run", train={"epochs": 2, "checkpoint_every": 2})
+    verdict = seedless.verify(run, **give(), segment=1)
+    assert (verdict.outcome, verdict.ok, verdict.checked) == ("identical", True, {})
+    assert verdict == replace(seedless.verify(run, **give()), seconds=verdict.seconds)
 
 
 @pytest.mark.parametrize("segment", [0, 4, -1])
@@ -234,8 +254,10 @@ def test_segments_show_where_a_run_was_changed(tmp_path):
     run = fit_run(tmp_path / "run", control={"flip_bit": "4.weight:0:2", "at_step": 6})
     honest = read_config(run).change(control={"flip_bit": None, "at_step": 0})
     reconfigure(run, honest)
-    outcomes = [seedless.verify(run, **give(), segment=k).outcome for k in (1, 2, 3)]
-    assert outcomes == ["identical", "differs", "identical"]
+    verdicts = [seedless.verify(run, **give(), segment=k) for k in (1, 2, 3)]
+    outcomes = ["segment identical", "differs", "segment identical"]
+    assert [verdict.outcome for verdict in verdicts] == outcomes
+    assert not any(verdict.ok for verdict in verdicts)
 
 
 def test_a_stretch_does_not_begin_from_a_damaged_checkpoint(fitted, tmp_path):
@@ -356,7 +378,7 @@ def test_one_changed_sample_differs(moved, trained, tmp_path):
     np.savez(tmp_path / "ours.npz", **arrays)
     verdict = seedless.verify(moved, data=str(tmp_path / "ours.npz"))
     assert verdict.outcome == "differs"
-    assert "data.digest" in verdict.details[0]
+    assert "data.content" in verdict.details[0]
 
 
 def test_the_order_of_the_records_in_the_file_does_not_matter(moved, trained, tmp_path):
@@ -384,14 +406,14 @@ def test_other_arrays_differ_and_are_named(fitted, split):
     samples[3, 4] += 1e-6
     verdict = seedless.verify(fitted, **{**give(), split: (samples, labels)})
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("data.digest: ")
+    assert verdict.details[0].startswith("data.content: ")
 
 
 def test_other_labels_differ(fitted):
     samples, labels = give()["train"]
     verdict = seedless.verify(fitted, **{**give(), "train": (samples, (labels + 1) % 3)})
     assert verdict.outcome == "differs"
-    assert verdict.details[0].startswith("data.digest: ")
+    assert verdict.details[0].startswith("data.content: ")
 
 
 def test_a_split_less_differs(fitted):
@@ -497,6 +519,102 @@ def test_a_bundle_is_verified_as_its_folder_is(fitted, tmp_path):
     verdict = seedless.verify(tmp_path / "run.zip", **give())
     assert verdict.outcome == "identical"
     assert (tmp_path / "run.zip").read_bytes() == before
+
+
+def test_a_full_disk_of_the_verifier_does_not_make_a_bundle_invalid(fitted, tmp_path):
+    """A limit on the size of files stands for a full disk: writing fails in the same call."""
+    write_bundle(fitted, tmp_path / "run.zip")
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(StorageError, match="this says nothing about the archive"):
+            seedless.verify(tmp_path / "run.zip", **give())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert seedless.verify(tmp_path / "run.zip", validate_only=True).ok
+
+
+def test_no_place_for_temporary_files_does_not_make_a_bundle_invalid(fitted, tmp_path, monkeypatch):
+    write_bundle(fitted, tmp_path / "run.zip")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(StorageError, match=r"cannot make a temporary folder: .*; set TMPDIR"):
+        seedless.verify(tmp_path / "run.zip", **give())
+
+
+# Signatures
+
+
+@pytest.fixture(scope="module")
+def signed(fitted, tmp_path_factory):
+    """A signed copy of a run, and its key."""
+    folder = tmp_path_factory.mktemp("signed")
+    run, key = copy_run(fitted, folder / "run"), make_key(folder / "key.pem")
+    sign_receipt(run, key)
+    return run, key
+
+
+def test_the_verdict_says_who_signed_and_whether_that_was_checked(fitted, signed):
+    run, key = signed
+    found = [
+        seedless.verify(fitted, **give()),
+        seedless.verify(run, **give()),
+        seedless.verify(run, **give(), public_key=public_path(key)),
+        seedless.verify(run, validate_only=True, public_key=public_path(key)),
+    ]
+    keyid = read_keyid(key)
+    states = [("none", None), ("not checked", keyid), ("checked", keyid), ("checked", keyid)]
+    assert [(v.signature["state"], v.signature["keyid"]) for v in found] == states
+    assert all(verdict.ok for verdict in found)
+
+
+def test_a_broken_signature_is_invalid_without_a_public_key_too(signed, tmp_path):
+    run = copy_run(signed[0], tmp_path / "run")
+    envelope = json.loads((run / "receipt.dsse.json").read_bytes())
+    envelope["signatures"][0]["sig"] = "AAAA"
+    (run / "receipt.dsse.json").write_bytes(canonical_json(envelope) + b"\n")
+    for options in ({}, {"public_key": public_path(signed[1])}):
+        verdict = seedless.verify(run, **give(), **options)
+        assert (verdict.outcome, verdict.signature["state"]) == ("invalid", "invalid")
+        assert "its signature has 3 bytes, not 64" in verdict.sentence
+
+
+def test_a_signature_of_another_receipt_is_invalid_without_a_public_key_too(signed, tmp_path):
+    run = copy_run(signed[0], tmp_path / "run")
+    statement = read_statement(run)
+    seal(run, statement | {"_type": statement["_type"]}, files=False)
+    assert seedless.verify(run, validate_only=True).ok  # sealed again, the receipt is the same
+    statement["predicate"]["promise"]["across"] = "everything"
+    seal(run, statement, files=False)
+    verdict = seedless.verify(run, validate_only=True)
+    assert (verdict.outcome, verdict.signature["state"]) == ("invalid", "invalid")
+    assert "signs another receipt" in verdict.sentence
+
+
+def test_an_unsigned_run_is_invalid_where_a_signature_is_demanded(fitted, signed):
+    verdict = seedless.verify(fitted, validate_only=True, public_key=public_path(signed[1]))
+    assert verdict.outcome == "invalid"
+    assert "so it is not signed" in verdict.sentence
+
+
+@pytest.mark.parametrize("kind", ["text", "private", "missing", "folder"])
+def test_a_wrong_key_file_is_an_error_about_the_key_and_not_about_the_run(signed, tmp_path, kind):
+    file = tmp_path / "wrong"
+    if kind == "text":
+        file.write_text("no key")
+    elif kind == "private":
+        file = signed[1]
+    elif kind == "folder":
+        file.mkdir()
+    with pytest.raises(SignatureError, match=str(file)):
+        seedless.verify(signed[0], validate_only=True, public_key=file)
+
+
+def test_without_cryptography_a_signature_is_named_and_not_checked(signed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    verdict = seedless.verify(signed[0], validate_only=True)
+    assert (verdict.ok, verdict.signature["state"]) == (True, "not checked")
 
 
 def test_an_interrupted_run_is_not_finished(fitted, tmp_path):

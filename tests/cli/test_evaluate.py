@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from seedless.analysis.evaluation import evaluate
+from seedless.analysis.run_churn import open_predictions
 from seedless.cli.main import main
 from seedless.core.config import parse_config
-from seedless.evaluate.predictions import read_predictions
 from seedless.runs.train import train_run
 from tests.tiny import fit_run, flags_restored
 from tests.train.problems import make_arrays
@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_refused(refuse, folder, tmp_path):
     assert "there is no" in refuse("evaluate", tmp_path / "nowhere")
     other = shutil.copytree(one, tmp_path / "other")
     shutil.copy(folder / "two" / "predictions.npz", other)
-    assert "predictions of other weights than its receipt's" in refuse("evaluate", other)
+    assert "not what its receipt says: predictions.npz was changed" in refuse("evaluate", other)
 
 
 def test_a_run_of_fit_is_scored_from_its_predictions(seedless, folder):
@@ -256,10 +256,13 @@ def test_churn_lists_the_records_that_flip(seedless, folder):
     assert [line.split()[0] for line in listed[3:]] == [
         flip["id"] for flip in found["classes"][name]["records"]
     ]
-    ids = read_predictions(folder / "one").splits["test"].ids.tolist()
+    ids = open_predictions(folder / "one").splits["test"].ids.tolist()
     assert set(found["records"]) <= set(ids)
     text = seedless("churn", *runs).out
-    assert f"{found['exact']['rate']:.2%}" in text.splitlines()[-1]
+    assert "McNemar p" in text
+    last = next(line for line in text.splitlines() if line.startswith("any class"))
+    assert f"{found['exact']['rate']:.2%}" in last
+    assert f"{found['mcnemar']['p']:.4f}" in last
     assert seedless("churn", *runs, "--half", "--split", "validation").out
 
 
@@ -276,6 +279,6 @@ def test_features_are_what_the_head_receives(folder):
     from seedless.runs.opened_run import load
 
     run = load(folder / "one")
-    for scored in read_predictions(folder / "one").splits.values():
+    for scored in open_predictions(folder / "one").splits.values():
         logits = run.model.head(torch.from_numpy(scored.features)).detach().double().sigmoid()
         np.testing.assert_allclose(logits.numpy(), scored.probabilities, atol=1e-6)

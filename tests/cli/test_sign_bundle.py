@@ -10,11 +10,10 @@ from typer.testing import CliRunner
 
 from seedless.cli.bundle import bundle
 from seedless.cli.sign import sign
-from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.proof.bundle import open_bundle
 from seedless.proof.signature import check_signature
-from seedless.proof.source_digest import describe_source
+from tests.tiny import copy_run, fit_run, flags_restored
 
 
 @pytest.fixture
@@ -32,23 +31,15 @@ def cli():
     return call
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with flags_restored():
+        return fit_run(tmp_path_factory.mktemp("sign") / "a", train={"epochs": 1})
+
+
 @pytest.fixture
-def run(tmp_path):
-    folder = tmp_path / "runs" / "a"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_bytes(b"# settings\n")
-    digest = f"sha256:{hashlib.sha256(b'# settings' + bytes([10])).hexdigest()}"
-    receipt = {
-        "_type": "https://in-toto.io/Statement/v1",
-        "predicateType": "urn:seedless:receipt:1",
-        "predicate": {
-            "schema": "1.0",
-            "files": {"config.toml": digest},
-            "source": describe_source(),
-        },
-    }
-    (folder / "receipt.json").write_bytes(canonical_json(receipt) + b"\n")
-    return folder
+def run(made, tmp_path):
+    return copy_run(made, tmp_path / "runs" / "a")
 
 
 def test_make_a_key_sign_bundle_open_and_check(cli, tmp_path, run):

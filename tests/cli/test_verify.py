@@ -1,20 +1,25 @@
 """`seedless verify` as a person runs it: one line, details, and an exit code a script can use."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 
 import pytest
 
 import seedless
+from seedless.audit.verdict import CODES, Verdict
 from seedless.cli.main import main
 from seedless.runs.folder import read_config
 from tests.conftest import ROOT
 from tests.forgery import forge, read_entries, reconfigure, replace
 from tests.tiny import ENTRY, answer_here, copy_run, fit_run, flags_restored
+
+ABSENT = os.strerror(errno.ENOENT)
 
 
 @pytest.fixture(scope="module")
@@ -61,26 +66,27 @@ def test_consistent_is_0_and_says_that_nothing_was_executed(call, run):
     code, out, _ = call("verify", run, "--validate-only")
     assert code == 0
     limits = "nothing was executed, and the predictions were not computed again"
-    assert out == f"CONSISTENT: {run} agrees with its receipt; {limits}\n"
+    assert out == f"CONSISTENT: {run} agrees with its receipt; {limits}\n  not signed\n"
 
 
 def test_different_is_1_with_epoch_and_tensors(call, run):
     code, out, _ = call("verify", flip(run), "--entry", ENTRY)
     assert code == 1
-    first, second = out.splitlines()
+    first, second, third = out.splitlines()
     assert first == "DIFFERS: executed again, the run differs from its receipt"
-    assert second.startswith("  in epoch 1: ")
-    assert "tensors (model/" in second
+    assert second == "  not signed"
+    assert third.startswith("  in epoch 1: ")
+    assert "tensors (model/" in third
 
 
 def test_invalid_is_2_with_every_reason(call, run):
     (run / "metrics.json").write_text("{}")
-    (run / "notes.txt").write_text("mine")
+    (run / "weights.safetensors").unlink()
     code, out, _ = call("verify", run)
     assert code == 2
     assert out.startswith(f"INVALID: {run} is not what its receipt says\n")
     assert "  metrics.json was changed: expected sha256:" in out
-    assert "  notes.txt is not covered by the receipt: it was added later" in out
+    assert "  weights.safetensors is missing" in out
 
 
 def test_not_to_be_judged_is_3_and_says_what_differs(call, run):
@@ -97,7 +103,7 @@ def test_json_is_json_and_nothing_else(call, run, options):
     code, out, err = call("verify", run, "--json", *options)
     found = json.loads(out)
     assert (code, found["code"], err) == (0, 0, "")
-    assert {*found} == {"outcome", "sentence", "details", "difference", "seconds", "code"}
+    assert {*found} == {field.name for field in fields(Verdict)} | {"code"}
     (run / "log.jsonl").unlink()
     code, out, err = call("verify", run, "--json", *options)
     found = json.loads(out)
@@ -105,10 +111,42 @@ def test_json_is_json_and_nothing_else(call, run, options):
     assert "log.jsonl is missing" in found["details"]
 
 
-def test_one_stretch(call, run):
+def test_one_segment_is_4_and_never_called_identical(call, run):
     code, out, _ = call("verify", run, "--entry", ENTRY, "--segment", 2)
+    assert code == 4
+    assert out.startswith("SEGMENT 2 OF 3 IDENTICAL: executed again, identical in every bit: 2 tra")
+    assert "; the rest of the run was not executed\n" in out
+
+
+def test_a_script_can_accept_a_part_and_nothing_worse(call, run):
+    options = ("--entry", ENTRY, "--segment", 1, "--accept-part")
+    code, out, _ = call("verify", run, *options, "--json")
+    found = json.loads(out)
+    assert (code, found["code"], found["outcome"]) == (0, 0, "segment identical")
+    assert call("verify", flip(run), *options)[0] == 1
+    (run / "log.jsonl").unlink()
+    assert call("verify", run, *options)[0] == 2
+
+
+def test_a_sample_is_4_and_prints_its_token_and_the_chance_of_a_miss(call, run):
+    code, out, _ = call("verify", run, "--entry", ENTRY, "--sample", 1)
+    assert code == 4
+    lines = out.splitlines()
+    assert lines[0].startswith("SAMPLE OF 1 OF 3 SEGMENTS IDENTICAL: ")
+    chosen = next(line for line in lines if " chosen by --sample-token " in line)
+    assert "  probability that this sample misses every forged segment: 1 forged: 0.667, " in out
+    assert "  one false segment is enough to forge a run" in out
+    token = chosen.split()[-1]
+    again = ("--sample", 1, "--sample-token", token, "--accept-part")
+    code, out, _ = call("verify", run, "--entry", ENTRY, *again)
     assert code == 0
-    assert "2 trail entries of segment 2" in out
+    assert chosen in out.splitlines()
+    code, out, err = call("verify", run, "--entry", ENTRY, "--sample", 3)
+    assert (code, out) == (2, "")
+    assert "expected a sample of 1 to 2 of them, got 3" in err
+
+
+def test_a_segment_that_is_not_there_is_2(call, run):
     code, out, err = call("verify", run, "--entry", ENTRY, "--segment", 9)
     assert (code, out) == (2, "")
     assert "has 3 segments between checkpoints, numbered from 1; got 9" in err
@@ -120,6 +158,18 @@ def test_a_run_of_fit_without_its_entry_is_2_and_says_how_to_give_it(call, run):
     assert err.startswith(f"error: {run} is a run of fit(): ")
     assert "--entry package.module:function" in err
     assert "Traceback" not in err
+
+
+def test_a_wrong_key_file_is_an_error_and_no_verdict(call, run, tmp_path):
+    code, out, err = call("verify", run, "--validate-only", "--public-key", tmp_path / "none.pub")
+    assert (code, out) == (2, "")
+    assert err == f"error: {tmp_path / 'none.pub'}: the public key cannot be read: {ABSENT}\n"
+
+
+def test_help_lists_every_exit_code(call):
+    code, out, _ = call("verify", "--help")
+    assert code == 0
+    assert all(f"{number}:" in out for number in {*CODES.values()})
 
 
 def test_a_bad_entry_is_2(call, run):
@@ -210,7 +260,7 @@ def test_a_fresh_process_finds_the_entry_beside_you(run, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("IDENTICAL: ")
-    assert len(done.stdout.splitlines()) == 1
+    assert done.stdout.splitlines()[1:] == ["  not signed"]
 
 
 def test_resuming_a_finished_run_of_fit_says_that_it_is_finished(call, run):

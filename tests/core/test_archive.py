@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedless.core import archive as module
-from seedless.core.errors import DataError
+from seedless.core.errors import DataError, StorageError
 from seedless.data.download.unpack import extract
 
 FILES = {"set/train": b"train" * 1000, "set/deep/er/test": bytes(range(256)), "set/empty": b""}
@@ -249,7 +249,7 @@ def test_what_is_there_already_is_left_alone(tmp_path):
 
 
 @BOTH
-def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch, name):
+def test_a_full_disk_leaves_nothing_and_is_not_the_archives_fault(tmp_path, monkeypatch, name):
     archive = MAKE[name](tmp_path / name)
 
     class Full(io.FileIO):
@@ -257,7 +257,18 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch, name):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(module, "open", lambda path, mode: Full(path, mode), raising=False)
-    refused(tmp_path, archive, "No space left on device")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(
+        StorageError, match=r"No space left .*; this says nothing about the archive"
+    ):
+        extract(archive, tmp_path / "out")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@BOTH
+def test_a_name_that_is_too_long_is_the_archives_fault(tmp_path, name):
+    archive = MAKE[name](tmp_path / name, {"x" * 300: b"content"})
+    refused(tmp_path, archive, "File name too long")
 
 
 def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):

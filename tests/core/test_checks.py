@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seedless.core.checks import check_integer
+from seedless.core.checks import check_integer, check_memory
 from seedless.core.errors import DataError
 
 
@@ -24,3 +24,9 @@ def test_without_an_upper_limit():
     assert check_integer("size", 2**80, 1, error=DataError) == 2**80
     with pytest.raises(DataError, match="expected size to be an integer >= 1, got 0"):
         check_integer("size", 0, 1, error=DataError)
+
+
+def test_more_memory_than_there_is_is_refused_before_it_is_asked_for():
+    check_memory("two records", 10**6, error=DataError)
+    with pytest.raises(DataError, match="many records need 1,000,000,000 GB of memory"):
+        check_memory("many records", 10**18, error=DataError)

@@ -83,3 +83,53 @@ def test_nested_values_are_flattened_to_dotted_keys():
         "tags": ["x", "y"],
         "n": 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "most"),
+    [
+        ("train", "epochs", 10**6),
+        ("train", "evaluate_batch", 2**31 - 1),
+        ("train", "checkpoint_every", 2**31 - 1),
+        ("train", "warmup_steps", 2**62),
+        ("order", "batch_size", 2**31 - 1),
+        ("order", "offset", 2**62),
+        ("augment", "padding", 256),
+        ("data", "records", 2**31 - 1),
+        ("data", "classes", 10_000),
+        ("model", "classes", 10_000),
+        ("model", "leads", 1024),
+        ("model", "channels", 1024),
+        ("control", "at_step", 2**62),
+    ],
+)
+def test_integers_have_a_largest_value(section, key, most):
+    assert getattr(getattr(parse_config({section: {key: most}}), section), key) == most
+    with pytest.raises(ConfigError, match=f"{section}.{key}: .* less than or equal to {most}, got"):
+        parse_config({section: {key: most + 1}})
+
+
+def test_every_integer_has_a_largest_value():
+    """A new setting without a limit could be a bomb in a run of someone else's."""
+    schema = Config.model_json_schema()
+    for table in schema["$defs"].values():
+        for name, field in table["properties"].items():
+            for kind in field.get("anyOf", [field]):
+                bounded = "maximum" in kind or "exclusiveMaximum" in kind
+                assert bounded or kind.get("type") != "integer", name
+
+
+def test_a_message_stays_short_whatever_the_values():
+    values = {f"x{number}": "y" * 10**5 for number in range(1000)}
+    with pytest.raises(ConfigError, match="and 992 more") as raised:
+        parse_config({"train": {"epochs": "y" * 10**5}, **values} | {"data": {"name": 3}})
+    assert len(str(raised.value)) < 5000
+
+
+def test_digests_from_before_a_start_had_an_offset_stay_valid():
+    assert Config().digest == (
+        "sha256:0280c1d139491ed4b0e6daf6ef489d90837e176096d2eb9310caa5a813755027"
+    )
+    replicate = Config().change(init={"basis": "scrambled", "offset": 1})
+    assert replicate.identity()["init"]["offset"] == 1
+    assert replicate.digest != replicate.change(init={"offset": 0}).digest

@@ -10,7 +10,7 @@ from seedless.core.config_files import list_presets, open_config
 from seedless.core.errors import ConfigError, UnknownNameError
 from seedless.data.catalog import CATALOG
 from seedless.data.readers.registry import READERS
-from seedless.init.initialization import INITIALIZATIONS
+from seedless.init import INITIALIZATIONS
 from seedless.runs.prepare import check_names
 
 PRESETS = list_presets()

@@ -33,6 +33,31 @@ def test_splits_follow_the_protocol():
         data.rows("dev")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "message"),
+    [
+        ({"train": (*range(1, 11),), "test": (10,)}, "got fold 10 in train and in test"),
+        ({"train": (1, 2), "val": (3,), "test": (3,)}, "got fold 3 in val and in test"),
+        ({"train": (1, 1)}, "got fold 1 in train and in train"),
+        ({"train": (1,), "held out": (2,)}, "expected splits among .*, got 'held out'"),
+    ],
+)
+def test_splits_that_overlap_or_are_unknown_are_refused(protocol, message):
+    with pytest.raises(DataError, match=message):
+        make(protocol=protocol)
+
+
+def test_the_digest_of_a_split_sees_its_records_and_no_others():
+    data = make()
+    labels = data.Y.copy()
+    labels[8] = [1, 1, 0]  # fold 9, validation
+    other = replace(data, Y=labels)
+    changed = [s for s in data.protocol if data.digest_split(s) != other.digest_split(s)]
+    assert changed == ["val"]
+    shuffled = data.take(np.arange(20)[::-1])
+    assert all(shuffled.digest_split(s) == data.digest_split(s) for s in data.protocol)
+
+
 def test_the_digest_does_not_see_the_order_of_storage():
     data = make()
     shuffled = data.take(np.argsort(np.cos(np.arange(20) * 5.0)))

@@ -245,7 +245,8 @@ def give_nudged():
 
 def test_one_changed_sample_comes_in_with_the_data(plain, tmp_path, in_process):
     found = locate(plain, fit_run(tmp_path / "b", give_nudged()), entry_b=f"{HERE}give_nudged")
-    assert [mismatch.field for mismatch in found.facts] == ["data.digest"]
+    fields = [mismatch.field for mismatch in found.facts]
+    assert fields == ["data.content", "data.digest", "data.splits.train"]
     # The sample has another key now, and with it perhaps another place in the order.
     assert found.finding.kind == "source"
     assert {*found.finding.names} <= {"batch/rows", "data/samples", "data/keys", "data/labels"}

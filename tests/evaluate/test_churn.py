@@ -1,6 +1,7 @@
 """Churn: records matched by id, flips counted, runs that cannot be compared refused."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedless.core.errors import DataError
-from seedless.evaluate.churn import compare_decisions
+from seedless.evaluate.churn import compare_decisions, mcnemar_test
 from seedless.evaluate.decisions import apply_thresholds, choose_thresholds
 from seedless.evaluate.intervals import wilson_interval
 from seedless.evaluate.predictions import Predictions, SplitPredictions
@@ -60,6 +61,39 @@ def test_flips_are_those_of_each_runs_own_thresholds():
             row = test.ids.tolist().index(flip.id)
             assert flip.calls == tuple(int(c[row, k]) for c in calls)
             assert flip.probabilities[0] == test.probabilities[row, k]
+
+
+def test_mcnemar_is_the_exact_binomial_test():
+    from scipy.stats import binomtest
+
+    for first, second in ((0, 0), (1, 8), (5, 5), (0, 12), (37, 20)):
+        expected = binomtest(first, first + second).pvalue if first + second else 1.0
+        assert mcnemar_test(first, second).p == pytest.approx(expected, rel=1e-12)
+
+
+def test_mcnemar_counts_the_records_that_one_run_alone_has_right():
+    found = compare_decisions({"a": FIRST, "b": SECOND})
+    labels = FIRST.splits["test"].labels
+    right = [own_calls(one) == labels for one in (FIRST, SECOND)]
+    for k, name in enumerate("abc"):
+        test = found.classes[name].mcnemar
+        assert test.first_only == (right[0][:, k] & ~right[1][:, k]).sum()
+        assert test.second_only == (right[1][:, k] & ~right[0][:, k]).sum()
+        assert test.first_only + test.second_only == found.classes[name].flips.count
+    whole = [one.all(axis=1) for one in right]
+    assert found.mcnemar.first_only == (whole[0] & ~whole[1]).sum()
+    assert compare_decisions({"a": FIRST, "b": SECOND, "c": THIRD}).mcnemar is None
+
+
+def test_mean_disagreement_does_not_grow_with_runs_as_flips_do():
+    runs = {str(seed): disturb(FIRST, seed) for seed in range(50, 130, 10)}
+    many, two = compare_decisions(runs), compare_decisions({k: runs[k] for k in ("50", "60")})
+    assert many.exact.rate > 1.5 * many.disagreement
+    assert two.disagreement == two.exact.rate
+    pairs = [
+        compare_decisions({"a": runs[a], "b": runs[b]}).exact.rate for a, b in combinations(runs, 2)
+    ]
+    assert many.disagreement == pytest.approx(np.mean(pairs), rel=1e-12)
 
 
 def test_half_calls_all_runs_at_one_half():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.exact_sums import exact_gram, exact_row_sums, exact_sum
+from seedless.numerics.exact_sums import exact_gram, exact_product, exact_row_sums, exact_sum
 
 NUMBERS = st.floats(-1e30, 1e30, allow_subnormal=True)
 
@@ -80,3 +80,14 @@ def test_gram_does_not_depend_on_the_order_of_columns():
     order = np.argsort(np.sin(np.arange(999.0)))
     np.testing.assert_array_equal(exact_gram(rows), exact_gram(rows[:, order]))
     assert (rows @ rows.T != rows[:, order] @ rows[:, order].T).any()  # a plain product does
+
+
+def test_a_product_of_two_matrices_is_as_exact_as_a_gram_matrix():
+    rows = np.cos(np.arange(7 * 999.0)).reshape(7, 999)
+    np.testing.assert_array_equal(exact_product(rows, rows.copy()), exact_gram(rows))
+    left, right = rows[:3, :40], np.sin(rows[3:, :40])
+    for i, u in enumerate(left.tolist()):
+        for j, v in enumerate(right.tolist()):
+            want = sum(Fraction(a) * Fraction(b) for a, b in zip(u, v, strict=True))
+            got = Fraction(float(exact_product(left, right)[i, j]))
+            assert abs(got - want) <= Fraction(1, 2**47)

@@ -8,21 +8,29 @@ import pytest
 import seedless
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
-from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
+from seedless.proof.receipt import (
+    check_fields,
+    cover_files,
+    list_unknown,
+    read_receipt,
+    state_data,
+)
 from seedless.runs.validation import validate
 from tests.forgery import (
     alter,
+    forge,
     list_leaves,
     list_mappings,
     look_up,
     pun,
+    read_entries,
     read_statement,
     remove,
     replace,
     seal,
     write_statement,
 )
-from tests.tiny import copy_run, fit_run, flags_restored, give
+from tests.tiny import copy_run, fit_run, flags_restored, give, make_arrays
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +66,7 @@ def test_it_is_a_statement_about_the_weights_in_canonical_json(run):
     assert content == text.encode() + b"\n"
     assert {*statement} == {"_type", "subject", "predicateType", "predicate"}
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
-    assert statement["predicateType"] == "urn:seedless:receipt:1"
+    assert statement["predicateType"] == "urn:seedless:receipt:2"
     digest = {"sha256": sha256(run / "weights.safetensors")}
     assert statement["subject"] == [{"name": "weights.safetensors", "digest": digest}]
 
@@ -152,7 +160,7 @@ def test_what_is_no_receipt_is_invalid_and_no_crash(run, content):
 def test_a_folder_in_its_place_is_invalid(run):
     (run / "receipt.json").unlink()
     (run / "receipt.json").mkdir()
-    assert "cannot read" in refuse(run)
+    assert "'receipt.json' is a folder" in refuse(run)
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "text", [], ["a"], {"config.toml": 3}, {"a": None}])
@@ -174,13 +182,84 @@ def test_any_part_of_another_type_is_invalid_and_no_crash(run, wrong):
 # Versions
 
 
-@pytest.mark.parametrize("schema", ["2.0", "0.9", "10.0", "", "one", 2, None])
+@pytest.mark.parametrize("schema", ["3.0", "0.9", "10.0"])
 def test_another_major_schema_is_refused_with_advice(run, schema):
     statement = read_statement(run)
     seal(run, replace(statement, ("predicate", "schema"), schema), files=False)
     explanation = refuse(run)
-    assert f"has schema {schema}; this version reads 1.x" in explanation
+    assert f"has schema {schema}; this version reads 1.x and 2.x" in explanation
     assert "the release that wrote it, or a newer one" in explanation
+
+
+@pytest.mark.parametrize(
+    "schema", ["", "2", "two", "2.", "2.0.0", "2.0\n", "02.x", 2, 2.0, None, ["2.0"]]
+)
+def test_a_schema_that_is_no_version_is_refused(run, schema):
+    statement = read_statement(run)
+    seal(run, replace(statement, ("predicate", "schema"), schema), files=False)
+    assert "expected a schema such as 2.0, got" in refuse(run)
+
+
+def test_schema_and_predicate_type_must_agree(run):
+    statement = read_statement(run)
+    seal(run, replace(statement, ("predicateType",), "urn:seedless:receipt:1"), files=False)
+    assert "one of them was changed" in refuse(run)
+    seal(run, replace(statement, ("predicate", "schema"), "1.0"), files=False)
+    assert "one of them was changed" in refuse(run)
+
+
+RESERVED = {
+    "script": ["train.py", {}, False, 0],
+    "callables": [None, {}, ["sha256:0"], False],
+    "processes": [None, {}, {"count": 2}, {"count": True}, {"count": 1.0}, {"count": 1, "gpu": 1}],
+}
+
+
+@pytest.mark.parametrize("schema", ["2.0", "2.7"])
+def test_a_reserved_field_has_the_one_value_it_can_have(run, schema):
+    statement = replace(read_statement(run), ("predicate", "schema"), schema)
+    assert {name: statement["predicate"][name] for name in RESERVED} == {
+        "script": None,
+        "callables": [],
+        "processes": {"count": 1},
+    }
+    for name, values in RESERVED.items():
+        for wrong in values:
+            seal(run, replace(statement, ("predicate", name), wrong), files=False)
+            assert f"as predicate.{name} in receipt.json, got something else" in refuse(run)
+
+
+def relabel(run):
+    """Make a run of schema 2 one of schema 1: drop what only schema 2 states."""
+    statement = read_statement(run)
+    statement["predicateType"] = "urn:seedless:receipt:1"
+    statement["predicate"]["schema"] = "1.0"
+    for name in RESERVED:
+        del statement["predicate"][name]
+    seal(run, statement)
+    entries = read_entries(run)
+    entries[0]["data"] = state_data(entries[0]["data"], "1.0")
+    forge(run, entries)
+
+
+def test_a_run_relabelled_as_schema_1_says_so_in_its_first_line(run):
+    relabel(run)
+    for verdict in (seedless.verify(run, validate_only=True), seedless.verify(run, **give())):
+        assert verdict.ok, verdict.details
+        first_line = verdict.as_text().splitlines()[0]
+        assert "; schema 1: its receipt does not bind which records are for training" in first_line
+    differing = seedless.verify(run, **{**give(), "val": make_arrays(32, 5)})
+    (run / "metrics.json").write_text("{}")
+    for verdict in (differing, seedless.verify(run, validate_only=True)):
+        assert not verdict.ok
+        assert "; schema 1: " in verdict.as_text().splitlines()[0]
+
+
+def test_schema_1_does_not_have_the_fields_of_schema_2(run):
+    relabel(run)
+    statement = read_statement(run)
+    seal(run, replace(statement, ("predicate", "script"), None), files=False)
+    assert "has predicate.script, which schema 1.0 does not have" in refuse(run)
 
 
 @pytest.mark.parametrize(("field", "wrong"), [("_type", "v0.1"), ("predicateType", "urn:other:1")])
@@ -192,7 +271,7 @@ def test_another_kind_of_statement_is_refused(run, field, wrong):
 
 
 def test_a_later_minor_schema_may_have_more_and_says_what_was_not_checked(run):
-    statement = replace(read_statement(run), ("predicate", "schema"), "1.7")
+    statement = replace(read_statement(run), ("predicate", "schema"), "2.7")
     seal(run, statement, files=False)
     assert seedless.verify(run, validate_only=True).outcome == "consistent"
     seal(run, replace(statement, ("predicate", "approved_by"), "everyone"), files=False)
@@ -207,7 +286,7 @@ def test_this_schema_has_no_more_even_under_a_new_seal(run):
     for path in ((), ("predicate",), ("predicate", "config"), ("predicate", "weights")):
         seal(run, replace(statement, (*path, "approved_by"), "everyone"), files=False)
         name = ".".join((*path, "approved_by"))
-        assert f"has {name}, which schema 1.0 does not have" in refuse(run)
+        assert f"has {name}, which schema 2.0 does not have" in refuse(run)
 
 
 # Why there is none

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-import stat
+import os
 import subprocess
 import sys
 
@@ -13,17 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
 from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
+from seedless.proof.envelope import encode_pae
+from seedless.proof.keys import SignatureError, make_key, public_path, read_keyid
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
-from seedless.proof.signature import (
-    SignatureError,
-    check_signature,
-    encode_pae,
-    make_key,
-    public_path,
-    read_keyid,
-    sign_receipt,
-)
+from seedless.proof.signature import check_signature, read_signature, sign_receipt
 
 
 def make_run(folder, epochs=3):
@@ -169,13 +163,47 @@ def test_claiming_another_keyid_does_not_help(tmp_path, run, key):
         check_signature(run, public_path(other))
 
 
-@pytest.mark.parametrize("signature", [b"", b"\0" * 64, b"\0" * 63])
-def test_a_forged_signature_does_not_verify(run, key, signature):
+@pytest.mark.parametrize(
+    ("signature", "reason"),
+    [
+        (b"", "its signature has 0 bytes, not 64"),
+        (b"\0" * 63, "its signature has 63 bytes, not 64"),
+        (b"\0" * 64, "does not verify"),
+    ],
+)
+def test_a_forged_signature_does_not_verify(run, key, signature, reason):
     sign_receipt(run, key)
     text = base64.b64encode(signature).decode()
     rewrite(run, lambda envelope: envelope["signatures"][0].update(sig=text))
-    with pytest.raises(SignatureError, match="does not verify"):
+    with pytest.raises(SignatureError, match=reason):
         check_signature(run, public_path(key))
+
+
+def test_without_a_public_key_the_signer_is_named_and_not_checked(run, key):
+    assert read_signature(run) == {"state": "none", "keyid": None}
+    sign_receipt(run, key)
+    assert read_signature(run) == {"state": "not checked", "keyid": read_keyid(key)}
+
+
+def test_without_a_public_key_an_envelope_must_still_be_one_of_this_receipt(tmp_path, run, key):
+    other = make_run(tmp_path / "other", epochs=4)
+    (run / ENVELOPE).write_bytes(sign_receipt(other, key).read_bytes())
+    with pytest.raises(SignatureError, match="signs another receipt"):
+        read_signature(run)
+    (run / ENVELOPE).write_bytes(b"{}")
+    with pytest.raises(SignatureError, match="got a malformed one"):
+        read_signature(run)
+
+
+def test_an_envelope_that_is_no_plain_file_is_refused_without_opening_it(tmp_path, run, key):
+    sign_receipt(run, key).rename(tmp_path / "elsewhere")
+    (run / ENVELOPE).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SignatureError, match="expected a plain file"):
+        read_signature(run)
+    (run / ENVELOPE).unlink()
+    os.mkfifo(run / ENVELOPE)
+    with pytest.raises(SignatureError, match="expected a plain file"):
+        read_signature(run)
 
 
 def test_a_signature_over_the_payload_alone_does_not_verify(run, key):
@@ -238,27 +266,6 @@ def test_somebody_elses_signature_is_not_overwritten(tmp_path, run, key):
     with pytest.raises(SignatureError, match="remove it"):
         sign_receipt(run, make_key(tmp_path / "other.pem"))
     assert (run / ENVELOPE).read_bytes() == before
-
-
-def test_a_new_key_is_private_and_overwrites_nothing(tmp_path, key):
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    assert key.read_bytes().startswith(b"-----BEGIN PRIVATE KEY-----")
-    assert public_path(key).name == "key.pem.pub"
-    assert public_path(key).read_bytes().startswith(b"-----BEGIN PUBLIC KEY-----")
-    before = key.read_bytes()
-    with pytest.raises(SignatureError, match="is there already"):
-        make_key(key)
-    assert key.read_bytes() == before
-    (tmp_path / "half.pem.pub").write_text("kept")
-    with pytest.raises(SignatureError, match="is there already"):
-        make_key(tmp_path / "half.pem")
-    assert not (tmp_path / "half.pem").exists()
-    with pytest.raises(SignatureError, match="cannot write the key"):
-        make_key(tmp_path / "nowhere" / "key.pem")
-
-
-def test_two_new_keys_differ(tmp_path, key):
-    assert read_keyid(make_key(tmp_path / "other.pem")) != read_keyid(key)
 
 
 def test_other_key_files_are_refused_by_what_they_are(tmp_path, run, key):

@@ -118,7 +118,7 @@ def test_the_body_holds_what_a_reader_must_know():
         ({"metrics": {}}, "This run has no scores."),
         (
             {"predicate": {"promise": {"same_bits": False, "generators_moved": ["np"]}}},
-            "**The same bits are not promised**: global generators moved (np).",
+            "**The same bits are not promised.** Global generators moved (np).",
         ),
         ({"predicate": {"promise": {"control": "head.weight:0:0"}}}, "**A negative control.**"),
         ({"predicate": {"data": {"name": "simulated"}}}, "The data are simulated"),

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import seedless
+from seedless.analysis.run_churn import open_predictions
 from seedless.core.config import Config
 from seedless.core.errors import TrainError
-from seedless.evaluate.predictions import read_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.models import build
 from seedless.train.prediction import compute_outputs, predict
@@ -57,7 +57,7 @@ def test_a_model_without_a_declared_head_has_no_features():
 
 def test_predictions_name_the_weights_of_the_receipt(tmp_path):
     run = fit_run(tmp_path / "run")
-    found = read_predictions(run)
+    found = open_predictions(run)
     assert found.weights == seedless.load(run, model=give()["model"]()).digest
     assert found.task == "multi-class"
 
@@ -67,7 +67,7 @@ def test_samples_that_occur_twice_are_two_records(tmp_path):
     samples, labels = given["test"]
     given["test"] = (np.concatenate([samples, samples[:3]]), np.concatenate([labels, labels[:3]]))
     run = fit_run(tmp_path / "run", given)
-    ids = read_predictions(run).splits["test"].ids.tolist()
+    ids = open_predictions(run).splits["test"].ids.tolist()
     twice = [name for name in ids if name.endswith("-2")]
     assert len(ids) == len(set(ids)) == 19
     assert sorted(name.removesuffix("-2") for name in twice) == sorted(
@@ -81,7 +81,7 @@ def test_without_validation_the_thresholds_are_of_training(tmp_path):
     run = seedless.fit(**given, config=merge(), out=tmp_path / "run")
     assert run.metrics["test"]["thresholds_from"] == "train"
     assert set(run.metrics) == {"train", "test", "selected", "converged"}
-    found = score_predictions(read_predictions(run.path))
+    found = score_predictions(open_predictions(run.path))
     assert found == {name: run.metrics[name] for name in ("train", "test")}
     assert seedless.verify(run.path, **given).outcome == "identical"
 

@@ -5,13 +5,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
+from seedless.analysis.run_churn import open_predictions
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
 from seedless.evaluate.predictions import (
     FILE,
     Predictions,
     SplitPredictions,
-    read_predictions,
     serialize,
 )
 from seedless.studies.engine.fold_pooling import (
@@ -59,7 +59,7 @@ def runs(tmp_path):
 
 def test_pooled_areas_are_those_over_all_records_and_rare_classes_have_none(runs):
     found = pool_predictions(runs)
-    parts = [read_predictions(run).splits["test"] for run in runs]
+    parts = [open_predictions(run).splits["test"] for run in runs]
     said = np.concatenate([part.probabilities for part in parts])
     labels = np.concatenate([part.labels for part in parts])
     areas = [roc_auc_score(labels[:, k], said[:, k]) for k in (0, 1)]
@@ -150,7 +150,7 @@ def test_pooled_runs_score_every_record_of_their_folds_once(tmp_path):
     with flags_restored():
         assert all(worker.execute(point) for point in grid.points)
     results = read_results(grid, store, OPTIONS)
-    folds = [read_predictions(store.run_folder(point)).splits["test"] for point in grid.points]
+    folds = [open_predictions(store.run_folder(point)).splits["test"] for point in grid.points]
     assert not {*folds[0].ids} & {*folds[1].ids}
     assert sum(results.classes().values()) == sum(int(fold.labels.sum()) for fold in folds)
     macro = results.scores("mixed")["seed-free"]

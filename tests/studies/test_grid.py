@@ -13,6 +13,7 @@ from seedless.studies.engine.grid import Point, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import describe_varying_seeds
 from seedless.studies.engine.worker import read_points, write_points
+from seedless.studies.published import medmnist
 from seedless.studies.shared.medmnist_sets import NAMES, find_sets
 from tests.studies.tiny_grids import make_config, make_tiny_grid
 
@@ -22,13 +23,13 @@ SMOKE = StudyOptions(scale="smoke", device="cpu")
 
 def test_the_imaging_study_has_the_published_number_of_runs():
     grid = open_study("medmnist").make(PAPER)
-    assert len({point.key for point in grid.points}) == len(grid.points) == 7 * 2 * (20 + 1)
+    assert len({point.key for point in grid.points}) == len(grid.points) == 7 * (4 * 20 + 2)
     assert [block for block in grid.blocks if "golden" not in block] == list(NAMES)
     for name in NAMES:
-        assert len(grid.points_of("dct", name)) == len(grid.points_of("kaiming", name)) == 20
+        assert {len(grid.points_of(arm, name)) for arm in medmnist.ARMS} == {20}
         (free,) = grid.points_of("dct", f"{name}, golden")
         assert free.config.init.seed is free.config.order.seed is None
-        assert free.config.order.name == "golden"
+        assert free.config.order.name == "golden_index"
 
 
 def test_no_two_seeds_share_an_order_in_any_epoch():
@@ -44,7 +45,7 @@ def test_no_two_seeds_share_an_order_in_any_epoch():
 
 def test_both_starts_meet_the_same_orders():
     grid = open_study("medmnist").make(PAPER)
-    for one, other in zip(grid.points_of("dct"), grid.points_of("kaiming"), strict=True):
+    for one, other in zip(grid.points_of("dct"), grid.points_of("kaiming_normal"), strict=True):
         assert (one.block, one.replicate) == (other.block, other.replicate)
         assert one.config.order == other.config.order
         assert one.config.data == other.config.data
@@ -75,7 +76,7 @@ def test_only_the_sets_that_are_there_are_run(real_data, file):
     grid = open_study("medmnist").make(options)
     assert grid.blocks == ("breastmnist", "breastmnist, golden")
     assert grid.points[0].config.train.epochs == 200
-    assert len(open_study("medmnist_bases").make(options).points) == 5
+    assert len(open_study("medmnist_bases").make(options).points) == 6
 
 
 def test_a_folder_may_hold_some_sets(tmp_path):
@@ -109,6 +110,7 @@ def test_arms_of_a_block_differ_in_their_factor_alone(name):
     for block in grid.blocks:
         members = [flatten(p.config.identity()) for p in grid.points if p.block == block]
         allowed = (*grid.factor_of(block), "init.seed", "order.seed", "order.offset")
+        assert not {"init", "order"} & {*allowed}
         for one, other in itertools.combinations(members, 2):
             odd = {key for key in one if one[key] != other[key]}
             assert all(key.startswith(allowed) for key in odd), (block, odd)
@@ -128,14 +130,14 @@ def offset_points(shift=0):
 
 
 def test_replicates_may_differ_in_the_offset_of_their_order():
-    grid = make_grid("offsets", ("init",), offset_points())
+    grid = make_grid("offsets", ("init.basis",), offset_points())
     assert len({point.key for point in grid.points}) == 4
     assert describe_varying_seeds(grid.points_of("dct")) == "order"
 
 
 def test_replicates_of_one_name_have_one_offset():
     with pytest.raises(StudyError, match=r"has order.offset 1, offset 0 of another arm has 0"):
-        make_grid("unpaired", ("init",), offset_points(shift=1))
+        make_grid("unpaired", ("init.basis",), offset_points(shift=1))
 
 
 def test_a_seeded_order_may_be_paired_with_an_offset():
@@ -155,8 +157,8 @@ def test_studies_share_runs():
 def test_a_key_is_the_configuration_and_a_digest_the_whole_grid():
     grid = make_tiny_grid()
     assert len({point.key for point in grid.points}) == 4
-    shorter = make_grid("tiny", ("init",), grid.points[:3])
-    renamed = make_grid("other", ("init",), grid.points)
+    shorter = make_grid("tiny", ("init.basis",), grid.points[:3])
+    renamed = make_grid("other", ("init.basis",), grid.points)
     assert len({grid.digest, shorter.digest, renamed.digest}) == 3
     assert {p.key for p in make_tiny_grid(epochs=2).points}.isdisjoint(p.key for p in grid.points)
 

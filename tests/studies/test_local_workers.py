@@ -49,7 +49,7 @@ def test_no_run_is_begun_that_would_end_too_late(tmp_path, monkeypatch):
 
 def test_a_study_out_of_time_says_how_far_it_is(tmp_path):
     written = run_study(plan("cifar100", SMOKE), tmp_path, limit=0.001)
-    assert written.left == 4
+    assert written.left == 8
     assert written.figure is None
     assert written.markdown.name.endswith("-unfinished.md")
     assert "0 | 0" in written.markdown.read_text()
@@ -62,7 +62,7 @@ def test_a_run_that_is_done_counts_in_what_is_there(smoke_store):
     store = Store(smoke_store)
     assert list_unfinished(store, grid.points) == []
     (table,) = write_progress(plan("cifar100", SMOKE), Store(smoke_store)).tables
-    assert [row[1:4] for row in table.rows] == [("2", "2", "0")] * 2
+    assert [row[1:4] for row in table.rows] == [("2", "2", "0")] * 4
 
 
 def test_first_seeds_of_every_arm_come_first():

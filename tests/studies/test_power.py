@@ -10,7 +10,14 @@ from seedless.studies.published import main, power
 from tests.studies.fake_outcomes import make_results
 
 OPTIONS = StudyOptions(seeds=6, device="cpu")
-SHIFT = {"mixed + weights": 0.03, "mixed": 0.01, "kaiming": 0.0, "kaiming + weights": 0.0}
+SHIFT = {
+    "mixed": 0.01,
+    "mixed + weights": 0.03,
+    "kaiming": 0.0,
+    "kaiming + weights": 0.0,
+    "kaiming at 0.01 etf": 0.0,
+    "kaiming at 0.01 etf + weights": 0.0,
+}
 
 
 def score(point):
@@ -20,9 +27,9 @@ def score(point):
 
 def test_every_run_is_one_of_mains():
     grid = power.make(OPTIONS)
-    assert grid.arms == ("mixed", "mixed + weights", "kaiming", "kaiming + weights")
+    assert grid.arms == tuple(SHIFT)
     assert {p.key for p in grid.points} < {p.key for p in main.make(OPTIONS).points}
-    assert len(grid.points) == 24
+    assert len(grid.points) == 36
 
 
 def test_power_and_runs_needed_are_those_of_statsmodels():

@@ -73,9 +73,9 @@ def test_time_limited_runs_archive_what_is_done(smoke_store, tmp_path, monkeypat
     assert list(out.iterdir()) == []
     assert time_limited_runs.run_entries([entry], Store(smoke_store), out, 60)
     (file,) = out.iterdir()
-    assert unpack_run_archive(file, Store(tmp_path / "elsewhere")).new == 4
+    assert unpack_run_archive(file, Store(tmp_path / "elsewhere")).new == 8
     twice = time_limited_runs.list_points([entry, entry])
-    assert len(twice) == 4
+    assert len(twice) == 8
 
 
 def test_remarks_follow_from_the_data():

@@ -19,12 +19,12 @@ from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
 from tests.studies.tiny_grids import OPTIONS, make_config, make_tiny_grid
 
-NAME = "cifar100"  # four runs
+STUDY = ("cifar100", "--arms", "dct,kaiming_normal")  # four runs
 
 
 def run_study(store):
     """Start a study in a process group of its own."""
-    command = [sys.executable, "-m", "seedless", "study", "run", NAME, "--device", "cpu"]
+    command = [sys.executable, "-m", "seedless", "study", "run", *STUDY, "--device", "cpu"]
     return subprocess.Popen(
         [*command, "--store", str(store)],
         cwd=ROOT,
@@ -141,7 +141,7 @@ def test_a_failure_is_kept_counted_and_tried_again_on_request(tmp_path):
     assert file.stat().st_mtime_ns == first
     assert Worker(store).execute(point, again=True)
     assert file.stat().st_mtime_ns > first
-    results = read_results(make_grid("one", ("init",), [point]), store, OPTIONS)
+    results = read_results(make_grid("one", ("init.basis",), [point]), store, OPTIONS)
     assert results.count("dct") == (1, 1, 0)
     assert results.scores("dct") == {}
 

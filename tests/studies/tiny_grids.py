@@ -8,7 +8,7 @@ OPTIONS = StudyOptions(scale="smoke", device="cpu")
 
 def make_config(basis="dct", seed=0, **sections):
     """Return a run of an epoch over forty images."""
-    start = {**choose_init(basis, seed), "residual_scale": None}
+    start = choose_init(f"{basis} at 1", seed)
     data = {"records": 60, "classes": 2, **sections.pop("data", {})}
     order = {"name": "seeded", "seed": seed, "batch_size": 16, **sections.pop("order", {})}
     return OPTIONS.images(init=start, order=order, data=data, **sections)
@@ -22,4 +22,4 @@ def make_tiny_grid(epochs=1, **sections):
         for basis in ("dct", "kaiming")
         for seed in range(2)
     ]
-    return make_grid("tiny", ("init",), points)
+    return make_grid("tiny", ("init.basis",), points)

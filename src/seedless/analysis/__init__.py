@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from seedless.analysis.evaluation import evaluate
     from seedless.analysis.onnx_export import export_run
     from seedless.analysis.robustness import measure_run_robustness
+    from seedless.analysis.run_churn import churn, open_predictions
     from seedless.analysis.run_report import report
-    from seedless.evaluate.churn import churn
 
 __all__ = [
     "attribute_run",
@@ -20,6 +20,7 @@ __all__ = [
     "evaluate",
     "export_run",
     "measure_run_robustness",
+    "open_predictions",
     "report",
     "write_maps",
 ]

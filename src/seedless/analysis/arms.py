@@ -1,7 +1,6 @@
 """The runs of one arm of a comparison: run folders, or anyone's JSON files of results."""
 
 import glob
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.config import REPLICATE_KEYS, flatten
-from seedless.core.errors import RunError, StatsError, UnknownNameError
+from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
-from seedless.proof.receipt import read_receipt
-from seedless.runs.seal import METRICS
+from seedless.proof.receipt import get_content_digest
+from seedless.runs.validation import open_validated
 from seedless.stats.samples import read_sample
 
 _IN_NAME = re.compile(r"(?:^|[_-])(?:b?s|seed)[_-]?(\d+)(?=[_.-]|$)")
@@ -101,23 +101,11 @@ def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
 
 
 def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
-    claims = read_receipt(run)["predicate"]
-    try:
-        metrics = json.loads((run / METRICS).read_bytes())
-        covered = claims["files"][METRICS]
-        data, source = claims["data"], claims["source"]
-        problem = {name: data[name] for name in ("digest", "task", "classes")}
-        settings = flatten(claims["config"]["values"])
-        weights = claims["weights"]["digest"]
-    except OSError as error:
-        raise RunError(f"cannot read {run / METRICS}: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError):
-        raise RunError(
-            f"{run} is not a finished run: its receipt or {METRICS} lacks fields that a comparison "
-            f"needs; `seedless verify --validate-only {run}` says what"
-        ) from None
-    if hash_file(run / METRICS) != covered or metrics != claims["metrics"]:
-        raise RunError(f"{run / METRICS} is not what its receipt covers: it was edited")
+    claims = open_validated(run).claims
+    metrics, data, source = claims["metrics"], claims["data"], claims["source"]
+    problem = {name: data[name] for name in ("task", "classes")}
+    problem["digest"] = get_content_digest(claims)
+    settings = flatten(claims["config"]["values"])
     part = metrics.get(split) if split in ("test", "validation", "train") else None
     if not isinstance(part, dict):
         known = [name for name in ("test", "validation", "train") if name in metrics]
@@ -126,7 +114,7 @@ def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
     return ScoredRun(
         path=run,
         score=_read_number(value, f"{run}: {split} {metric}"),
-        identity=weights,
+        identity=claims["weights"]["digest"],
         seeds={name: settings[name] for name in REPLICATE_KEYS if settings.get(name) is not None},
         settings=settings,
         problem=problem,
@@ -151,13 +139,12 @@ def _find_metric(run: Path, part: Mapping[str, Any], metric: str) -> tuple[Any, 
 
 def _read_file(path: Path, key: str) -> ScoredRun:
     try:
-        content = json.loads(path.read_bytes())
+        content = read_file(path, MAX_JSON_BYTES, follow_links=True, error=StatsError)
     except IsADirectoryError:
         raise StatsError(f"{path} is a folder; --field reads JSON files, leave it out") from None
     except OSError as error:
         raise StatsError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise StatsError(f"{path} is not JSON") from None
+    content = parse_json(content, str(path), error=StatsError)
     seeds = {}
     stored = content.get("seed") if isinstance(content, dict) else None
     if isinstance(stored, int) and not isinstance(stored, bool):

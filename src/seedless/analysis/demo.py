@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedless.analysis.run_report import draw_examples
+from seedless.analysis.run_report import draw_examples, view_run
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
-from seedless.proof.trail import compare_trails, digest_entry, read_trail
+from seedless.proof.trail import compare_trails, digest_entry
 from seedless.report.page import Verdict, render_page, write_page
-from seedless.report.run_view import read_run
 from seedless.runs.folder import read_config
+from seedless.runs.validation import open_validated
 from seedless.train.arithmetic import check_arithmetic
 from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
@@ -79,7 +79,8 @@ def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_:
         show,
     )
     verdict = json.loads(answers[0])
-    trails = {name: read_trail(place) for name, place in places.items()}
+    opened = {name: open_validated(place) for name, place in places.items()}
+    trails = {name: run.trail for name, run in opened.items()}
     difference = compare_trails(trails["first"], trails["control"])
     demo = Demo(
         folder=out,
@@ -87,22 +88,19 @@ def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_:
             tuple(digest_entry(entry) for entry in row)
             for row in zip(*trails.values(), strict=True)
         ),
-        receipts={
-            name: json.loads((place / "receipt.json").read_bytes())["predicate"]
-            for name, place in places.items()
-        },
+        receipts={name: run.claims for name, run in opened.items()},
         identical=compare_trails(trails["first"], trails["second"]) is None,
         control_differs=None if difference is None else difference[0],
         verdict=verdict,
         seconds=time.perf_counter() - began,
     )
-    views = [read_run(places[name], label) for name, label in LABELS.items()]
+    views = [view_run(opened[name], label) for name, label in LABELS.items()]
     page = render_page(
         views[:2],
         title="seedless demo",
         verdict=Verdict(verdict["outcome"], verdict["sentence"], verdict["seconds"]),
         controls=views[2:],
-        examples=draw_examples(places["first"]),
+        examples=draw_examples(opened["first"]),
     )
     write_page(out / PAGE, page)
     return demo

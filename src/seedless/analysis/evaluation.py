@@ -14,10 +14,10 @@ from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.files import AnyPath
 from seedless.data.loading import load as load_data
 from seedless.evaluate.decisions import Threshold
-from seedless.evaluate.predictions import Predictions, read_predictions
+from seedless.evaluate.predictions import Predictions
 from seedless.evaluate.scores import RESAMPLES, find_thresholds, score_split
 from seedless.evaluate.subgroup import Subgroups, band_ages, score_subgroups
-from seedless.runs.folder import read_config
+from seedless.runs.validation import open_validated
 
 ATTRIBUTES = ("sex", "age")
 
@@ -78,8 +78,8 @@ def evaluate(
     0.931
     """
     path = Path(run)
-    predictions = read_predictions(path)
-    config = read_config(path)
+    opened = open_validated(path)
+    predictions, config = opened.read_predictions(), opened.config
     if by is not None and by not in ATTRIBUTES:
         raise ConfigError(f"expected groups by {' or '.join(ATTRIBUTES)}, got {by!r}")
     if odd := [item for item in settings if not item.strip().startswith("data.")]:
@@ -88,7 +88,7 @@ def evaluate(
     chosen = override(base, settings)
     source, thresholds = find_thresholds(predictions)
     if data is not None or settings:
-        data_set = predict_external(path, config, chosen, predictions, thresholds, split)
+        data_set = predict_external(opened, chosen, predictions, thresholds, split)
     else:
         data_set = _read_own(path, config, predictions, thresholds, split, by is not None)
     task = predictions.task

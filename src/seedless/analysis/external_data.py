@@ -19,9 +19,11 @@ from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.runs.opened_run import load
+from seedless.proof.receipt import get_content_digest
+from seedless.runs.opened_run import load_model
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.seal import predict_split
+from seedless.runs.validation import ValidatedRun
 from seedless.train.loss import make_loss
 
 WHOLE = "all"  # every record of a dataset, whatever its split
@@ -49,8 +51,7 @@ class ScoredSet:
 
 
 def predict_external(
-    run: Path,
-    config: Config,
+    opened: ValidatedRun,
     chosen: Config,
     predictions: Predictions,
     thresholds: tuple[Threshold, ...],
@@ -61,11 +62,12 @@ def predict_external(
     Nothing of the run changes: weights, normalization and thresholds are its own. Samples must have
     its leads, sampling rate and shape; classes are matched by name.
     """
+    run, config = opened.path, opened.config
     refuse_user_model(
         run, config, "and its model is yours: predict with seedless.load(run, model=...)"
     )
     # [Step 1] Read both, and check that the task is the same and a class in common.
-    finished = load(run)
+    finished = load_model(opened)
     facts = finished.claims["data"]
     dataset = sort_records(load_data(chosen.data))  # so that batches are those of the run
     if dataset.task != predictions.task:
@@ -102,7 +104,7 @@ def predict_external(
     }
     limits = tuple(thresholds[k] for k in columns)
     # [Step 4] Count the records that the run was trained on: their scores say little of new data.
-    trained = count_trained(config.data, facts["digest"], samples[rows])
+    trained = count_trained(config.data, get_content_digest(finished.claims), samples[rows])
     return ScoredSet(dataset.name, scored, classes, limits, left_out, dataset, trained)
 
 

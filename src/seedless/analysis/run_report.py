@@ -15,15 +15,15 @@ from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
 from seedless.core.files import AnyPath
 from seedless.evaluate.gradcam import explain_classes
-from seedless.evaluate.predictions import Predictions, read_predictions
+from seedless.evaluate.predictions import Predictions
 from seedless.report.ecg_paper import draw_ecg, draw_image
 from seedless.report.page import Verdict, render_page, write_page
-from seedless.report.run_view import RunView, read_run
+from seedless.report.run_view import RunView, make_view
 from seedless.report.scores import differ_in_settings
-from seedless.runs.folder import read_config
+from seedless.runs.folder import CONFIG
 from seedless.runs.opened_run import OpenRun, check_output_file, open_run
 from seedless.runs.prepare import USER_MODEL
-from seedless.runs.validation import validate
+from seedless.runs.validation import ValidatedRun, open_validated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,13 +58,14 @@ def report(
     if verify and len(folders) > 1:
         raise RunError("--verify is for the page of one run: `seedless verify` each of several")
     labels = name_runs(folders)
-    views = [read_run(run, label) for run, label in zip(folders, labels, strict=True)]
+    opened = [open_validated(run) for run in folders]
+    views = [view_run(run, label) for run, label in zip(opened, labels, strict=True)]
     check_comparable(views)
     text = render_page(
         views,
         title=f"seedless report: {labels[0] if len(views) == 1 else f'{len(views)} runs'}",
-        verdict=_find_verdict(folders, verify),
-        examples=draw_examples(folders[0], examples) if views[0].predictions is not None else [],
+        verdict=_execute_again(folders[0]) if verify else None,
+        examples=draw_examples(opened[0], examples),
         varied=differ_in_settings(views),
     )
     return write_page(page, text)
@@ -110,29 +111,26 @@ def check_comparable(views: Sequence[RunView]) -> None:
                 )
 
 
-def _find_verdict(runs: Sequence[Path], verify: bool) -> Verdict | None:
-    """Return the verdict of executing the run again, if requested; else only of an invalid run.
-
-    The duration is left out, so that the page repeats to the byte.
-    """
-    if verify:
-        verdict = verify_run(runs[0]).as_dict()
-        return Verdict(verdict["outcome"], verdict["sentence"])
-    for run in runs:
-        problems = validate(run).problems
-        if problems:
-            return Verdict("invalid", f"{run.name}: {problems[0]}" if runs[1:] else problems[0])
-    return None
+def view_run(run: ValidatedRun, label: str) -> RunView:
+    """Return a run as a page or a card shows it."""
+    config = run.read_file(CONFIG).decode()
+    return make_view(label, run.receipt, config, run.trail, run.log, run.read_predictions())
 
 
-def draw_examples(run: Path, count: int = 2) -> list[tuple[str, str]]:
+def _execute_again(run: Path) -> Verdict:
+    """Return the verdict of `verify`; without its duration, so that equal runs give equal pages."""
+    verdict = verify_run(run).as_dict()
+    return Verdict(verdict["outcome"], verdict["sentence"])
+
+
+def draw_examples(run: ValidatedRun, count: int = 2) -> list[tuple[str, str]]:
     """Draw a test record of each of the rarest classes: (caption, PNG in base64).
 
     Grad-CAM's map of that class is tinted. A run of `fit`, or one whose data cannot be read here,
     has no examples.
     """
-    predictions = read_predictions(run)
-    is_user_model = read_config(run).model.name == USER_MODEL
+    predictions = run.read_predictions()
+    is_user_model = run.config.model.name == USER_MODEL
     if is_user_model or "test" not in predictions.splits or count < 1:
         return []
     try:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
+from seedless.audit.verdict import PART, Verdict
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.core.registry import choose
+from seedless.data.splits import describe_repeated
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
-from seedless.proof.receipt import list_unknown
+from seedless.proof.receipt import list_unknown, state_data
 from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected
@@ -31,49 +33,6 @@ from seedless.train.loop import TrainingOutcome, train
 from seedless.train.progress_state import Observer, Position
 from seedless.train.state_tensors import restore_state
 
-# Exit codes of `seedless verify`. 3: inconclusive, this machine cannot decide.
-CODES = {"identical": 0, "consistent": 0, "differs": 1, "invalid": 2, "cannot judge": 3}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result of a verification.
-
-    Attributes:
-        outcome: "identical", "consistent" (validated, not executed), "differs", "invalid" or
-            "cannot judge" (it differs, and this machine is not like the one it was made on).
-        sentence: the result in words.
-        details: what is wrong, or what differs, line by line.
-        difference: {"epoch", "names"} of the first trail entry that differs, where one does.
-        seconds: how long it took to execute the run again.
-    """
-
-    outcome: str
-    sentence: str
-    details: tuple[str, ...] = ()
-    difference: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def code(self) -> int:
-        """The exit code: 0 identical or consistent, 1 differs, 2 invalid, 3 cannot judge."""
-        return CODES[self.outcome]
-
-    @property
-    def ok(self) -> bool:
-        """Whether the outcome is "identical" or "consistent"."""
-        return self.code == 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, with the exit code."""
-        return {**asdict(self), "details": list(self.details), "code": self.code}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Verdict:
-        """Return the verdict that `as_dict` described."""
-        rest = {name: value for name, value in values.items() if name != "code"}
-        return cls(**{**rest, "details": tuple(values["details"])})
-
 
 @dataclass(frozen=True, eq=False)
 class Segment:
@@ -81,13 +40,20 @@ class Segment:
 
     Attributes:
         number: counted from 1; None for all of the run.
+        count: how many segments there are between checkpoints.
         begin: the checkpoint to start from; None for the beginning of the run.
         end: where to stop; None for its end.
     """
 
     number: int | None = None
+    count: int = 1
     begin: Checkpoint | None = None
     end: Position | None = None
+
+    @property
+    def checked(self) -> dict[str, Any]:
+        """Which segments are executed, as a verdict says it; empty for all of the run."""
+        return {} if self.number is None else {"segments": [self.number], "of": self.count}
 
 
 def execute_again(
@@ -119,8 +85,17 @@ def execute_again(
         verdict = explain_divergence(run, error)
     else:
         sentence = f"executed again, identical in every bit: {compared}"
-        verdict = Verdict("identical", sentence, tuple(list_notes(run, prepared.config)))
-    return replace(verdict, seconds=round(time.perf_counter() - began, 1))
+        if part.checked:
+            sentence += "; the rest of the run was not executed"
+        outcome = PART if part.checked else "identical"
+        verdict = Verdict(
+            outcome,
+            sentence,
+            tuple(list_notes(run, prepared.config)),
+            remarks=list_remarks(run, prepared),
+        )
+    seconds = round(time.perf_counter() - began, 1)
+    return replace(verdict, checked=part.checked, seconds=seconds)
 
 
 def choose_device(run: ValidatedRun, device: str | None) -> Config | None:
@@ -163,10 +138,13 @@ def find_segment(run: ValidatedRun, segment: int | None) -> Segment:
             f"{run.path} has {len(epochs)} segments between checkpoints, numbered from 1; got "
             f"{segment}"
         )
+    end = epochs[segment - 1][0]
+    if len(epochs) == 1 and end.epoch == run.config.train.epochs:
+        return Segment()  # the one segment is all of the run
     begin = None
     if segment > 1:
         begin = read_checkpoint(epochs[segment - 2][1], run.config.digest)
-    return Segment(segment, begin, epochs[segment - 1][0])
+    return Segment(segment, len(epochs), begin, end)
 
 
 def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prepared:
@@ -189,16 +167,17 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
         raise DivergenceError([f"the configuration resolves differently: {i}" for i in changed])
     # [Step 3] A user's model that keeps its own weights must still have them: if not, the caller
     # passed the wrong model, and nothing is known of the run.
-    recorded, here = run.claims["initialization"], prepared.facts["initialization"]
-    if recorded["basis"] == "given" and recorded["weights"] != here["weights"]:
+    recorded, first = run.claims["initialization"], prepared.facts["initialization"]
+    if recorded["basis"] == "given" and recorded["weights"] != first["weights"]:
         raise ConfigError(
             f"{run.path} began with the model's own weights, {recorded['weights'][:23]}...; this "
-            f"model has {here['weights'][:23]}... Pass the model as it was before training: best "
+            f"model has {first['weights'][:23]}... Pass the model as it was before training: best "
             "a function that makes it"
         )
     # [Step 4] Everything else the run began with.
     facts = {key: run.claims[key] for key in ("data", "initialization", "model")}
-    if changed := compare_values(facts, dict(prepared.facts)):
+    here = {**prepared.facts, "data": state_data(prepared.facts["data"], run.claims["schema"])}
+    if changed := compare_values(facts, here):
         raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
     return prepared
 
@@ -237,6 +216,12 @@ def compare_results(
     changed = compare_values({key: run.claims[key] for key in results}, results)
     if changed:
         raise DivergenceError(map(str, changed))
+
+
+def list_remarks(run: ValidatedRun, prepared: Prepared) -> tuple[str, ...]:
+    """Return whose data the run was executed on, and how many records are in two splits."""
+    repeated = describe_repeated(prepared.facts["data"]["repeated"], run.config.data)
+    return tuple(remark for remark in (prepared.data_source, repeated) if remark)
 
 
 def list_notes(run: ValidatedRun, config: Config) -> list[str]:

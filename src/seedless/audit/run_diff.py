@@ -6,6 +6,7 @@ Each stage narrows the place down: the trails name the epoch, both runs executed
 last common checkpoint name the step, and that step recorded op by op names the first op.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,16 @@ from seedless.audit.op_record import OpRecord
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker
 from seedless.core.config import Config
-from seedless.core.config_files import load_config
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import AnyPath
 from seedless.core.mismatch import Mismatch, compare_values
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.run_files import check_run_files
 from seedless.proof.trail import TrailEntry, compare_trails, read_trail
+from seedless.runs.folder import CONFIG, read_config
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.user_model import ENTRY_HELP
+from seedless.runs.validation import open_validated
 from seedless.train.checkpoint import list_checkpoints
 
 
@@ -130,12 +134,24 @@ def diff(
 
 
 def open_side(path: Path, entry: str | None, data: str | None) -> Side:
-    """Read a run folder, or the folder of a `Trail`."""
-    trail = read_trail(path, allow_incomplete=True)
+    """Read a run folder, or the folder of a `Trail`.
+
+    A finished run is validated. Of an unfinished one the chain of the trail is checked.
+    """
+    config: Config | None = None
+    if os.path.lexists(path / RECEIPT):
+        opened = open_validated(path)
+        if opened.left_out:
+            raise RunError(f"{path} is a stripped run, without its trail: nothing can be compared")
+        trail, config = opened.trail, opened.config
+    elif os.path.lexists(path / CONFIG):
+        if added := check_run_files(path, finished=False):
+            raise RunError(f"{path} holds something that no run wrote: {added[0]}")
+        trail, config = read_trail(path, allow_incomplete=True), read_config(path)
+    else:
+        trail = read_trail(path, allow_incomplete=True)
     if not trail:
         raise RunError(f"{path} has an empty trail: nothing was recorded")
-    file = path / "config.toml"
-    config = load_config(file) if file.exists() else None
     environment = trail[0].get("environment")
     if not isinstance(environment, dict) or not isinstance(environment.get("variables"), dict):
         raise RunError(f"{path}: line 1 of its trail does not say in what environment it began")
@@ -244,5 +260,13 @@ def _find_op(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
 
 def _execute(side: Side, where: Mapping[str, Any]) -> dict[str, Any]:
     """Execute part of one run again in a process of its own, with the variables it had."""
-    request = {"run": str(side.path.absolute()), "entry": side.entry, "data": side.data, **where}
+    assert side.config is not None  # `_find_obstacle` refused a `Trail`
+    request = {
+        "run": str(side.path.absolute()),
+        "config": side.config.model_dump(exclude_unset=True),
+        "recorded": [side.trail[where["start"]], side.trail[where["epoch"]]],
+        "entry": side.entry,
+        "data": side.data,
+        **where,
+    }
     return run_worker("trace", request, side.trail[0]["environment"]["variables"])

@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from seedless.audit.op_recorder import OpRecorder
-from seedless.core.config import Config
+from seedless.core.config import Config, parse_config
 from seedless.core.digests import digest_each
-from seedless.proof.trail import compare_trails, make_entry, read_trail
-from seedless.runs.folder import read_config
+from seedless.core.errors import RunError
+from seedless.proof.trail import compare_trails, make_entry
 from seedless.runs.prepare import Prepared
 from seedless.runs.user_model import choose_preparer
 from seedless.train.checkpoint import CHECKPOINT_FOLDER, checkpoint_file_name, read_checkpoint
@@ -29,19 +29,19 @@ STATE = "state.safetensors"
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Execute part of a run for `diff`, in the process started for it.
 
-    The request has "run"; "entry" and "data" as for `verify`; "start", the epoch of the checkpoint
-    to begin from, or 0; "epoch", the one to record; "step", the one to record the ops of, or None;
-    "out", a folder for the state before that step.
+    The request has "run", the folder; "config", its settings as plain values; "entry" and "data" as
+    for `verify`; "start", the epoch of the checkpoint to begin from, or 0; "epoch", the one to
+    record; "recorded", the trail's entries of these two; "step", the one to record the ops of, or
+    None; "out", a folder for the state before that step.
     """
-    run = Path(request["run"])
-    config = read_config(run)
+    run, (begun, recorded) = Path(request["run"]), request["recorded"]
+    config = parse_config(request["config"])
     prepared = choose_preparer(config, request["entry"], request["data"])(config)
-    start = _restore(run, config, prepared, request["start"])
+    start = _restore(run, config, prepared, request["start"], begun)
     if request["step"] is not None:
         return trace_ops(prepared.problem, start, request["step"], Path(request["out"]))
     trace = StepTrace(request["epoch"])
     train(prepared.problem, (trace,), start=start, until=Position(request["epoch"]))
-    recorded = read_trail(run, allow_incomplete=True)[request["epoch"]]
     reproduced = compare_trails([recorded], [trace.entry]) is None
     return {"steps": trace.steps, "reproduced": reproduced}
 
@@ -119,12 +119,19 @@ def trace_ops(
     return {"records": trace.records}
 
 
-def _restore(run: Path, config: Config, prepared: Prepared, epoch: int) -> Start | None:
-    """Restore the checkpoint of an epoch and return where to start; None for the beginning."""
+def _restore(
+    run: Path, config: Config, prepared: Prepared, epoch: int, recorded: Mapping[str, Any]
+) -> Start | None:
+    """Restore the checkpoint of an epoch and return where to start; None for the beginning.
+
+    ``recorded``: the trail's entry of that epoch, whose state the checkpoint must have.
+    """
     if epoch == 0:
         return None
     path = run / CHECKPOINT_FOLDER / checkpoint_file_name(Position(epoch))
     checkpoint = read_checkpoint(path, config.digest)
+    if digest_each(checkpoint.state) != recorded["state"]:
+        raise RunError(f"{path} does not have the state that the trail records for its epoch")
     problem = prepared.problem
     restore_state(checkpoint.state, problem.model, problem.optimizer, problem.order)
     return checkpoint.start

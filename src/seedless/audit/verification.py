@@ -1,26 +1,31 @@
-"""Verify a run: validate its folder, execute it again, and return one of four verdicts.
+"""Verify a run: validate its folder, execute it again, and return the verdict.
 
 The folder is validated once, here. What was validated (receipt, configuration, trail) is handed to
 the process that executes the run, which reads none of it from the disk again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from seedless.audit.reexecution import Verdict, choose_device, execute_again
+from seedless.audit.reexecution import choose_device, execute_again
+from seedless.audit.spot_check import Sample, check_options, execute_sample, plan_sample
+from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
-from seedless.core.errors import ConfigError, RunError
+from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath
+from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
-from seedless.proof.receipt import read_receipt
-from seedless.proof.signature import SignatureError, check_signature
+from seedless.proof.keys import SignatureError, read_ed25519_public
+from seedless.proof.receipt import describe_schema, get_major, read_receipt
+from seedless.proof.signature import read_signature
 from seedless.proof.source_digest import digest_source
-from seedless.runs.prepare import USER_MODEL
+from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import (
     ENTRY_HELP,
     Model,
@@ -30,6 +35,7 @@ from seedless.runs.user_model import (
     prepare_user_model,
 )
 from seedless.runs.validation import ValidatedRun, validate
+from seedless.train.progress_state import Observer
 
 
 @preserve_flags()
@@ -44,6 +50,8 @@ def verify(
     entry: str | None = None,
     data: str | None = None,
     segment: int | None = None,
+    sample: int | None = None,
+    sample_token: str | None = None,
     device: str | None = None,
     validate_only: bool = False,
     public_key: str | Path | None = None,
@@ -58,6 +66,8 @@ def verify(
         entry: the same as "package.module:function", executed in a process of its own.
         data: where the data are now, if they were moved.
         segment: execute only the K-th part between two checkpoints, counted from 1.
+        sample: execute so many of those parts, chosen at random, and check start, data and scores.
+        sample_token: repeat the choice of an earlier sample by the token it printed.
         device: "cpu" or "cuda": execute a run of portable arithmetic there, wherever it was made.
         validate_only: compare the files with the receipt, and execute nothing.
         public_key: a PEM file; the receipt must be signed with the key it belongs to.
@@ -70,42 +80,95 @@ def verify(
     """
     if (model is None) != (train is None):
         raise ConfigError("expected both model and train, got one of them")
+    check_options(sample, sample_token, segment=segment, validate_only=validate_only)
+    # A key that cannot be used says nothing about the run: that is an error, and not a verdict.
+    key = None if public_key is None else Path(public_key)
+    if key is not None:
+        read_ed25519_public(key)
     with ExitStack() as stack:
-        # [Step 1] Unpack a bundle, check the signature, and validate the files against the receipt.
+        # [Step 1] Unpack a bundle, validate the files against the receipt, check the signature.
         path = Path(run)
         try:
             if is_bundle(path):
-                path = unpack(path, Path(stack.enter_context(TemporaryDirectory())))
+                path = unpack(path, Path(stack.enter_context(make_temporary_folder())))
                 packed = path.parent / "data"
                 data = str(packed) if data is None and packed.exists() else data
-            if public_key is not None:
-                check_signature(path, Path(public_key))
             validated = validate(path)
-        except (RunError, SignatureError) as error:
+        except RunError as error:
             return Verdict("invalid", str(error))
-        if validated.problems:
-            return Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
-        if validate_only:
-            return describe_consistent(run, validated)
-        # [Step 2] Refuse what cannot be executed, before anything is started.
-        choose_device(validated, device)
-        # [Step 3] Execute: a user's model in this process, everything else in a fresh one.
+        try:
+            signature = read_signature(path, key)
+        except SignatureError as error:
+            broken = {"state": "invalid", "keyid": None}
+            return Verdict("invalid", str(error), validated.problems, signature=broken)
+        user = None
         if model is not None and train is not None:
             user = UserModel(model, train, val, test, classes)
-            preparer = partial(prepare_user_model, user=user)
-            return execute_again(validated, preparer, segment=segment, device=device)
-        if validated.config.model.name == USER_MODEL and entry is None:
-            raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         request = {
-            "run": validated.as_dict(),
             "entry": entry,
             "data": data and str(Path(data).absolute()),
             "segment": segment,
+            "sample": sample,
+            "sample_token": sample_token,
             "device": device,
             "progress": progress,
         }
-        variables = validated.claims["environment"]["variables"]
-        return Verdict.from_dict(run_worker("verify", request, variables))
+        # [Step 2] Judge it, and say with the result who signed it.
+        if validated.problems:
+            verdict = Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
+        elif validate_only:
+            verdict = describe_consistent(run, validated)
+        elif validated.config.model.name == USER_MODEL and user is None and entry is None:
+            raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
+        else:
+            verdict = execute(validated, request, user)
+        limits = describe_schema(validated.claims)
+        remarks = (*verdict.remarks, limits) if limits else verdict.remarks
+        return replace(verdict, signature=signature, remarks=remarks)
+
+
+def execute(run: ValidatedRun, request: Mapping[str, Any], user: UserModel | None) -> Verdict:
+    """Execute a valid run: a user's model in this process, everything else in a fresh one.
+
+    Args:
+        run: consistent with its receipt.
+        request: the keyword arguments of `verify` that say how to execute it.
+        user: what a run of `fit` was made from, if the caller has it.
+    """
+    # [Step 1] Refuse what cannot be executed, before anything is started.
+    choose_device(run, request["device"])
+    if request["sample"] is not None:
+        sample = plan_sample(run, request["sample"], request["sample_token"])
+        request = {**request, "sample": asdict(sample)}
+    if user is not None:
+        return execute_part(run, partial(prepare_user_model, user=user), request)
+    # [Step 2] Hand over what was validated; the process reads none of it from the disk again.
+    variables = run.claims["environment"]["variables"]
+    found = run_worker("verify", {"run": run.as_dict(), **request}, variables)
+    return Verdict.from_dict(found)
+
+
+def make_temporary_folder() -> TemporaryDirectory[str]:
+    """Return a temporary folder to unpack a bundle in, or raise an error about this machine."""
+    try:
+        return TemporaryDirectory()
+    except OSError as error:
+        raise StorageError(f"cannot make a temporary folder: {error}; set TMPDIR") from None
+
+
+def execute_part(
+    run: ValidatedRun,
+    preparer: Preparer,
+    request: Mapping[str, Any],
+    observers: Sequence[Observer] = (),
+) -> Verdict:
+    """Execute what a request names: a sample of segments, one segment, or all of a run."""
+    device = request["device"]
+    if request["sample"] is not None:
+        sample = Sample.from_dict(request["sample"])
+        return execute_sample(run, preparer, sample, observers=observers, device=device)
+    segment = request["segment"]
+    return execute_again(run, preparer, segment=segment, observers=observers, device=device)
 
 
 def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
@@ -113,7 +176,11 @@ def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
     limits = "; nothing was executed, and the predictions were not computed again"
     if validated.left_out:
         limits = f", except for files left out of it ({', '.join(validated.left_out)}){limits}"
-    return Verdict("consistent", f"{run} agrees with its receipt{limits}")
+    claims = validated.claims
+    counts = {} if get_major(claims["schema"]) == "1" else claims["data"]["repeated"]
+    repeated = describe_repeated(counts, validated.config.data)
+    remarks = (repeated,) if repeated else ()
+    return Verdict("consistent", f"{run} agrees with its receipt{limits}", remarks=remarks)
 
 
 def unpack(bundle: Path, folder: Path) -> Path:
@@ -137,13 +204,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     observers = (TrainingProgress("executing again"),) if request["progress"] else ()
     preparer = choose_preparer(run.config, request["entry"], request["data"])
     try:
-        verdict = execute_again(
-            run,
-            preparer,
-            segment=request["segment"],
-            observers=observers,
-            device=request["device"],
-        )
+        verdict = execute_part(run, preparer, request, observers)
         return verdict.as_dict()
     finally:
         for observer in observers:

@@ -27,14 +27,14 @@ def bundle(
     """
     from seedless.core.errors import RunError
     from seedless.proof.bundle import list_source_files, write_bundle
-    from seedless.proof.receipt import read_receipt
     from seedless.proof.source_digest import describe_source
     from seedless.runs.run_data import pack_data
+    from seedless.runs.validation import open_validated
 
     place = Path(os.path.abspath(run))  # `.` has no name for the file
     file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")
     with TemporaryDirectory() as folder:
-        claimed = read_receipt(run)["predicate"]["source"]["digest"]
+        claimed = open_validated(run).claims["source"]["digest"]
         if describe_source()["digest"] != claimed:
             raise RunError(
                 f"{run} was made by another release than the one installed here "

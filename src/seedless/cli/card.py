@@ -21,18 +21,15 @@ def card(
     as_json: AsJson = False,
 ) -> None:
     """Write a model card: results, limits, and how to verify them."""
-    from seedless.core.errors import RunError
+    from seedless.analysis.run_report import view_run
     from seedless.core.files import hash_file, write_atomic
     from seedless.report.card import make_card
-    from seedless.report.run_view import read_run
     from seedless.runs.opened_run import check_output_file
-    from seedless.runs.validation import validate
+    from seedless.runs.validation import open_validated
 
     if out is not None:
         check_output_file(run, out, force)
-    if problems := validate(run).problems:
-        raise RunError(f"{run} is not a valid run, so no card is written: {problems[0]}")
-    view = read_run(run, name or run.absolute().name)
+    view = view_run(open_validated(run), name or run.absolute().name)
     text = make_card(view, license_)
     if out is not None:
         write_atomic(out, text.encode())

@@ -10,7 +10,7 @@ import typer
 from seedless.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from seedless.evaluate.churn import Churn, Share
+    from seedless.evaluate.churn import Churn, ClassChurn, Share
 
 
 def churn(
@@ -27,8 +27,8 @@ def churn(
     as_json: AsJson = False,
 ) -> None:
     """List the records that get different labels from different runs."""
+    from seedless.analysis.run_churn import churn as compare_runs
     from seedless.core.registry import choose
-    from seedless.evaluate.churn import churn as compare_runs
 
     result = compare_runs(*runs, split=split, thresholds="half" if half else "own")
     if ids is not None:
@@ -44,15 +44,27 @@ def churn(
 def _print(result: Churn) -> None:
     typer.echo(f"{len(result.runs)} runs, {result.split}: n = {result.exact.n}")
     wide = max(len("any class"), *(len(name) for name in result.classes))
-    typer.echo(f"{'class':<{wide}} {'flips':>6} {'rate':>7}  95 % interval")
+    heading = f"{'class':<{wide}} {'flips':>6} {'rate':>7}  {'95 % interval':<18}"
+    heading += "   only 1   only 2  McNemar p" if result.mcnemar else " mean of two runs"
+    typer.echo(heading)
     for name, row in result.classes.items():
-        typer.echo(f"{name:<{wide}} {_row(row.flips)}")
-    typer.echo(f"{'any class':<{wide}} {_row(result.exact)}")
+        typer.echo(f"{name:<{wide}} {_row(row.flips, row)}")
+    typer.echo(f"{'any class':<{wide}} {_row(result.exact, result)}")
+    typer.echo()
+    if result.mcnemar:
+        typer.echo("only 1, only 2: records that only this run decides correctly")
+    else:
+        typer.echo("flips: records that not all runs decide alike; more runs, more flips")
+        typer.echo("mean of two runs: records that two of the runs decide differently, on average")
 
 
-def _row(share: Share) -> str:
+def _row(share: Share, result: Churn | ClassChurn) -> str:
     low, high = share.interval.as_list()
-    return f"{share.count:>6} {share.rate:>7.2%}  {low:.2%} to {high:.2%}"
+    interval = f"{low:.2%} to {high:.2%}"
+    text = f"{share.count:>6} {share.rate:>7.2%}  {interval:<18}"
+    if (test := result.mcnemar) is None:
+        return f"{text} {result.disagreement:>16.2%}"
+    return f"{text} {test.first_only:>8} {test.second_only:>8}  {test.p:>9.4f}"
 
 
 def _print_records(result: Churn, name: str) -> None:

@@ -25,7 +25,9 @@ def sign(
     Keep the private key secret; give KEY.pem.pub, its public half, to others.
     """
     from seedless.core.errors import SeedlessError
-    from seedless.proof.signature import make_key, public_path, read_keyid, sign_receipt
+    from seedless.proof.keys import make_key, public_path, read_keyid
+    from seedless.proof.signature import sign_receipt
+    from seedless.runs.validation import open_validated
 
     if run is None and key is None and new_key is not None:
         private = make_key(new_key)
@@ -33,6 +35,7 @@ def sign(
         text = f"private key in {private}: keep it secret\n"
         text += f"public key in {done['public_key']}: publish it"
     elif run is not None and key is not None and new_key is None:
+        open_validated(run)
         private = key
         done = {"envelope": str(sign_receipt(run, key)), "run": str(run)}
         text = f"signed {run} in {done['envelope']}"

@@ -1,4 +1,4 @@
-"""`seedless verify RUN`: exit 0 identical, 1 differs, 2 not valid, 3 undecidable here."""
+"""`seedless verify RUN`: print the verdict; the exit code says it to scripts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,15 @@ def verify(
     segment: Annotated[
         int | None, typer.Option(help="Only the epochs between the K-th pair of checkpoints.")
     ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Only N segments, chosen at random; start, data and scores.")
+    ] = None,
+    sample_token: Annotated[
+        str | None, typer.Option(metavar="HEX", help="Repeat the choice that --sample printed.")
+    ] = None,
+    accept_part: Annotated[
+        bool, typer.Option("--accept-part", help="End with 0, not 4, if a part agrees.")
+    ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda, for a run in portable arithmetic.")
     ] = None,
@@ -29,8 +38,10 @@ def verify(
     """Validate a run, train it again, and compare every epoch.
 
     It is trained in a new process.
-    Exit code 0: identical. 1: it differs. 2: it is not a valid run.
-    3: it differs, but so does this machine in something that changes bits.
+    Exit code 0: identical. 1: it differs.
+    2: it is not a valid run, or an argument is wrong.
+    3: it differs, but so does this machine in what changes bits: not a pass.
+    4: the segment or the sample agrees; the rest was not executed.
     """
     from seedless.audit.verification import verify as verify_run
 
@@ -38,13 +49,14 @@ def verify(
         run,
         validate_only=validate_only,
         segment=segment,
+        sample=sample,
+        sample_token=sample_token,
         device=device,
         entry=entry,
         data=data,
         public_key=public_key,
         progress=not as_json,
     )
-    lines = [f"{verdict.outcome.upper()}: {verdict.sentence}"]
-    lines += [f"  {detail}" for detail in verdict.details]
-    print_result(verdict.as_dict(), "\n".join(lines), as_json)
-    raise typer.Exit(verdict.code)
+    code = 0 if accept_part and verdict.partial else verdict.code
+    print_result({**verdict.as_dict(), "code": code}, verdict.as_text(), as_json)
+    raise typer.Exit(code)

@@ -7,6 +7,7 @@ temporary folder, which the caller renames once it has found the contents to be 
 leaves nothing behind.
 """
 
+import errno
 import gzip
 import lzma
 import math
@@ -23,12 +24,26 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal, NamedTuple
 
-from seedless.core.errors import SeedlessError
+from seedless.core.errors import SeedlessError, StorageError
 
 Kind = Literal["zip", "tar.gz", "tar.xz"]
 MAX_MEMBERS = 200_000
 _CHUNK = 2**20
 _ENCRYPTED, _UTF8_NAME = 0x1, 0x800  # flags of a zip entry
+# Failures of this machine. Any other (a name that is too long, a negative position) can come from
+# the archive, which is refused then.
+_OWN_DISK = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+}
 # What the standard library's readers raise on a damaged archive.
 _DAMAGE = (
     tarfile.TarError,
@@ -99,9 +114,10 @@ def unpack(archive: Path, kind: Kind, parent: Path, rules: Rules) -> Iterator[Pa
                 ) from error
             yield folder
     except OSError as error:
-        raise rules.error(
-            f"cannot unpack {archive} in {parent}: {error.strerror or error}"
-        ) from error
+        reason = f"cannot unpack {archive} in {parent}: {error.strerror or error}"
+        if error.errno in _OWN_DISK:
+            raise StorageError(f"{reason}; this says nothing about the archive") from error
+        raise rules.error(reason) from error
 
 
 def _write_members(archive: Path, kind: Kind, folder: Path, rules: Rules) -> None:

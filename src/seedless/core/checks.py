@@ -1,5 +1,6 @@
 """Checks of arguments that many packages share."""
 
+import os
 from numbers import Integral
 
 from seedless.core.errors import SeedlessError
@@ -15,3 +16,16 @@ def check_integer(
             return number
     limits = f">= {least}" if most is None else f"from {least} to {most}"
     raise error(f"expected {name} to be an integer {limits}, got {value!r}")
+
+
+def check_memory(what: str, needed: int, *, error: type[SeedlessError]) -> None:
+    """Raise ``error`` if something needs more bytes than this machine has memory.
+
+    Without this check, the system would end the process without a message.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise error(
+            f"{what} need {needed / 1e9:,.0f} GB of memory, and this machine has "
+            f"{memory / 1e9:,.0f} GB: use fewer, or a larger machine"
+        )

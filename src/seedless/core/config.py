@@ -6,25 +6,33 @@ config = override(config, ["init.basis=dct", "order.batch_size=64"])
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from seedless.core.bounded_reading import parse_toml, shorten
 from seedless.core.digests import digest_value
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, RunError
 from seedless.core.registry import suggest
 
-Count = Annotated[int, Field(ge=1)]
+# A setting may come from someone else's run. The largest values cost little to check, and the
+# largest networks they describe fit into memory.
+MAX_EPOCHS = 1_000_000
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Channels = Annotated[int, Field(ge=1, le=1024)]
+Classes = Annotated[int, Field(ge=1, le=10_000)]
+StepNumber = Annotated[int, Field(ge=0, le=2**62)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Positive = Annotated[float, Field(gt=0)]
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 Rate = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # optimizers read it as float32
 
+_SHOWN_PROBLEMS = 10  # of a configuration that has many
+
 SEED_KEYS = ("init.seed", "order.seed")  # None in a run that needs no seed
-REPLICATE_KEYS = (*SEED_KEYS, "order.offset")  # in which the replicates of one arm may differ
+REPLICATE_KEYS = (*SEED_KEYS, "order.offset", "init.offset")  # replicates of an arm may differ here
 
 
 class Section(BaseModel):
@@ -40,6 +48,7 @@ class DataConfig(Section):
     `normalize`: global, lead, pixels or none; by default global for signals, pixels for images.
     `verify` compares every sample of a cached copy with its digest. `test_fold` and `val_fold`
     choose other folds than 10 and 9 of a dataset with ten folds; the other eight train.
+    `repeated`: how many records may be in two splits, for data of which the catalog has no count.
     """
 
     name: str = "simulated"
@@ -53,11 +62,12 @@ class DataConfig(Section):
     short: str | None = None
     skip: list[str] | None = None
     size: Count | None = None
-    channels: Count | None = None
-    classes: Count | None = None
+    channels: Channels | None = None
+    classes: Classes | None = None
     normalize: str | None = None
     test_fold: Annotated[int, Field(ge=1, le=10)] | None = None
     val_fold: Annotated[int, Field(ge=1, le=10)] | None = None
+    repeated: Count | None = None
     cache: bool = True
     verify: bool = False
 
@@ -66,19 +76,23 @@ class ModelConfig(Section):
     """Which network. `leads` belongs to ECG models, `channels` to image models."""
 
     name: str = "conformer"
-    leads: Count | None = None
-    channels: Count | None = None
-    classes: Count | None = None
+    leads: Channels | None = None
+    channels: Channels | None = None
+    classes: Classes | None = None
     small: bool = False
 
 
 class InitConfig(Section):
-    """How the weights are initialized. Only the random controls have a `seed`."""
+    """How the weights are initialized; the settings are the arguments of `initialize`.
+
+    Only the random controls have a `seed`, and only starts drawn without a seed have an `offset`.
+    """
 
     basis: str = "mixed"
     residual_scale: Annotated[float, Field(ge=0)] | None = None
     heads: str | None = None
     seed: Seed | None = None
+    offset: Seed = 0
 
 
 class OrderConfig(Section):
@@ -86,7 +100,7 @@ class OrderConfig(Section):
 
     name: str = "content"
     batch_size: Count = 128
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: StepNumber = 0
     seed: Seed | None = None
     keep_unlabelled: bool = False
 
@@ -94,7 +108,7 @@ class OrderConfig(Section):
 class AugmentConfig(Section):
     """Shifts of training images by up to `padding` pixels, and mirroring. ECGs have neither."""
 
-    padding: Annotated[int, Field(ge=0)] = 0
+    padding: Annotated[int, Field(ge=0, le=256)] = 0
     flip: bool = False
 
 
@@ -122,11 +136,11 @@ class TrainConfig(Section):
     global random generator continues, and its receipt says that repeating bits are not promised.
     """
 
-    epochs: Count = 85
+    epochs: Annotated[int, Field(ge=1, le=MAX_EPOCHS)] = 85
     optimizer: str = "adam"
     rate: Rate = 1e-3
     decay: str = "cosine"
-    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    warmup_steps: StepNumber = 0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
     clip_norm: Positive | None = None
@@ -165,7 +179,7 @@ class ControlConfig(Section):
     """
 
     flip_bit: str | None = None
-    at_step: Annotated[int, Field(ge=0)] = 0
+    at_step: StepNumber = 0
 
 
 class Config(Section):
@@ -193,11 +207,16 @@ class Config(Section):
         for key in ("path", "cache", "verify"):
             del values["data"][key]
         values["data"]["name"] = Path(self.data.name).name
+        if self.data.repeated is None:  # so that digests from before this setting stay valid
+            del values["data"]["repeated"]
         # In portable arithmetic the device cannot change a bit. In native arithmetic, the default,
         # the key is left out so that digests from before there was a choice stay valid.
         inert = ("device", "mode", "threads") if self.is_portable else ("arithmetic",)
         for key in inert:
             del values["execution"][key]
+        # Most starts have no offset: leaving 0 out keeps the digests from before there was one.
+        if self.init.offset == 0:
+            del values["init"]["offset"]
         return values
 
     @property
@@ -234,8 +253,10 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Co
     try:
         return Config.model_validate(dict(values))
     except ValidationError as error:
-        problems = "; ".join(_explain(item) for item in error.errors())
-        raise ConfigError(f"{source}: {problems}") from None
+        found = error.errors()
+        problems = "; ".join(_explain(item) for item in found[:_SHOWN_PROBLEMS])
+        more = f"; and {len(found) - _SHOWN_PROBLEMS} more" * (len(found) > _SHOWN_PROBLEMS)
+        raise ConfigError(f"{source}: {problems}{more}") from None
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,20 +300,20 @@ def override(config: Config, settings: Iterable[str]) -> Config:
 
 def _read_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}".encode(), "--set")["value"]
+    except RunError:
         return text
 
 
 def _explain(error: Any) -> str:
     """Return one of pydantic's errors as text: the key, what was expected, what was found."""
-    *path, last = [str(part) for part in error["loc"]] or [""]
+    *path, last = [shorten(str(part)) for part in error["loc"]] or [""]
     where = ".".join([*path, last])
     if error["type"] == "extra_forbidden":
         known = [".".join([*path, name]) for name in _keys_at(path)]
         return f"unknown key {where!r}{suggest(where, known)}; known: {', '.join(known)}"
     message = error["msg"][:1].lower() + error["msg"][1:]
-    return f"{where}: {message}, got {error['input']!r}"
+    return f"{where}: {message}, got {shorten(repr(error['input']))}"
 
 
 def _keys_at(path: list[str]) -> list[str]:

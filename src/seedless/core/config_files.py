@@ -1,8 +1,8 @@
 """Configurations in TOML files, and the presets that come with the package."""
 
-import tomllib
 from pathlib import Path
 
+from seedless.core.bounded_reading import MAX_TOML_BYTES, parse_toml, read_file
 from seedless.core.config import Config, parse_config
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
@@ -18,12 +18,11 @@ def load_config(path: str | Path) -> Config:
     Example: ``config = load_config("run.toml")``.
     """
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        # A link is followed, as a user may name one; runs with links are refused elsewhere.
+        content = read_file(Path(path), MAX_TOML_BYTES, follow_links=True, error=ConfigError)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    return parse_config(values, source=str(path))
+    return parse_config(parse_toml(content, str(path), error=ConfigError), source=str(path))
 
 
 def list_presets() -> dict[str, Path]:

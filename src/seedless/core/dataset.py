@@ -21,6 +21,7 @@ TEN_FOLDS: dict[str, tuple[int, ...]] = {
 }
 THREE_SPLITS: dict[str, tuple[int, ...]] = {"train": (1,), "val": (2,), "test": (3,)}
 TEST_ONLY: dict[str, tuple[int, ...]] = {"test": (1,)}
+ROLES = ("train", "val", "test")
 TASKS = ("multi-label", "multi-class")
 
 
@@ -107,7 +108,14 @@ class Dataset:
             "leads": None if self.leads is None else list(self.leads),
             "task": self.task,
         }
-        samples = sorted(
+        samples = b"".join(sorted(self.record_digests))
+        whole = hashlib.sha256(canonical_json(header) + b"\n" + samples)
+        return f"sha256:{whole.hexdigest()}"
+
+    @cached_property
+    def record_digests(self) -> tuple[bytes, ...]:
+        """The SHA-256 of each record's content digest, labels, fold and id: n of 32 bytes."""
+        return tuple(
             hashlib.sha256(
                 content.tobytes() + labels.tobytes() + canonical_json([int(fold), str(name)])
             ).digest()
@@ -115,8 +123,26 @@ class Dataset:
                 self.digests, self.Y, self.folds, self.ids, strict=True
             )
         )
-        whole = hashlib.sha256(canonical_json(header) + b"\n" + b"".join(samples))
-        return f"sha256:{whole.hexdigest()}"
+
+    def digest_split(self, split: str) -> str:
+        """Return the SHA-256 over the sorted digests of a split's records."""
+        records = b"".join(sorted(self.record_digests[row] for row in self.rows(split)))
+        return f"sha256:{hashlib.sha256(records).hexdigest()}"
+
+
+def check_protocol(protocol: Mapping[str, tuple[int, ...]], where: str) -> None:
+    """Refuse splits with unknown names, and a fold that is in two splits or twice in one."""
+    if unknown := sorted({*protocol} - {*ROLES}):
+        raise DataError(f"{where}: expected splits among {', '.join(ROLES)}, got {unknown[0]!r}")
+    taken: dict[int, str] = {}
+    for split, folds in protocol.items():
+        for fold in folds:
+            if fold in taken:
+                raise DataError(
+                    f"{where}: expected each fold in one split, got fold {fold} in {taken[fold]} "
+                    f"and in {split}"
+                )
+            taken[fold] = split
 
 
 def _check(data: Dataset) -> None:
@@ -154,6 +180,7 @@ def _check(data: Dataset) -> None:
         raise DataError(f"{data.name}: expected a task of {', '.join(TASKS)}, got {data.task!r}")
     if data.task == "multi-class" and (data.Y.sum(axis=1) != 1).any():
         raise DataError(f"{data.name}: a multi-class sample has exactly one class")
+    check_protocol(data.protocol, data.name)
     unique, counts = np.unique(data.ids, return_counts=True)
     if len(unique) < n:
         raise DataError(

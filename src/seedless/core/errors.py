@@ -44,6 +44,10 @@ class RunError(SeedlessError):
     """A run folder that is missing, exists already, is damaged, or contradicts its receipt."""
 
 
+class StorageError(SeedlessError):
+    """A disk of this machine that is full or cannot be written; no run or archive is at fault."""
+
+
 class StudyError(SeedlessError):
     """A study that cannot be run or read: unequal arms, a missing run, a bad store."""
 

@@ -18,14 +18,13 @@ from seedless.core.dataset import Dataset
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import DataError
 from seedless.data.dataset_folder import (
-    UnusableEntryError,
     check_entry_folder,
     clear_leftovers,
     make_write_error,
     read_folder,
-    read_manifest,
     write_folder,
 )
+from seedless.data.manifest import CACHE_HEAD, UnusableEntryError, read_manifest
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ def _open_or_build(
         _log.warning("%s is built again: %s", folder, reason)
     described = [_describe(Path(source)) for source in sources]  # before they are read
     write_folder(folder, {"key": options, "sources": described}, build())
-    data = read_folder(folder, read_manifest(folder), verify=False)
+    data = read_folder(folder, read_manifest(folder, CACHE_HEAD), verify=False)
     if reason is None:
         return data
     return replace(data, provenance={**data.provenance, "cache": f"built again: {reason}"})
@@ -103,7 +102,7 @@ def _open_or_build(
 
 def _open(folder: Path, options: dict[str, Any], sources: Sequence[Path], verify: bool) -> Dataset:
     """Return the entry's dataset if it was built from these options and sources."""
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, CACHE_HEAD)
     known: dict[str, Any] = manifest["key"]
     changed = sorted(
         name for name in known.keys() | options.keys() if known.get(name) != options.get(name)

@@ -41,6 +41,7 @@ def _medmnist(
     task: str = "multi-class",
     licence: str = "CC BY 4.0",
     note: str = "",
+    repeated: int | None = None,
 ) -> DatasetEntry:
     """Return the entry of a MedMNIST v2 set at 28 x 28; classes are separated by semicolons."""
     path = f"{name}.npz"
@@ -52,6 +53,7 @@ def _medmnist(
         task=task,
         classes=tuple(text.strip() for text in classes.split(";")),
         sizes=dict(zip(("train", "val", "test"), sizes, strict=True)),
+        repeated=repeated,
         shape=(channels, 28, 28),
         files=(File(path=path, url=url, hash=f"md5:{md5}"),),
         root=path,
@@ -72,6 +74,7 @@ CATALOG: dict[str, DatasetEntry] = {
         kind="ecg",
         task="multi-label",
         classes=RHYTHMS,
+        repeated=0,
         fs=100.0,
         leads=TWELVE,
         licence="none needed",
@@ -82,6 +85,7 @@ CATALOG: dict[str, DatasetEntry] = {
         title="Simulated images",
         kind="image",
         task="multi-class",
+        repeated=0,
         licence="none needed",
         note="computed: 28x28 or 32x32, 1 or 3 channels, multi-class or multi-label",
     ),
@@ -111,6 +115,7 @@ CATALOG: dict[str, DatasetEntry] = {
         task="multi-label",
         classes=("AFIB", "AFLT"),
         sizes={"test": 84_334},
+        repeated=0,  # all records are in one split
         fs=250.0,
         lead_map={"ECG1": "I", "ECG2": "II"},
         holds=("*.atr", 25),
@@ -142,6 +147,7 @@ CATALOG: dict[str, DatasetEntry] = {
         task="multi-label",
         classes=RHYTHMS,
         sizes={"test": 6_877},
+        repeated=0,  # all records are in one split
         fs=500.0,
         leads=TWELVE,
         holds=("A[0-9][0-9][0-9][0-9].mat", 6_877),
@@ -159,6 +165,7 @@ CATALOG: dict[str, DatasetEntry] = {
         task="multi-label",
         classes=("NORM", "AFIB", "1AVB", "LBBB", "RBBB", "PAC", "PVC", "STD", "STE"),
         sizes={"test": 6_877},
+        repeated=0,  # all records are in one split
         fs=500.0,
         files=(
             *(
@@ -191,6 +198,7 @@ CATALOG: dict[str, DatasetEntry] = {
         task="multi-label",
         classes=RHYTHMS,
         sizes={"test": 10_247},
+        repeated=0,  # all records are in one split
         fs=500.0,
         leads=TWELVE,
         listed=r"WFDBRecords/\d\d/\d{3}/JS(0\d{4}|10[0-5]\d\d|106[0-3]\d|1064[0-6])\.(hea|mat)"
@@ -238,6 +246,7 @@ CATALOG: dict[str, DatasetEntry] = {
         (546, 78, 156),
         "malignant; normal or benign",
         note="published as a binary task",
+        repeated=1,  # one image of the training split is in the test split too
     ),
     "retinamnist": _medmnist(
         "retinamnist",

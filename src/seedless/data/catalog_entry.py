@@ -37,6 +37,8 @@ class DatasetEntry:
         task: "multi-label" or "multi-class"; None for noise.
         classes: names, as its reader returns them.
         sizes: samples in each split, as its reader returns them; empty where the user chooses.
+        repeated: records of one split whose samples another split has too; None where nobody has
+            counted them, so that none are accepted unless data.repeated says so.
         fs: samples per second as published; None for images.
         leads: names as published; None for images and for channels without names.
         lead_map: channel -> lead, if the publisher does not name the leads.
@@ -55,6 +57,7 @@ class DatasetEntry:
     task: str | None
     classes: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    repeated: int | None = None
     fs: float | None = None
     leads: tuple[str, ...] | None = None
     lead_map: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,6 @@ manifest itself, ``seal``.
 """
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,37 +21,26 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.array_files import load_npy, parse_npy
+from seedless.core.bounded_reading import read_file
 from seedless.core.dataset import Dataset
 from seedless.core.digests import canonical_json, digest_samples, digest_value
 from seedless.core.errors import DataError
+from seedless.data.manifest import (
+    KINDS,
+    MANIFEST,
+    PACKED_HEAD,
+    SCHEMA,
+    UnusableEntryError,
+    read_manifest,
+)
 
-SCHEMA = 1
-MANIFEST, SAMPLES = "manifest.json", "X.npy"
-_ARRAYS = ("Y", "folds", "ids", "patients", "sex", "age")
+SAMPLES = "X.npy"
 _VALUES = ("name", "classes", "task", "fs", "leads", "provenance", "warnings")
-_FILES = {MANIFEST, SAMPLES, "content.npy", *(f"{name}.npy" for name in _ARRAYS)}
+_FILES = {MANIFEST, SAMPLES, *(f"{name}.npy" for name in KINDS)}
 _BLOCK = 256  # samples hashed or written at a time
 _SPOT_CHECKS = 16  # samples whose digests are checked on every opening
-
-
-class UnusableEntryError(Exception):
-    """An entry that cannot be used: it is stale, damaged or missing; the message says why."""
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder, if it is undamaged and of this schema."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        seal = manifest.pop("seal")
-    except OSError as error:
-        raise UnusableEntryError(f"{MANIFEST} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise UnusableEntryError(f"{MANIFEST} is damaged") from error
-    if seal != digest_value(manifest):
-        raise UnusableEntryError(f"{MANIFEST} is damaged")
-    if manifest["schema"] != SCHEMA:
-        raise UnusableEntryError(f"it has schema {manifest['schema']}, this version reads {SCHEMA}")
-    return dict(manifest)
+_MAX_ARRAY_BYTES = 256 * 2**20  # of one small array; 1.6 million ids of 40 characters
 
 
 def read_folder(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Dataset:
@@ -69,13 +57,12 @@ def read_folder(folder: Path, manifest: Mapping[str, Any], verify: bool) -> Data
     known = manifest["samples"]
     try:
         arrays: dict[str, Any] = {
-            name: _read_array(folder / f"{name}.npy", digest)
-            for name, digest in manifest["arrays"].items()
+            name: _read_array(folder, name, digest) for name, digest in manifest["arrays"].items()
         }
         state = (folder / SAMPLES).stat()
         if state.st_size != known["bytes"]:
             raise UnusableEntryError(f"{SAMPLES} has {state.st_size} bytes, not {known['bytes']}")
-        samples = np.load(folder / SAMPLES, mmap_mode="r", allow_pickle=False)
+        samples = load_npy(folder / SAMPLES, kinds="fu", error=UnusableEntryError)
         data = Dataset(X=samples, protocol=protocol, **arrays, **values)
     except OSError as error:
         raise UnusableEntryError(
@@ -106,10 +93,11 @@ def write_folder(
     try:
         building.mkdir()
         content = _save_samples(building / SAMPLES, data.X)
-        arrays = {name: value for name in _ARRAYS if (value := getattr(data, name)) is not None}
+        arrays = {name: getattr(data, name) for name in KINDS} | {"content": content}
         digests = {
             name: _save_array(building / f"{name}.npy", value)
-            for name, value in {**arrays, "content": content}.items()
+            for name, value in arrays.items()
+            if value is not None
         }
         if mtime_ns is not None:
             os.utime(building / SAMPLES, ns=(mtime_ns, mtime_ns))
@@ -152,7 +140,7 @@ def is_packed(folder: Path) -> bool:
 def read_packed(folder: Path) -> Dataset:
     """Read a packed dataset, every sample checked against its digest."""
     try:
-        return read_folder(folder, read_manifest(folder), verify=True)
+        return read_folder(folder, read_manifest(folder, PACKED_HEAD), verify=True)
     except UnusableEntryError as error:
         raise DataError(f"the data in {folder} cannot be used: {error}") from None
 
@@ -190,11 +178,12 @@ def _name_temporary_folders(folder: Path) -> tuple[Path, Path]:
     return folder.parent / f".{folder.name}.building", folder.parent / f".{folder.name}.old"
 
 
-def _read_array(path: Path, digest: str) -> NDArray[Any]:
-    content = path.read_bytes()
+def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
+    path = folder / f"{name}.npy"
+    content = read_file(path, _MAX_ARRAY_BYTES, error=UnusableEntryError)
     if digest != _hash(content):
         raise UnusableEntryError(f"{path.name} is damaged")
-    return np.asarray(np.load(BytesIO(content), allow_pickle=False))
+    return parse_npy(content, path.name, kinds=KINDS[name], error=UnusableEntryError)
 
 
 def _save_array(path: Path, array: NDArray[Any]) -> str:

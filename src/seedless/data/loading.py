@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seedless.core.cache_location import find_cache_folder
 from seedless.core.config import DataConfig
@@ -17,7 +18,7 @@ from seedless.core.version import __version__
 from seedless.data.cache import find_entry_folder, open_cached
 from seedless.data.catalog import CATALOG
 from seedless.data.leads import get_lead_set
-from seedless.data.readers.arrays import read_arrays
+from seedless.data.readers.arrays import choose_protocol, read_arrays
 from seedless.data.readers.registry import READERS, SETTINGS
 
 
@@ -29,23 +30,31 @@ def load(config: DataConfig) -> Dataset:
     Dataset('simulated', 3 samples of (12, 1000), multi-label)
     """
     data = _read(config)
+    return replace(data, protocol=choose_splits(config, data.folds))
+
+
+def choose_splits(config: DataConfig, folds: NDArray[np.int64]) -> Mapping[str, tuple[int, ...]]:
+    """Return which folds make up which split: a matter of the configuration and the reader.
+
+    Of data in folds (n,) that someone else packed, nothing but these folds decides.
+    """
+    if config.name.endswith(".npz"):
+        protocol: Mapping[str, tuple[int, ...]] = choose_protocol(folds)
+    else:
+        protocol = choose("dataset", config.name, READERS).protocol
     if config.test_fold is None and config.val_fold is None:
-        return data
-    return choose_folds(data, config.test_fold or 10, config.val_fold or 9)
-
-
-def choose_folds(data: Dataset, test: int, val: int) -> Dataset:
-    """Return the dataset with the folds for test and validation chosen; the other eight train."""
-    folds = sorted(fold for split in data.protocol.values() for fold in split)
-    if folds != list(range(1, 11)):
+        return protocol
+    test, val = config.test_fold or 10, config.val_fold or 9
+    every = sorted(fold for split in protocol.values() for fold in split)
+    if every != list(range(1, 11)):
         raise DataError(
-            f"{data.name} does not have ten folds to choose from; leave data.test_fold and "
+            f"{config.name} does not have ten folds to choose from; leave data.test_fold and "
             "data.val_fold out"
         )
     if test == val:
         raise DataError(f"data.test_fold and data.val_fold are both {test}: choose two folds")
-    rest = tuple(fold for fold in folds if fold not in (test, val))
-    return replace(data, protocol={"train": rest, "val": (val,), "test": (test,)})
+    rest = tuple(fold for fold in every if fold not in (test, val))
+    return {"train": rest, "val": (val,), "test": (test,)}
 
 
 def keep_leads(data: Dataset, wanted: tuple[str, ...]) -> Dataset:

@@ -3,19 +3,23 @@
 Two models of equal AUC may still disagree about a patient. A record *flips* for a class where the
 decisions of the runs are not all equal. Decisions are made at each run's own thresholds (chosen on
 its validation split) or all at 0.5; for a multi-class task the decision is the most probable class.
+
+The number of flips grows with the number of runs. The mean disagreement of two runs does not: it is
+the share of records that two of the runs, taken at random, decide differently. For two runs,
+McNemar's test asks whether one of them is right more often than the other.
 """
 
-import os
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
-from seedless.core.files import AnyPath
 from seedless.evaluate.decisions import (
     DEFAULT_THRESHOLD,
     Threshold,
@@ -23,7 +27,7 @@ from seedless.evaluate.decisions import (
     pick_most_probable,
 )
 from seedless.evaluate.intervals import LEVEL, Interval, wilson_interval
-from seedless.evaluate.predictions import Predictions, SplitPredictions, read_predictions
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.evaluate.scores import find_thresholds
 
 THRESHOLDS = ("own", "half")
@@ -49,10 +53,30 @@ class Share:
 
 
 @dataclass(frozen=True)
+class McNemar:
+    """McNemar's exact test (1947) of two models on the same records.
+
+    Attributes:
+        first_only: records that only the first model decides correctly.
+        second_only: records that only the second does.
+        p: two-sided, from a binomial distribution of ``first_only`` in their sum with share 1/2.
+    """
+
+    first_only: int
+    second_only: int
+    p: float
+
+
+@dataclass(frozen=True)
 class ClassChurn:
-    """The flips of one class; ``thresholds`` are those of each run, None where 0.5 was used."""
+    """The flips of one class; ``thresholds`` are those of each run, None where 0.5 was used.
+
+    ``disagreement`` and ``mcnemar`` are as in `Churn`, for this class alone.
+    """
 
     flips: Share
+    disagreement: float
+    mcnemar: McNemar | None
     thresholds: tuple[Threshold, ...]
     records: tuple[Flip, ...]
 
@@ -65,40 +89,22 @@ class Churn:
         runs: their names.
         records: ids of the records with a flip in any class.
         exact: their share of all records.
+        disagreement: mean over pairs of runs of the share of records with a flip in any class.
+        mcnemar: for two runs, the test of how many records have all classes right; else None.
     """
 
     runs: tuple[str, ...]
     split: str
     task: str
     exact: Share
+    disagreement: float
+    mcnemar: McNemar | None
     classes: Mapping[str, ClassChurn]
     records: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return asdict(self)
-
-
-def churn(*runs: AnyPath, split: str = "test", thresholds: str = "own") -> Churn:
-    """Return which records two or more finished runs decide differently.
-
-    Args:
-        runs: the run folders, or files of predictions; over the same records and classes.
-        split: "test", "validation" or "train".
-        thresholds: "own" for the thresholds that each run chose on its validation split, or "half"
-            for 0.5 everywhere.
-
-    >>> seedless.churn("runs/a", "runs/b").exact.rate  # doctest: +SKIP
-    0.042
-    """
-    if len({Path(run).resolve() for run in runs}) < len(runs):
-        raise DataError("expected different runs, got one of them twice")
-    predictions = {os.fspath(run): read_predictions(Path(run)) for run in runs}
-    if thresholds == "half" and any(one.task == "multi-class" for one in predictions.values()):
-        raise DataError(
-            "--half is for multi-label tasks: here the decision is the most probable class"
-        )
-    return compare_decisions(predictions, split, thresholds)
 
 
 def compare_decisions(
@@ -129,9 +135,12 @@ def compare_decisions(
         [_decide(p, own, first.task) for p, own in zip(probabilities, limits, strict=True)]
     )
     flipped = (calls != calls[0]).any(axis=0)
+    correct = calls == first.splits[split].labels[order]
     classes = {
         name: ClassChurn(
             flips=_share(flipped[:, k], level),
+            disagreement=_mean_disagreement(calls[:, :, [k]]),
+            mcnemar=_compare_two(correct[:, :, k]),
             thresholds=tuple(own[k] for own in limits),
             records=_list_flips(ids, probabilities[:, :, k], calls[:, :, k], flipped[:, k]),
         )
@@ -143,6 +152,8 @@ def compare_decisions(
         split=split,
         task=first.task,
         exact=_share(whole, level),
+        disagreement=_mean_disagreement(calls),
+        mcnemar=_compare_two(correct.all(axis=2)),
         classes=classes,
         records=tuple(ids[whole].tolist()),
     )
@@ -170,6 +181,36 @@ def _share(hits: NDArray[np.bool_], level: float) -> Share:
     if interval is None:
         raise DataError("expected records to compare, found none")
     return Share(count, n, count / n, interval)
+
+
+def _mean_disagreement(calls: NDArray[np.uint8]) -> float:
+    """Return the share of records that two runs decide differently, mean over all pairs of runs.
+
+    ``calls`` are the decisions (runs, n, classes).
+    """
+    counts = [int((a != b).any(axis=1).sum()) for a, b in combinations(calls, 2)]
+    return sum(counts) / (len(counts) * len(calls[0]))
+
+
+def _compare_two(correct: NDArray[np.bool_]) -> McNemar | None:
+    """Return McNemar's test from which records each run has right (runs, n); None if not two."""
+    if len(correct) != 2:
+        return None
+    return mcnemar_test(
+        int((correct[0] & ~correct[1]).sum()), int((correct[1] & ~correct[0]).sum())
+    )
+
+
+def mcnemar_test(first_only: int, second_only: int) -> McNemar:
+    """Return McNemar's exact test from the records that only one of two models has right.
+
+    >>> mcnemar_test(1, 8).p
+    0.0390625
+    """
+    n, fewer = first_only + second_only, min(first_only, second_only)
+    # Whole numbers until the last step: the same p on every machine.
+    tail = sum(math.comb(n, k) for k in range(fewer + 1))
+    return McNemar(first_only, second_only, min(1.0, float(Fraction(2 * tail, 2**n))))
 
 
 def _list_flips(

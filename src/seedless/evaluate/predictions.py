@@ -6,8 +6,6 @@ arrays of a `Predictions` need no further check of shapes, types or NaN.
 
 import io
 import re
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.array_files import NUMBERS, TEXT, parse_npz
+from seedless.core.bounded_reading import read_file, shorten
 from seedless.core.dataset import TASKS
 from seedless.core.digests import digest, digest_value
 from seedless.core.errors import DataError, RunError, SeedlessError
-from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import explain_missing, read_receipt
 
 FILE = "predictions.npz"
 HEAD = ("classes", "task", "weights")
 PARTS = ("ids", "probabilities", "labels", "features")
 
-# What numpy raises on a damaged file.
-_DAMAGE = (
-    *(OSError, ValueError, EOFError, LookupError, RuntimeError, MemoryError, OverflowError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+# Limits within which scoring predictions again takes neither much memory nor much time.
+MAX_PREDICTIONS_BYTES = 2**28
+MAX_CLASSES = 10_000
+MAX_FEATURE_VALUES = 2**25  # of one split: its singular values are computed
+_MAX_SPLIT_NAME = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,41 +106,23 @@ def serialize(predictions: Predictions) -> bytes:
     return buffer.getvalue()
 
 
-def read_predictions(place: str | Path) -> Predictions:
-    """Read the predictions of a run folder, or of a file.
-
-    Where the folder has a receipt, it must be about these predictions and their weights.
-    """
-    path = Path(place)
-    file = path / FILE if path.is_dir() else path
+def read_predictions(file: str | Path) -> Predictions:
+    """Read a file of predictions. Those of a run are opened with the run, which is validated."""
     try:
-        content = file.read_bytes()
+        content = read_file(Path(file), MAX_PREDICTIONS_BYTES, follow_links=True)
     except FileNotFoundError:
-        if file == path:
-            raise RunError(f"there is no {path}") from None
-        if (path / RECEIPT).exists():
-            raise RunError(f"{path} has lost its {FILE}, which its receipt covers") from None
-        raise RunError(explain_missing(path)) from None
+        raise RunError(f"there is no {file}") from None
     except OSError as error:
         raise RunError(f"cannot read {file}: {error.strerror}") from None
-    predictions = parse_predictions(content, str(file))
-    if (file.parent / RECEIPT).exists():
-        _check_receipt(predictions, file)
-    return predictions
+    return parse_predictions(content, str(file))
 
 
 def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
     """Return predictions from the bytes of a file; ``where`` is its name in messages."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays: dict[str, NDArray[Any]] = dict(file)
-    except _DAMAGE as error:
-        raise RunError(f"{where} cannot be read as predictions: {error}") from None
+    arrays = parse_npz(content, where, kinds=_find_kinds)
     splits: dict[str, dict[str, NDArray[Any]]] = {}
     for name, array in arrays.items():
         split, _, part = name.rpartition("_")
-        if name not in HEAD and (not split or part not in PARTS):
-            raise RunError(f"{where} holds {name!r}, which predictions do not have: it was added")
         if name not in HEAD:
             splits.setdefault(split, {})[part] = array
     for name in (*HEAD, *(f"{split}_{part}" for split in splits for part in PARTS[:3])):
@@ -163,26 +143,21 @@ def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
         raise RunError(f"{where}: {error}") from None
 
 
-def _check_receipt(predictions: Predictions, file: Path) -> None:
-    """Refuse predictions that differ from those of the receipt in their folder."""
-    claims = read_receipt(file.parent)["predicate"]
-    try:
-        weights, content = claims["weights"]["digest"], claims["predictions"]
-    except (KeyError, TypeError):
-        raise RunError(f"{file.parent / RECEIPT} names no weights or no predictions") from None
-    if predictions.weights != weights:
-        raise RunError(
-            f"{file} holds predictions of other weights than its receipt's: expected "
-            f"{str(weights)[:23]}..., found {predictions.weights[:23]}..."
-        )
-    if predictions.digest != content:
-        raise RunError(f"{file} was changed: its receipt holds the digest of other predictions")
+def _find_kinds(name: str) -> str:
+    """Return the kinds of dtypes that are read for an array's name; none for an unknown name."""
+    split, _, part = name.rpartition("_")
+    known = name in HEAD or (part in PARTS and 0 < len(split) <= _MAX_SPLIT_NAME)
+    return NUMBERS + TEXT if known else ""
 
 
 def _check(predictions: Predictions) -> None:
     classes, task = predictions.classes, predictions.task
     if not classes or len(set(classes)) < len(classes):
-        raise DataError(f"expected names of classes, no two alike, got {list(classes)}")
+        raise DataError(
+            f"expected names of classes, no two alike, got {shorten(str(list(classes)))}"
+        )
+    if len(classes) > MAX_CLASSES:
+        raise DataError(f"{len(classes):,} classes; at most {MAX_CLASSES:,} are scored")
     if not re.fullmatch("sha256:[0-9a-f]{64}", predictions.weights):
         raise DataError(f"expected the weights' digest, sha256:..., got {predictions.weights!r}")
     if task not in TASKS:
@@ -224,6 +199,11 @@ def _check_scored(scored: SplitPredictions) -> None:
         raise DataError(
             f"expected features as float32 ({len(ids)}, D), got {features.dtype} of shape "
             f"{features.shape}"
+        )
+    if features.size > MAX_FEATURE_VALUES:
+        raise DataError(
+            f"features of shape {features.shape}; at most {MAX_FEATURE_VALUES:,} values of one "
+            "split are scored. Use fewer records, or a head that receives fewer features"
         )
     if not np.isfinite(features).all():
         raise DataError("expected finite features, found NaN or infinity")

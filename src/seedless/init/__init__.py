@@ -7,8 +7,9 @@ from seedless.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from seedless.init.bases import BASES, basis
     from seedless.init.etf_head import simplex_etf
-    from seedless.init.initialization import INITIALIZATIONS, initialize, make_plan
+    from seedless.init.initialization import initialize, make_plan
     from seedless.init.plan import Plan, PlanRow
+    from seedless.init.starts import INITIALIZATIONS
 
 __all__ = [
     "BASES",

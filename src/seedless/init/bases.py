@@ -24,10 +24,14 @@ Corner = Callable[[int, int, int], Float64]
 
 def dct(size: int, rows: int, columns: int) -> Float64:
     """Return the DCT-II: a_i cos(pi i (2j+1) / 2N), a_0 = sqrt(1/N), else sqrt(2/N)."""
-    i, j = _indices(rows, columns)
-    entries: Float64 = _cosine_table(size, 2 * size, 2)[i * (2 * j + 1) % (4 * size)]
-    entries[0] = rounded_sqrt(Fraction(1, size))
-    return entries
+    return dct_entries(size, *_indices(rows, columns))
+
+
+def dct_entries(size: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
+    """Return the entries of the DCT-II in rows ``i`` (n, 1) and columns ``j`` (1, m): (n, m)."""
+    entries = _cosine_table(size, 2 * size, 2)[i * (2 * j + 1) % (4 * size)]
+    constant: Float64 = np.where(i == 0, rounded_sqrt(Fraction(1, size)), entries)
+    return constant
 
 
 def sinusoidal(size: int, rows: int, columns: int) -> Float64:

@@ -15,17 +15,14 @@ from torch.nn.modules.conv import _ConvNd
 from seedless.core.errors import InitError
 from seedless.core.marks import HEADS, read_marks, read_stages
 from seedless.core.registry import choose
-from seedless.init.bases import BASES
 from seedless.init.etf_head import simplex_etf
 from seedless.init.layer_weights import default_sigma, fan_in
 from seedless.init.parameter_rules import NORM_LAYERS, assign_rules
 from seedless.init.plan import Plan, PlanRow
+from seedless.init.starts import INITIALIZATIONS, list_starts
 from seedless.numerics.counter_random import split_uint64
 
 MIXED = ("dct", "hadamard", "hartley", "dct")  # the basis of each stage for "mixed"
-CONTROLS = {"kaiming": "uniform", "kaiming_normal": "normal"}  # the random controls and their rules
-INITIALIZATIONS = {**dict.fromkeys(BASES), "mixed": None, **dict.fromkeys(CONTROLS)}
-RESIDUAL_SCALE = 0.01
 
 
 def initialize(
@@ -35,6 +32,7 @@ def initialize(
     residual_scale: float | None = None,
     heads: str | None = None,
     seed: int | None = None,
+    offset: int = 0,
 ) -> Plan:
     """Fill every parameter of ``model`` in place, and return the plan that was followed.
 
@@ -43,17 +41,24 @@ def initialize(
     buffers stay as they are, and the plan lists them.
 
     Args:
-        basis: dct, hadamard, hartley, sinusoidal, walsh, mixed (by declared stage), or one of the
-            random controls kaiming and kaiming_normal.
-        residual_scale: factor on declared residual exits, 0.01 by default.
-        heads: "etf" or "basis" for all declared heads; by default as each is declared.
+        basis: dct, hadamard, hartley, sinusoidal, walsh or mixed (by declared stage); scrambled,
+            canonical_kaiming or canonical_orthogonal, which are drawn without a seed; or one of
+            the random controls kaiming, kaiming_normal and orthogonal.
+        residual_scale: factor on the weights and biases of declared residual exits; by default 1
+            for a start named after kaiming or orthogonal, 0.01 for the others.
+        heads: "etf" for an equiangular frame, or "basis" to fill heads like any other layer; by
+            default "basis" for a start named after kaiming or orthogonal, and for the others what
+            each head declares.
         seed: for the random controls alone, 0 by default.
+        offset: for the starts that are drawn without a seed: another number gives a replicate.
 
     Example:
         >>> plan = seedless.initialize(model, "dct")
         >>> print(plan.digest)
     """
-    plan = make_plan(model, basis, residual_scale=residual_scale, heads=heads, seed=seed)
+    plan = make_plan(
+        model, basis, residual_scale=residual_scale, heads=heads, seed=seed, offset=offset
+    )
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, values in plan.tensors().items():
@@ -71,12 +76,13 @@ def make_plan(
     residual_scale: float | None = None,
     heads: str | None = None,
     seed: int | None = None,
+    offset: int = 0,
 ) -> Plan:
     """Return the plan that `initialize` would follow; the model is not changed."""
-    choose("basis", basis, INITIALIZATIONS)
-    _check_arguments(basis, residual_scale, heads, seed)
+    start = choose("basis", basis, INITIALIZATIONS)
+    _check_arguments(basis, residual_scale, heads, seed, offset)
     _check_marks(model, heads)
-    default_scale = RESIDUAL_SCALE if residual_scale is None else float(residual_scale)
+    exit_scale = start.residual_scale if residual_scale is None else float(residual_scale)
     stages = read_stages(model)
     modules = dict(model.named_modules())
     rows = []
@@ -93,23 +99,30 @@ def make_plan(
             transposed_groups=rule.transposed_groups,
             zero_row=rule.zero_row,
         )
-        # [Step 2] Random controls, then constants, ETF heads and all other weights.
-        if basis in CONTROLS:
-            row = _plan_random(row, CONTROLS[basis], rule.bias_fan_in, seed or 0)
-        elif rule.filters is not None and (marks.head and (heads or marks.head)) == "etf":
+        # [Step 2] ETF heads, then random numbers, then matrices; what remains is constant.
+        declared = marks.head if start.structured else marks.head and "basis"
+        scale = exit_scale if marks.residual_exit else 1.0
+        if rule.filters is not None and (marks.head and (heads or declared)) == "etf":
             row = _plan_etf_head(row)
+        elif start.rule in ("uniform", "normal"):
+            row = _plan_random(row, start.rule, rule.bias_fan_in, scale)
         elif rule.filters is not None:
-            scale = default_scale if marks.residual_exit else 1.0
-            row = _plan_filters(row, _choose_basis(basis, name, stage), scale)
+            matrix = _choose_basis(basis, name, stage) if start.rule == "filters" else None
+            row = _plan_matrix(row, start.rule, matrix, scale)
+        # [Step 3] What its numbers are drawn under, where it has any.
+        if row.rule == start.rule and start.keyed_by == "seed":
+            row = replace(row, seed=seed or 0)
+        elif row.rule == start.rule and start.keyed_by == "offset":
+            row = replace(row, offset=offset)
         rows.append(row)
     return Plan(basis, tuple(rows), _list_kept_buffers(model))
 
 
-def _plan_filters(row: PlanRow, basis: str, scale: float) -> PlanRow:
+def _plan_matrix(row: PlanRow, rule: str, basis: str | None, scale: float) -> PlanRow:
     assert row.filters is not None
     return replace(
         row,
-        rule="filters",
+        rule=rule,
         value=None,
         basis=basis,
         fan_in=fan_in(row.filters),
@@ -127,13 +140,13 @@ def _plan_etf_head(row: PlanRow) -> PlanRow:
     return replace(row, rule="frame", value=None)
 
 
-def _plan_random(row: PlanRow, rule: str, bias_fan_in: int | None, seed: int) -> PlanRow:
-    """Return the row of a random control; constants stay, and so do biases of "normal"."""
+def _plan_random(row: PlanRow, rule: str, bias_fan_in: int | None, scale: float) -> PlanRow:
+    """Return the row of random numbers; constants stay, and so do biases of "normal"."""
     features = bias_fan_in if row.filters is None else fan_in(row.filters)
     if features is None or (row.filters is None and rule == "normal"):
         return row
     sigma = 1.0 / math.sqrt(3 * features) if rule == "uniform" else math.sqrt(2.0 / features)
-    return replace(row, rule=rule, value=None, fan_in=features, sigma=sigma, seed=seed)
+    return replace(row, rule=rule, value=None, fan_in=features, sigma=scale * sigma, scale=scale)
 
 
 def _list_kept_buffers(model: nn.Module) -> tuple[str, ...]:
@@ -177,7 +190,7 @@ def _check_marks(model: nn.Module, heads: str | None) -> None:
 
 
 def _check_arguments(
-    basis: str, residual_scale: float | None, heads: str | None, seed: int | None
+    basis: str, residual_scale: float | None, heads: str | None, seed: int | None, offset: int
 ) -> None:
     if heads is not None and heads not in HEADS:
         raise InitError(f"expected heads to be one of {', '.join(HEADS)}, got {heads!r}")
@@ -189,9 +202,10 @@ def _check_arguments(
         raise InitError(
             f"expected residual_scale to be a number from 0 to 1e6, got {residual_scale!r}"
         )
-    if basis in CONTROLS:
-        split_uint64(0 if seed is None else seed)
-        if residual_scale is not None or heads == "etf":
-            raise InitError(f"{basis} is a random control: it takes no residual_scale and no ETF")
-    elif seed is not None:
-        raise InitError(f"{basis} has no seed; only {' and '.join(CONTROLS)} take one")
+    keyed_by = INITIALIZATIONS[basis].keyed_by
+    split_uint64(0 if seed is None else seed)
+    split_uint64(offset)
+    for setting, is_set in (("seed", seed is not None), ("offset", offset != 0)):
+        if is_set and keyed_by != setting:
+            starts = ", ".join(list_starts(setting))
+            raise InitError(f"{basis} has no {setting}; the starts that take one are {starts}")

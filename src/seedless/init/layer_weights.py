@@ -1,4 +1,4 @@
-"""A layer's weights, from a basis or, for the random controls, from counter-based numbers.
+"""A layer's weights, from a basis or from counter-based numbers.
 
 A layer's weight is (O, I, *kernel): O filters of fan-in F = I * prod(kernel).
 """
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from seedless.core.registry import choose
 from seedless.init.bases import BASES
+from seedless.init.random_matrices import CounterKey, draw_orthogonal, scramble_dct
 from seedless.numerics.counter_random import draw_uniform
 from seedless.numerics.exact_sums import exact_sum
 from seedless.numerics.normal_quantile import normal_quantile
@@ -69,18 +70,33 @@ def centre_and_scale(values: Float64, sigma: float) -> Float64:
     return values * (sigma / math.sqrt(exact_sum(values * values) / values.size))
 
 
+def orthogonal_filters(shape: tuple[int, ...], key: CounterKey) -> Float64:
+    """Return filters from a random orthogonal matrix of size max(O, F), before centring: (O, F)."""
+    return draw_orthogonal(shape[0], fan_in(shape), key)
+
+
+def scrambled_filters(shape: tuple[int, ...], key: CounterKey) -> Float64:
+    """Return filters from a scrambled DCT-II of size max(O, F), before centring: (O, F)."""
+    return scramble_dct(shape[0], fan_in(shape), key)
+
+
+def scale_filters(filters: Float64, shape: tuple[int, ...]) -> Float64:
+    """Return the layer's weights from its filters (O, F), before rounding: float64 of ``shape``."""
+    return centre_and_scale(filters, default_sigma(shape)).reshape(shape)
+
+
 def structured_weights(name: str, shape: tuple[int, ...]) -> Float64:
     """Return the layer's weights from a basis, before rounding to float32: float64 of ``shape``."""
-    return centre_and_scale(basis_filters(name, shape), default_sigma(shape)).reshape(shape)
+    return scale_filters(basis_filters(name, shape), shape)
 
 
-def uniform_weights(shape: tuple[int, ...], features: int, seed: int, parameter: str) -> Float64:
-    """Return PyTorch's default, uniform in +-1/sqrt(F): a function of (seed, name, index)."""
-    unit = 2.0 * draw_uniform(seed, parameter, math.prod(shape)) - 1.0
+def uniform_weights(shape: tuple[int, ...], features: int, key: CounterKey) -> Float64:
+    """Return PyTorch's default, uniform in +-1/sqrt(F): a function of (key, index)."""
+    unit = 2.0 * draw_uniform(*key, math.prod(shape)) - 1.0
     return (unit / math.sqrt(features)).reshape(shape)
 
 
-def normal_weights(shape: tuple[int, ...], features: int, seed: int, parameter: str) -> Float64:
-    """Return N(0, 2/F), He's initialization (ICCV 2015): a function of (seed, name, index)."""
-    normal = normal_quantile(draw_uniform(seed, parameter, math.prod(shape)))
+def normal_weights(shape: tuple[int, ...], features: int, key: CounterKey) -> Float64:
+    """Return N(0, 2/F), He's initialization (ICCV 2015): a function of (key, index)."""
+    normal = normal_quantile(draw_uniform(*key, math.prod(shape)))
     return (normal * math.sqrt(2.0 / features)).reshape(shape)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from seedless.core.digests import digest, digest_value
 from seedless.init import filter_measures, layer_weights
 from seedless.init.etf_head import simplex_etf
+from seedless.init.random_matrices import CounterKey
 
 Float32 = NDArray[np.float32]
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class PlanRow:
 
     parameter: str
     shape: tuple[int, ...]
-    rule: str  # filters | frame | uniform | normal | constant
+    rule: str  # filters | scrambled | orthogonal | uniform | normal | frame | constant
     basis: str | None = None
     stage: int | None = None
     filters: tuple[int, ...] | None = None  # (O, I, *kernel), whatever the parameter's own layout
@@ -37,6 +38,7 @@ class PlanRow:
     seed: int | None = None
     transposed_groups: int = 0
     zero_row: int | None = None
+    offset: int | None = None  # of seed-free starts that are drawn from the counter
 
     def values(self) -> Float32:
         """Return the parameter's values: float32 of its shape, rounded once, here."""
@@ -58,37 +60,64 @@ class PlanRow:
     def _apply_rule(self) -> layer_weights.Float64:
         if self.rule == "constant":
             return np.full(self.shape, self.value, dtype=np.float64)
-        if self.rule == "filters":
-            assert self.filters is not None
-            assert self.basis is not None
-            return layer_weights.structured_weights(self.basis, self.filters) * self.scale
         if self.rule == "frame":
             return simplex_etf(*self.shape)
-        assert self.fan_in is not None
+        if self.rule in ("uniform", "normal"):
+            assert self.fan_in is not None
+            draw = (
+                layer_weights.uniform_weights
+                if self.rule == "uniform"
+                else layer_weights.normal_weights
+            )
+            return draw(self.filters or self.shape, self.fan_in, self._counter_key) * self.scale
+        assert self.filters is not None
+        return layer_weights.scale_filters(self._find_filters(), self.filters) * self.scale
+
+    def _find_filters(self) -> layer_weights.Float64:
+        """Return the filters of a weight that is made from a matrix, before centring: (O, F)."""
+        assert self.filters is not None
+        if self.rule == "scrambled":
+            return layer_weights.scrambled_filters(self.filters, self._counter_key)
+        if self.rule == "orthogonal":
+            return layer_weights.orthogonal_filters(self.filters, self._counter_key)
+        assert self.basis is not None
+        return layer_weights.basis_filters(self.basis, self.filters)
+
+    @property
+    def _counter_key(self) -> CounterKey:
+        """What the numbers are drawn under: (seed, name), or (offset, name and shape)."""
+        if self.offset is not None:
+            return self.offset, f"{self.parameter} {'x'.join(map(str, self.shape))}"
         assert self.seed is not None
-        draw = (
-            layer_weights.uniform_weights
-            if self.rule == "uniform"
-            else layer_weights.normal_weights
-        )
-        return draw(self.filters or self.shape, self.fan_in, self.seed, self.parameter)
+        return self.seed, self.parameter
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its fields as plain values; the offset only where there is one.
+
+        Plans of starts without an offset keep the digests from before there were any with one.
+        """
+        fields = asdict(self)
+        if self.offset is None:
+            del fields["offset"]
+        return fields
 
     def key(self) -> PlanRow:
         """Return the row without what does not affect its values: equal layers have one key."""
-        is_random = self.rule in ("uniform", "normal")
-        return self if is_random else replace(self, parameter="", stage=None)
+        is_drawn = self.seed is not None or self.offset is not None
+        return self if is_drawn else replace(self, parameter="", stage=None)
 
     def measure(self) -> dict[str, Any]:
         """Return distinct filters, coherence and orthogonality error; {} for constants and biases.
 
         Distinct filters and coherence are measured on the values; orthogonality is measured on the
-        basis vectors before centring.
+        filters before centring.
         """
         if self.filters is None:
             return {}
         weights = self._compute_weights().reshape(self.filters[0], -1)
         rounded = weights.astype(np.float32)
-        before = layer_weights.basis_filters(self.basis, self.filters) if self.basis else weights
+        has_matrix = self.rule in ("filters", "scrambled", "orthogonal")
+        before = self._find_filters() if has_matrix else weights
         coherence = filter_measures.coherence(rounded)
         return {
             "distinct": filter_measures.count_distinct(rounded),
@@ -125,7 +154,7 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """One digest over every rule and every bit of every parameter."""
-        rows = [{**asdict(row), "digest": self.digests[row.parameter]} for row in self.rows]
+        rows = [{**row.as_dict(), "digest": self.digests[row.parameter]} for row in self.rows]
         return digest_value({"basis": self.basis, "rows": rows})
 
     @cached_property
@@ -144,7 +173,7 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, which do not depend on the machine."""
         rows = [
-            {**asdict(row), **self.measures[row.parameter], "digest": self.digests[row.parameter]}
+            {**row.as_dict(), **self.measures[row.parameter], "digest": self.digests[row.parameter]}
             for row in self.rows
         ]
         return {

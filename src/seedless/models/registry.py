@@ -27,6 +27,7 @@ class ModelEntry:
         inputs: their published number.
         classes: the published number of classes.
         small: arguments of its small variant, for tests.
+        head: what its head declares, "etf" or "basis".
     """
 
     make: Callable[..., nn.Module]
@@ -34,10 +35,13 @@ class ModelEntry:
     inputs: int
     classes: int
     small: Mapping[str, Any]
+    head: str = "basis"
 
 
 MODELS: dict[str, ModelEntry] = {
-    "conformer": ModelEntry(Conformer, "leads", 12, 12, {"width": 8, "blocks": (1, 1, 2, 1)}),
+    "conformer": ModelEntry(
+        Conformer, "leads", 12, 12, {"width": 8, "blocks": (1, 1, 2, 1)}, head="etf"
+    ),
     "baseline": ModelEntry(Baseline, "leads", 12, 12, {"width": 8, "blocks": (1, 1, 1)}),
     "xresnet1d101": ModelEntry(XResNet1d, "leads", 12, 12, {"width": 16, "blocks": (1, 1, 2, 1)}),
     "resnet18": ModelEntry(ResNet18, "channels", 3, 100, {"width": 8, "blocks": (1, 1, 1, 1)}),

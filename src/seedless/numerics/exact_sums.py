@@ -1,4 +1,4 @@
-"""Sums and Gram matrices in float64 that have the same bits on every machine.
+"""Sums and matrix products in float64 that have the same bits on every machine.
 
 Two laws are used:
 - A sum that is rounded once, from its exact value, does not depend on the order of its terms.
@@ -19,7 +19,7 @@ from seedless.core.errors import NumericsError
 
 Float64 = NDArray[np.float64]
 _BLOCK_ELEMENTS = 1 << 15  # elements summed at a time, so that they stay in the CPU's cache
-_SLICES = 3  # slices of a row in `exact_gram`
+_SLICES = 3  # slices of a row in `exact_product`
 
 
 def exact_sum(values: NDArray[Any]) -> float:
@@ -78,31 +78,45 @@ def _sum_block(block: NDArray[Any]) -> Float64:
 
 
 def exact_gram(rows: NDArray[Any]) -> Float64:
-    """Return rows @ rows.T, float64 (n, n) of (n, m), with the same bits on every machine.
+    """Return rows @ rows.T, float64 (n, n) of (n, m), as `exact_product` computes it."""
+    return exact_product(rows, rows)
+
+
+def exact_product(left: NDArray[Any], right: NDArray[Any]) -> Float64:
+    """Return left @ right.T, float64 (n, k) of (n, m) and (k, m): the same bits on every machine.
 
     The error is about 1e-17 of the product of the two rows' norms.
     """
-    # [Step 1] Scale each row by a power of two, so that its largest entry is below 1.
+    # [Step 1] Cut each row into slices of integers of b bits, 2 b + log2(columns) <= 53.
+    bits = (53 - (left.shape[1] - 1).bit_length()) // 2
+    slices, exponents = _slice_rows(left, bits)
+    others, other_exponents = (slices, exponents) if right is left else _slice_rows(right, bits)
+    # [Step 2] Multiply slices: float64 adds these integers exactly, whatever the BLAS library's
+    # order, threads or fused operations. Only the elementwise sums of the products round, and their
+    # order is fixed: smallest first.
+    product = np.zeros((len(left), len(right)))
+    for first, second in ((0, 2), (1, 1), (0, 1), (0, 0)):
+        exact = slices[first] @ others[second].T
+        if first != second:
+            exact = exact + (exact.T if right is left else slices[second] @ others[first].T)
+        product += np.ldexp(exact, -bits * (first + second + 2))
+    # [Step 3] Undo the scaling of the rows.
+    scaled: Float64 = np.ldexp(product, exponents[:, None] + other_exponents[None, :])
+    return scaled
+
+
+def _slice_rows(rows: NDArray[Any], bits: int) -> tuple[list[Float64], NDArray[np.int32]]:
+    """Return slices of integers, and the exponent of each row.
+
+    A row is the sum of its slices times 2^-bits, 2^-2bits, ..., times 2^exponent, up to a remainder
+    below the last slice.
+    """
     rest = np.asarray(rows, dtype=np.float64)
-    columns = rest.shape[1]
     exponents = np.frexp(np.abs(rest).max(axis=1))[1]
-    rest = np.ldexp(rest, -exponents[:, None])
-    # [Step 2] Cut each row into slices of integers of b bits, 2 b + log2(columns) <= 53.
-    bits = (53 - (columns - 1).bit_length()) // 2
+    rest = np.ldexp(rest, -exponents[:, None])  # the largest entry of a row is below 1
     slices: list[Float64] = []
     for _ in range(_SLICES):
         rest = np.ldexp(rest, bits)
         slices.append(np.rint(rest))
         rest = rest - slices[-1]
-    # [Step 3] Multiply slices: float64 adds these integers exactly, whatever the BLAS library's
-    # order, threads or fused operations. Only the elementwise sums of the products round, and their
-    # order is fixed: smallest first.
-    product = np.zeros((len(rest), len(rest)))
-    for first, second in ((0, 2), (1, 1), (0, 1), (0, 0)):
-        exact = slices[first] @ slices[second].T
-        if first != second:
-            exact = exact + exact.T
-        product += np.ldexp(exact, -bits * (first + second + 2))
-    # [Step 4] Undo the scaling.
-    scaled: Float64 = np.ldexp(product, exponents[:, None] + exponents[None, :])
-    return scaled
+    return slices, exponents

@@ -6,8 +6,9 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.proof.bundle import open_bundle, write_bundle
+    from seedless.proof.keys import make_key
     from seedless.proof.receipt import read_receipt
-    from seedless.proof.signature import check_signature, make_key, sign_receipt
+    from seedless.proof.signature import check_signature, sign_receipt
     from seedless.proof.trail import Trail, read_trail
 
 __all__ = [

@@ -5,37 +5,64 @@ itself and, once the run is executed again, that it is true; a signature says wh
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
+from seedless.core.mismatch import is_same_json
 
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
 PAGE = "report.html"
 STRIPPED_NOTE = "light.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
-PREDICATE = "urn:seedless:receipt:1"
-SCHEMA = "1.0"
+PREDICATES = {"1": "urn:seedless:receipt:1", "2": "urn:seedless:receipt:2"}  # by major version
+SCHEMA = "2.0"  # of the receipts that this version writes
 WEIGHTS = "weights.safetensors"
 
-# The fields of a receipt of this schema, by their path. A later minor version may have more.
-FIELDS = {
-    (): ("_type", "predicate", "predicateType", "subject"),
-    ("predicate",): (
-        *("schema", "kind", "config", "settings", "source", "environment", "data", "model"),
-        *("initialization", "schedule", "trail", "promise", "weights", "metrics", "predictions"),
-        *("files", "digest"),
-    ),
-    ("predicate", "config"): ("digest", "values"),
-    ("predicate", "weights"): ("digest", "epoch", "md5"),
+# Fields of schema 2 for later use, with the only value that each can have in this version: the
+# script a run was recorded from, digests of the user's functions, and the processes it was made on.
+RESERVED: dict[str, Any] = {"script": None, "callables": [], "processes": {"count": 1}}
+
+# What schema 2 states of the data and schema 1 does not.
+_NEW_DATA_FACTS = ("content", "protocol", "splits", "repeated")
+
+_PREDICATE_FIELDS = (
+    *("schema", "kind", "config", "settings", "source", "environment", "data", "model"),
+    *("initialization", "schedule", "trail", "promise", "weights", "metrics", "predictions"),
+    *("files", "digest"),
+)
+
+# The fields of a receipt by major version and path. A later minor version may have more.
+FIELDS: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
+    major: {
+        (): ("_type", "predicate", "predicateType", "subject"),
+        ("predicate",): names,
+        ("predicate", "config"): ("digest", "values"),
+        ("predicate", "weights"): ("digest", "epoch", "md5"),
+    }
+    for major, names in (("1", _PREDICATE_FIELDS), ("2", (*_PREDICATE_FIELDS, *RESERVED)))
 }
 
-# Files without a digest in the receipt: itself, what is made from it, and the lock.
-UNCOVERED = (FILE, SIGNATURE, PAGE, STRIPPED_NOTE, ".lock")
+# Files that a run folder may hold and that have no digest in the receipt. All of them but the lock
+# are made after the receipt, and nothing but the two notes on the run itself is read from them.
+UNCOVERED = (
+    FILE,
+    ".lock",  # empty; the run was locked with it while it was written
+    STRIPPED_NOTE,  # which files a study's archive left out; checked against the receipt
+    SIGNATURE,  # over the bytes of the receipt
+    "provenance.json",  # the receipt's facts in the words of SLSA
+    "provenance.dsse.json",  # the same, signed
+    "verification.dsse.json",  # what a verifier found, signed with the verifier's key
+    "model.sig",  # an OpenSSF signature over the weights
+    PAGE,  # for people
+    "progress.png",  # for people
+)
 
 
 def cover_files(run: Path) -> dict[str, str]:
@@ -50,13 +77,13 @@ def cover_files(run: Path) -> dict[str, str]:
 def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Write receipt.json over all files of a finished run."""
     files = cover_files(run)
-    predicate: dict[str, Any] = {"schema": SCHEMA, **claims, "files": files}
+    predicate: dict[str, Any] = {"schema": SCHEMA, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
         "subject": [
             {"name": WEIGHTS, "digest": {"sha256": files[WEIGHTS].removeprefix("sha256:")}}
         ],
-        "predicateType": PREDICATE,
+        "predicateType": PREDICATES[get_major(SCHEMA)],
         "predicate": predicate,
     }
     predicate["digest"] = digest_value(statement)
@@ -70,9 +97,9 @@ def read_receipt(run: Path) -> dict[str, Any]:
     Example:
         >>> read_receipt(Path("runs/demo"))["predicate"]["weights"]["digest"]
     """
-    path = run / FILE
+    path, known = run / FILE, [*PREDICATES.values()]
     try:
-        content = path.read_bytes()
+        content = read_file(path, MAX_JSON_BYTES)
     except FileNotFoundError:
         raise RunError(explain_missing(run)) from None
     except NotADirectoryError:
@@ -80,21 +107,30 @@ def read_receipt(run: Path) -> dict[str, Any]:
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}") from None
     try:
-        statement = json.loads(content)
+        statement = parse_json(content, FILE)
         predicate = statement["predicate"]
-        schema = str(predicate["schema"])
+        schema = predicate["schema"]
         written = canonical_json(statement) + b"\n"
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise RunError(f"{path} is not a receipt: expected an in-toto Statement in JSON") from None
-    if statement.get("_type") != STATEMENT or statement.get("predicateType") != PREDICATE:
+    except (ValueError, KeyError, TypeError) as error:
         raise RunError(
-            f"{path}: expected a {STATEMENT} with predicate {PREDICATE}, got "
+            f"{path} is not a receipt: expected an in-toto Statement in JSON ({error})"
+        ) from None
+    if statement.get("_type") != STATEMENT or statement.get("predicateType") not in known:
+        raise RunError(
+            f"{path}: expected a {STATEMENT} with predicate {' or '.join(known)}, got "
             f"{statement.get('_type')!r} with {statement.get('predicateType')!r}"
         )
-    if schema.split(".")[0] != SCHEMA.split(".")[0]:
+    if not isinstance(schema, str) or not re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", schema):
+        raise RunError(f"{path}: expected a schema such as {SCHEMA}, got {schema!r}")
+    if get_major(schema) not in PREDICATES:
         raise RunError(
-            f"{path} has schema {schema}; this version reads {SCHEMA.split('.')[0]}.x. Use the "
-            "release that wrote it, or a newer one"
+            f"{path} has schema {schema}; this version reads {'.x and '.join(PREDICATES)}.x. Use "
+            "the release that wrote it, or a newer one"
+        )
+    if statement["predicateType"] != PREDICATES[get_major(schema)]:
+        raise RunError(
+            f"{path} has schema {schema} and predicate {statement['predicateType']!r}; expected "
+            f"{PREDICATES[get_major(schema)]!r}: one of them was changed"
         )
     if written != content:
         raise RunError(f"{path} is not in canonical form: it was edited")
@@ -115,29 +151,73 @@ def explain_missing(run: Path) -> str:
     return f"{run} is not a run folder: it has no {FILE}"
 
 
+def get_major(schema: str) -> str:
+    """Return the major version of a schema: "2" for "2.0"."""
+    return schema.split(".")[0]
+
+
 def list_unknown(statement: Mapping[str, Any]) -> list[str]:
     """Return the fields that this version does not know, and so does not check."""
     return [
         ".".join((*path, name))
-        for path, known in FIELDS.items()
+        for path, known in FIELDS[get_major(statement["predicate"]["schema"])].items()
         for name in sorted({*_get_fields(statement, path)} - {*known})
     ]
 
 
 def check_fields(statement: Mapping[str, Any]) -> list[str]:
-    """Return the fields that a receipt lacks, and those that its schema does not have."""
+    """Return the fields that a receipt lacks or that its schema does not have, a sentence each.
+
+    A reserved field must have the one value that it can have in this version.
+    """
+    claims = statement["predicate"]
+    schema, major = claims["schema"], get_major(claims["schema"])
     problems = [
         f"{FILE} lacks {'.'.join((*path, name))}"
-        for path, known in FIELDS.items()
+        for path, known in FIELDS[major].items()
         for name in known
         if name not in _get_fields(statement, path)
     ]
-    if statement["predicate"]["schema"] == SCHEMA:
+    if schema == f"{major}.0":
         problems += [
-            f"{FILE} has {name}, which schema {SCHEMA} does not have: it was added"
+            f"{FILE} has {name}, which schema {schema} does not have: it was added"
             for name in list_unknown(statement)
         ]
+    if major != "1":
+        problems += [
+            f"expected {json.dumps(value)} as predicate.{name} in {FILE}, got something else: this "
+            "version can neither make nor verify such a run"
+            for name, value in RESERVED.items()
+            if name in claims and not is_same_json(claims[name], value)
+        ]
     return problems
+
+
+def state_data(facts: Mapping[str, Any], schema: str) -> dict[str, Any]:
+    """Return the facts of a run's data as a receipt of a schema states them.
+
+    Schema 1 has fewer, and the digest of the content alone as the digest.
+    """
+    if get_major(schema) != "1":
+        return dict(facts)
+    kept = {name: value for name, value in facts.items() if name not in _NEW_DATA_FACTS}
+    return {**kept, "digest": facts["content"]}
+
+
+def get_content_digest(claims: Mapping[str, Any]) -> str:
+    """Return the digest of the content of a run's data, `Dataset.digest`, from its receipt."""
+    data = claims["data"]
+    return str(data["digest"] if get_major(claims["schema"]) == "1" else data["content"])
+
+
+def describe_schema(claims: Mapping[str, Any]) -> str:
+    """Return in words what a receipt of an old schema does not bind; "" for the newest."""
+    if get_major(claims["schema"]) != "1":
+        return ""
+    return (
+        "schema 1: its receipt does not bind which records are for training and which for "
+        "testing, nor count those that are in two splits"
+    )
 
 
 def _get_fields(statement: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:

@@ -6,11 +6,11 @@ executed again and compared as strictly as a complete one: every line of the tra
 of the last.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS
@@ -38,17 +38,17 @@ def read_left_out(run: Path, receipt: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the files that a run's note lists as left out; none for a complete run."""
     path = run / STRIPPED_NOTE
     try:
-        content = path.read_bytes()
+        content = read_file(path, MAX_JSON_BYTES)
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}") from None
     try:
-        names = tuple(json.loads(content)["left_out"])
+        names = tuple(parse_json(content, str(path))["left_out"])
         canonical = describe_stripped(receipt, names) == content
         large = {name for name in receipt["predicate"]["files"] if is_stripped(name)}
         valid = canonical and {*names} in (large, large - {WEIGHTS})
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         valid = False
     if not valid:
         raise RunError(

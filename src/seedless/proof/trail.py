@@ -5,16 +5,16 @@ environment. A line's "digest" is that of its canonical JSON without this field;
 digest of the line before. A line that is changed, removed or moved breaks the chain.
 """
 
-import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from seedless.core.bounded_reading import read_json_lines
 from seedless.core.digests import canonical_json, digest_each, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
@@ -26,6 +26,10 @@ from seedless.train.state_tensors import collect_state, fetch_state
 FILE = "trail.jsonl"
 SCHEMA = "seedless.trail/1"
 GENESIS = "sha256:" + 64 * "0"
+
+# The most that is read of a trail: 800 tensors for 5,000 epochs, say.
+MAX_TRAIL_BYTES = 2**29
+MAX_TRAIL_VALUES = 4_000_000
 
 TrailEntry = dict[str, Any]
 
@@ -89,28 +93,35 @@ def read_trail(run: Path, *, allow_incomplete: bool = False) -> list[TrailEntry]
 
     ``allow_incomplete``: drop an incomplete last line, as a killed process leaves it.
     """
-    path = run / FILE
     try:
-        lines = path.read_bytes().split(b"\n")
+        return list(_read_entries(run / FILE, allow_incomplete))
     except OSError as error:
-        raise RunError(f"cannot read {path}: {error.strerror}; is {run} a run folder?") from None
-    complete, rest = lines[:-1], lines[-1]
-    if rest and not allow_incomplete:
-        raise RunError(f"{path}: line {len(lines)} is incomplete")
-    entries: list[TrailEntry] = []
+        raise RunError(
+            f"cannot read {run / FILE}: {error.strerror}; is {run} a run folder?"
+        ) from None
+
+
+def _read_entries(path: Path, allow_incomplete: bool) -> Iterator[TrailEntry]:
+    """Yield the entries of a trail one by one; each must follow the one before."""
     previous = GENESIS
-    for number, line in enumerate(complete, start=1):
+    lines = read_json_lines(path, max_bytes=MAX_TRAIL_BYTES, max_values=MAX_TRAIL_VALUES)
+    for number, (line, entry) in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            if not allow_incomplete:
+                raise RunError(f"{path}: line {number} is incomplete")
+            return
         try:
             # [Step 1] The line must be an entry, written in canonical form, with its own digest.
-            entry = json.loads(line)
             content = {key: value for key, value in entry.items() if key != "digest"}
-            intact = entry["digest"] == digest_value(content) and canonical_json(entry) == line
+            intact = (
+                entry["digest"] == digest_value(content) and canonical_json(entry) + b"\n" == line
+            )
             # [Step 2] It must name the digest of the line before, line 0 that of no line.
             linked = entry["previous"] == previous
             schema = entry["schema"] if number == 1 else SCHEMA
             if not isinstance(entry["state"], dict):
                 raise TypeError("no state")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise RunError(f"{path}: line {number} is not an entry of a trail") from None
         if not intact:
             raise RunError(f"{path}: line {number} does not match its own digest; it was changed")
@@ -122,8 +133,7 @@ def read_trail(run: Path, *, allow_incomplete: bool = False) -> list[TrailEntry]
         if schema != SCHEMA:
             raise RunError(f"{path} has schema {schema}; this version reads {SCHEMA}")
         previous = entry["digest"]
-        entries.append(entry)
-    return entries
+        yield entry
 
 
 class TrailWriter(Observer):

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from seedless.report.card import make_card
     from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
     from seedless.report.page import render_page, write_page
-    from seedless.report.run_view import RunView, read_run
+    from seedless.report.run_view import RunView, make_view
 
 __all__ = [
     "RunView",
     "draw_ecg",
     "draw_image",
     "make_card",
-    "read_run",
+    "make_view",
     "render_page",
     "save_png",
     "write_page",

@@ -42,7 +42,7 @@ def make_card(run: RunView, license_: str = "other") -> str:
         "card.md",
         label=escape(run.label),
         summary=f"{_describe_model(run)} {_describe_seeds(run)}",
-        warnings=_list_warnings(run),
+        warnings=[f"**{title}.** {text}" for title, text in list_warnings(run)],
         simulated=str(look_up(run, "data").get("name")).startswith("simulated"),
         few=FEW_POSITIVES,
         rare=[
@@ -156,22 +156,20 @@ def _describe_seeds(run: RunView) -> str:
     return f"{trained}: anyone who repeats the run {where} gets the same bits, and can check it."
 
 
-def _list_warnings(run: RunView) -> list[str]:
-    """Return the warnings that come before any number."""
+def list_warnings(run: RunView) -> list[tuple[str, str]]:
+    """Return (title, sentence) of each warning that comes before any number."""
     promise = look_up(run, "promise")
     warnings = []
     if run.metrics.get("converged") is False:
-        warnings.append("**Not converged.** The run's score is at chance: do not use this model.")
+        warnings.append(("Not converged", "The run's score is at chance: do not use this model."))
     if promise.get("same_bits") is False:
         moved = ", ".join(map(str, promise.get("generators_moved") or ()))
-        warnings.append(f"**The same bits are not promised**: global generators moved ({moved}).")
+        warnings.append(("The same bits are not promised", f"Global generators moved ({moved})."))
     if promise.get("control"):
-        warnings.append(
-            "**A negative control.** A bit of a weight was flipped on purpose: "
-            f"`{promise['control']}`."
-        )
+        flipped = f"A bit of a weight was flipped on purpose: `{promise['control']}`."
+        warnings.append(("A negative control", flipped))
     if find_scores(run)[0] != "test":
-        warnings.append("**Not tested.** No scores on records that selection did not use.")
+        warnings.append(("Not tested", "No scores on records that selection did not use."))
     return warnings
 
 

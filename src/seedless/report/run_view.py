@@ -1,24 +1,17 @@
-"""A finished run as a page or a card shows it, read from its folder.
+"""A finished run as a page or a card shows it, made from the content of its files.
 
-`receipt.json` and `trail.jsonl` must exist. A run without a validation set has no metrics, and a
-user's own loop may write no log: what is missing is empty here, and its section is left out. Files
-are read without validation and without torch, since a page also shows runs that are not valid,
-and says so.
+A run without a validation set has no validation scores: what is missing is empty here, and its
+section is left out.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from seedless.core.digests import digest_value
 from seedless.core.errors import RunError
-from seedless.evaluate.predictions import FILE as PREDICTIONS
-from seedless.evaluate.predictions import Predictions, read_predictions
-
-T = TypeVar("T")
+from seedless.evaluate.predictions import Predictions
 
 
 @dataclass(frozen=True)
@@ -101,23 +94,26 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def read_run(folder: Path, label: str) -> RunView:
-    """Read the folder of a finished run."""
-    receipt = _read_object(folder / "receipt.json")
-    if receipt is None:
-        raise RunError(
-            f"{folder} holds no receipt.json: expected the folder of a finished run, as "
-            "'seedless train CONFIG --out RUN' leaves it"
-        )
-    trail = _read_lines(folder / "trail.jsonl", _read_entry)
+def make_view(
+    label: str,
+    receipt: Mapping[str, Any],
+    config_text: str,
+    trail: Sequence[Mapping[str, Any]],
+    log: Sequence[Mapping[str, Any]],
+    predictions: Predictions | None = None,
+) -> RunView:
+    """Return the view of a run, whose files were read and validated by the caller."""
     if not trail:
-        raise RunError(f"{folder} holds no trail.jsonl with entries: nothing can be compared")
-    log = _read_lines(folder / "log.jsonl", _read_log_line)
-    # The receipt's, and not those of metrics.json, which anyone may have edited since.
-    metrics = as_mapping(as_mapping(receipt.get("predicate")).get("metrics"))
-    config = _read_text(folder / "config.toml") or ""
-    predictions = read_predictions(folder) if (folder / PREDICTIONS).exists() else None
-    return RunView(label, receipt, config, log, trail, metrics, predictions)
+        raise RunError(f"{label} has no trail, as a stripped run: nothing can be compared")
+    return RunView(
+        label,
+        receipt,
+        config_text,
+        tuple(map(_read_log_line, log)),
+        tuple(map(_read_entry, trail)),
+        as_mapping(as_mapping(receipt.get("predicate")).get("metrics")),
+        predictions,
+    )
 
 
 def find_difference(a: RunView, b: RunView) -> int | None:
@@ -140,34 +136,6 @@ def bare_hex(digest: object) -> str:
     return str(digest or "").removeprefix("sha256:")
 
 
-def _read_text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"cannot read {path}: {error}") from None
-
-
-def _read_object(path: Path) -> Mapping[str, Any] | None:
-    text = _read_text(path)
-    return None if text is None else _parse_object(text, str(path))
-
-
-def _read_lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
-    """Read a file of JSON lines, one record a line; a file that is not there has none."""
-    records = []
-    for number, line in enumerate((_read_text(path) or "").splitlines(), start=1):
-        where = f"{path}, line {number},"
-        try:
-            records.append(read(_parse_object(line, where)))
-        except KeyError as error:
-            raise RunError(f"{where} lacks {error}") from None
-        except TypeError as error:
-            raise RunError(f"{where} holds a value of the wrong type: {error}") from None
-    return tuple(records)
-
-
 def _read_entry(line: Mapping[str, Any]) -> TrailEntry:
     state = line["state"]
     return TrailEntry(
@@ -183,13 +151,3 @@ def _read_log_line(line: Mapping[str, Any]) -> LogLine:
         float(line["loss"]),
         None if score is None else float(score),
     )
-
-
-def _parse_object(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RunError(f"{where} is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise RunError(f"{where} should hold a JSON object, not a {type(value).__name__}")
-    return value

@@ -6,25 +6,25 @@ receipt with matching digests; these checks make such a receipt contradict the o
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load
 from torch import Tensor
 
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.config import Config
 from seedless.core.digests import digest, digest_each
 from seedless.core.errors import SeedlessError
 from seedless.core.mismatch import is_same_json
+from seedless.core.tensor_files import load_tensors
 from seedless.evaluate.predictions import FILE as PREDICTIONS
-from seedless.evaluate.predictions import parse_predictions
+from seedless.evaluate.predictions import MAX_PREDICTIONS_BYTES, parse_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import TrailEntry, summarize_trail
+from seedless.runs.data_checks import check_data
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.seal import METRICS, PROMISES
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seedless.runs.validation import ValidatedRun
 
 # What reading a damaged file raises.
-DAMAGE = (OSError, ValueError, RecursionError)
+DAMAGE = (OSError, ValueError)
 
 # The fields of a trail's first line, and of those after it.
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
@@ -46,7 +46,7 @@ Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 def check_content(run: ValidatedRun) -> list[str]:
     """Return what is wrong with the content of a run whose receipt, trail and log were read."""
-    checks = [check_config, check_scores]
+    checks = [check_config, check_data, check_scores]
     if run.left_out:
         checks += [check_stripped, check_weights]
     else:
@@ -88,11 +88,12 @@ def check_scores(run: ValidatedRun) -> list[str]:
     """Compute the scores again from the predictions; compare them with metrics and receipt."""
     claims = run.claims
     try:
-        predictions = parse_predictions((run.path / PREDICTIONS).read_bytes(), PREDICTIONS)
-        metrics = json.loads((run.path / METRICS).read_bytes())
+        content = read_file(run.path / PREDICTIONS, MAX_PREDICTIONS_BYTES)
+        predictions = parse_predictions(content, PREDICTIONS)
+        metrics = parse_json(read_file(run.path / METRICS, MAX_JSON_BYTES), METRICS)
     except SeedlessError as error:
         return [str(error)]
-    except DAMAGE as error:
+    except OSError as error:
         return [f"{PREDICTIONS} or {METRICS} cannot be read: {error}"]
     problems = []
     if not is_same_json(metrics, claims["metrics"]):
@@ -127,9 +128,9 @@ def check_trail(run: ValidatedRun) -> list[str]:
     trail, config, claims = run.trail, run.config, run.claims
     problems = []
     # [Step 1] One entry for each epoch, with the fields such an entry has and no others.
-    epochs = list(range(config.train.epochs + 1))
-    if not is_same_json([entry.get("epoch") for entry in trail], epochs):
-        problems.append(f"expected a trail of epochs 0 to {epochs[-1]}, found {len(trail)} entries")
+    numbers, epochs = [entry.get("epoch") for entry in trail], config.train.epochs
+    if len(trail) != epochs + 1 or not is_same_json(numbers, list(range(len(trail)))):
+        problems.append(f"expected a trail of epochs 0 to {epochs}, found {len(trail)} entries")
     for number, entry in enumerate(trail, start=1):
         kind, fields = ("start", _START) if number == 1 else ("epoch", _EPOCH)
         if {*entry} != fields or entry["kind"] != kind or type(entry["step"]) is not int:
@@ -185,8 +186,8 @@ def check_weights(run: ValidatedRun) -> list[str]:
     if WEIGHTS in run.left_out:
         return problems
     try:
-        tensors = load((run.path / WEIGHTS).read_bytes())
-    except (OSError, SafetensorError) as error:
+        tensors, _ = load_tensors(run.path / WEIGHTS)
+    except (OSError, SeedlessError) as error:
         return [*problems, f"{WEIGHTS} cannot be read: {error}"]
     epoch = run.claims["weights"]["epoch"]
     if digest(tensors) != run.claims["weights"]["digest"]:
@@ -211,9 +212,12 @@ def check_log(run: ValidatedRun) -> list[str]:
 
 def check_checkpoints(run: ValidatedRun) -> list[str]:
     """Compare every checkpoint with the trail, and their epochs with the configuration."""
-    config, problems = run.config, []
+    config = run.config
+    problems: list[str] = []
     present = {place.epoch for place, _ in list_checkpoints(run.path) if not place.batch}
     epochs, every = config.train.epochs, config.train.checkpoint_every
+    if len(run.trail) != epochs + 1:  # which is said already; it may be a million checkpoints
+        return problems
     for epoch in sorted({*range(every, epochs + 1, every), epochs} ^ present):
         state = "is not one of" if epoch in present else "is missing from"
         problems.append(f"the checkpoint of epoch {epoch} {state} those that config.toml demands")

@@ -9,14 +9,15 @@ from seedless.core.config import Config
 from seedless.core.errors import RunError
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import read_receipt
+from seedless.proof.receipt import get_content_digest
 from seedless.runs.folder import CONFIG, Run
-from seedless.runs.opened_run import load
+from seedless.runs.opened_run import load_model
 from seedless.runs.prepare import Prepared
 from seedless.runs.progress import TrainingProgress
 from seedless.runs.resume import resume_run
 from seedless.runs.train import train_run
 from seedless.runs.user_model import Model, Pair, UserModel, prepare_user_model, read_settings
+from seedless.runs.validation import open_validated
 
 
 @preserve_flags()
@@ -47,7 +48,8 @@ def fit(
         test: the pair that the selected weights are scored on, once.
         classes: names of the classes.
         config: sections of settings, {"train": {"epochs": 20}, "order": {"batch_size": 64}}, a
-            TOML file or a preset's name. Its data and model sections are not used.
+            TOML file or a preset's name. Its model section is not used, and of its data section
+            only `repeated`, the number of records that may be in two splits.
         out: the run folder; by default the next free runs/fit-001, runs/fit-002, ...
         force: replace a run that is there.
         resume: continue the run in ``out`` if it was killed; a finished one is returned.
@@ -76,14 +78,15 @@ def fit(
 
 def _load_same(run: Path, prepared: Prepared, configured: bool) -> Run:
     """Return the finished run of a folder, if it has the settings and data of this call."""
-    claims = read_receipt(run)["predicate"]
+    validated = open_validated(run)
+    claims = validated.claims
     other_settings = configured and claims["config"]["digest"] != prepared.config.digest
-    if other_settings or claims["data"]["digest"] != prepared.facts["data"]["digest"]:
+    if other_settings or get_content_digest(claims) != prepared.facts["data"]["content"]:
         raise RunError(
             f"{run} holds a finished run of another configuration or other data; choose another "
             "folder, or replace it with force=True"
         )
-    return load(run, model=prepared.problem.model)
+    return load_model(validated, prepared.problem.model)
 
 
 def _next_free(folder: Path) -> Path:

@@ -15,25 +15,11 @@ from seedless.core.config import Config
 from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import STRIPPED_NOTE, explain_missing
+from seedless.proof.receipt import explain_missing
+from seedless.proof.run_files import TOP_NAMES
+from seedless.train.checkpoint import CHECKPOINT_FOLDER
 
 CONFIG = "config.toml"
-
-# All files of a run. A folder that holds any other is never replaced.
-KNOWN = {
-    CONFIG,
-    RECEIPT,
-    STRIPPED_NOTE,
-    ".lock",
-    "checkpoints",
-    "log.jsonl",
-    "metrics.json",
-    "predictions.npz",
-    "receipt.dsse.json",
-    "report.html",
-    "trail.jsonl",
-    "weights.safetensors",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +79,7 @@ def _refuse_existing(run: Path, force: bool) -> None:
     names = {path.name for path in run.iterdir() if not path.name.endswith(".part")}
     if CONFIG not in names:
         raise RunError(f"{run} holds files that are not a run; choose another folder")
-    if foreign := sorted(names - KNOWN):
+    if foreign := sorted(name for name in names if name not in TOP_NAMES | {CHECKPOINT_FOLDER}):
         raise RunError(
             f"{run} holds {foreign[0]!r}, which no run wrote; move it away, or choose another "
             "folder: nothing here is replaced"

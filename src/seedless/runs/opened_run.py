@@ -1,7 +1,7 @@
 """Open a finished run to use it: `load` its model, or `open_run` with the records it was scored on.
 
-Nothing is verified here but what is used: the weights and the data must have the digests that the
-receipt names.
+The folder is validated first, and the weights that are used are the bytes that were validated. The
+data must have the digest that the receipt names.
 """
 
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ from safetensors.torch import load as load_tensors
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import digest, name_tensors
+from seedless.core.digests import name_tensors
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import AnyPath
 from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
 from seedless.models import build
-from seedless.proof.receipt import WEIGHTS, read_receipt
-from seedless.proof.stripped_run import read_left_out
-from seedless.runs.folder import Run, read_config
+from seedless.proof.receipt import WEIGHTS, get_content_digest
+from seedless.runs.folder import Run
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.run_data import load_run_data
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
+from seedless.runs.validation import ValidatedRun, open_validated
 from seedless.train.loss import Loss, make_loss
 from seedless.train.prediction import predict
 
@@ -90,19 +90,17 @@ def load(run: AnyPath, model: nn.Module | None = None) -> Run:
     Example:
         >>> seedless.load("runs/demo").model(samples)
     """
-    path = Path(run)
-    receipt = read_receipt(path)
-    settings = read_config(path).model
+    return load_model(open_validated(run), model)
+
+
+def load_model(run: ValidatedRun, model: nn.Module | None = None) -> Run:
+    """Return a run that was validated with its selected weights in a model, as `load` does."""
+    path, settings = run.path, run.config.model
     if model is None:
         if settings.name == USER_MODEL:
             raise ConfigError(f"{path} is a run of fit(): pass the model to put its weights into")
         model = build(**settings.model_dump())
-    if WEIGHTS in read_left_out(path, receipt):
-        raise RunError(
-            f"{path} is a stripped run, without its weights: `seedless verify` executes it again, "
-            "`seedless study archive --weights` makes one that keeps them"
-        )
-    weights = load_tensors((path / WEIGHTS).read_bytes())
+    weights = load_tensors(run.read_file(WEIGHTS))
     tensors = name_tensors(model)
     if set(weights) != set(tensors):
         name = min(set(weights) ^ set(tensors))
@@ -115,7 +113,7 @@ def load(run: AnyPath, model: nn.Module | None = None) -> Run:
                     f"{tuple(tensor.shape)}"
                 )
             tensor.copy_(weights[name])
-    return Run(path, receipt, model.eval())
+    return Run(path, run.receipt, model.eval())
 
 
 def open_run(run: AnyPath, *, entry: str | None = None, data: str | None = None) -> OpenRun:
@@ -130,9 +128,11 @@ def open_run(run: AnyPath, *, entry: str | None = None, data: str | None = None)
         >>> opened = open_run("runs/demo")
         >>> opened.predict(opened.records)
     """
-    path = Path(run)
-    config = _configure(read_config(path))
-    return _open_user_model(path, config, entry) if entry else _open_named(path, config, data)
+    validated = open_validated(run)
+    config = _configure(validated.config)
+    if entry is not None:
+        return _open_user_model(validated, config, entry)
+    return _open_named(validated, config, data)
 
 
 def check_output_file(run: Path, out: Path, force: bool) -> None:
@@ -159,16 +159,17 @@ def _configure(config: Config) -> Config:
     )
 
 
-def _open_named(path: Path, config: Config, moved_to: str | None) -> OpenRun:
+def _open_named(validated: ValidatedRun, config: Config, moved_to: str | None) -> OpenRun:
+    path = validated.path
     if config.model.name == USER_MODEL:
         raise ConfigError(f"{path} is a run of fit(): {ENTRY_HELP}")
-    run = load(path)
+    run = load_model(validated)
     claims = run.claims
-    data = sort_records(load_run_data(config, moved_to))
-    if data.digest != claims["data"]["digest"]:
+    data = sort_records(load_run_data(config, moved_to).data)
+    if data.digest != (expected := get_content_digest(claims)):
         raise RunError(
             f"{path} was made of other data than {config.data.name} holds now: expected "
-            f"{claims['data']['digest']}, found {data.digest}"
+            f"{expected}, found {data.digest}"
         )
     split = _choose_split(path, {name for name in data.protocol if len(data.rows(name))})
     part = data.take(data.rows(split))
@@ -176,7 +177,7 @@ def _open_named(path: Path, config: Config, moved_to: str | None) -> OpenRun:
     move_model(run.model, device, data.X.ndim == 4)
     scale = claims["data"]["scale"]
     return OpenRun(
-        run=_check_weights(run),
+        run=run,
         config=config,
         # Only its map to probabilities is used, which does not depend on the labels.
         loss=make_loss(
@@ -194,19 +195,20 @@ def _open_named(path: Path, config: Config, moved_to: str | None) -> OpenRun:
     )
 
 
-def _open_user_model(path: Path, config: Config, entry: str) -> OpenRun:
+def _open_user_model(validated: ValidatedRun, config: Config, entry: str) -> OpenRun:
+    path = validated.path
     if config.model.name != USER_MODEL:
         raise ConfigError(f"{path} is not a run of fit(): leave --entry out")
     prepared = prepare_user_model(config, load_entry(entry))
-    run = load(path, model=prepared.problem.model)
-    if prepared.facts["data"]["digest"] != run.claims["data"]["digest"]:
+    run = load_model(validated, prepared.problem.model)
+    if prepared.facts["data"]["content"] != get_content_digest(run.claims):
         raise RunError(f"{path} was made of other arrays than {entry} gives")
     parts = {"test": prepared.test, "val": prepared.problem.val}
     split = _choose_split(path, {name for name, part in parts.items() if part is not None})
     part = parts[split]
     assert part is not None
     return OpenRun(
-        run=_check_weights(run),
+        run=run,
         config=config,
         loss=prepared.problem.loss,
         split=SPLITS[split],
@@ -224,14 +226,6 @@ def _choose_split(path: Path, available: set[str]) -> str:
         if name in available:
             return name
     raise RunError(f"{path} has neither test nor validation records: there is nothing to open")
-
-
-def _check_weights(run: Run) -> Run:
-    if digest(run.model) != run.digest:
-        raise RunError(
-            f"{run.path}: the weights are not those its receipt names; they were changed"
-        )
-    return run
 
 
 def describe_run(opened: OpenRun) -> Mapping[str, Any]:

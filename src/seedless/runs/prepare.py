@@ -4,7 +4,7 @@ configure_execution -> load, sort and scale data -> build the model -> build_pro
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from seedless.core.registry import choose
 from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
 from seedless.data.model_inputs import Arrays, SortedData
+from seedless.data.splits import describe_dataset, group_contents, name_repeated
 from seedless.evaluate.auc import macro_auc
 from seedless.init import initialize
 from seedless.models import MODELS, build
@@ -48,6 +49,8 @@ class Prepared:
         test: the split that the selected weights are scored on once, at the end.
         kind: "train" for a configuration, "fit" for a user's own model.
         facts: "data", "initialization" and "model" of the receipt, as plain values.
+        repeated_record: a record that is in two splits, in words; "" where there is none.
+        data_source: in words where the data came from, for a verdict; "" where that needs none.
     """
 
     problem: TrainingProblem
@@ -55,6 +58,8 @@ class Prepared:
     classes: tuple[str, ...]
     kind: str
     facts: Mapping[str, Any]
+    repeated_record: str = ""
+    data_source: str = ""
 
     @property
     def config(self) -> Config:
@@ -81,15 +86,15 @@ def prepare(config: Config, data: Dataset | SortedData | None = None) -> Prepare
     scale, arrays = data.scale(config.data.normalize or "global")
     facts = {
         "name": Path(config.data.name).name,
-        "digest": records.digest,
-        "records": {split: len(part.X) for split, part in arrays.items()},
-        "task": records.task,
+        **describe_dataset(records),
         "shape": list(records.X.shape[1:]),
         "leads": None if records.leads is None else list(records.leads),
         "fs": records.fs,
         "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
     }
-    return build_problem(config, model, arrays, records.task, records.classes, facts, "train")
+    prepared = build_problem(config, model, arrays, records.task, records.classes, facts, "train")
+    names = {split: part.ids.tolist() for split, part in arrays.items()}
+    return replace(prepared, repeated_record=name_repeated(group_contents(records), names))
 
 
 def build_problem(
@@ -107,7 +112,7 @@ def build_problem(
         model: not initialized yet; ``init.basis`` "given" keeps its weights.
         arrays: samples and labels by split; "train" must be there.
         task: "multi-class" or "multi-label".
-        data_facts: what the receipt says of the data, without the classes.
+        data_facts: what the receipt says of the data.
         kind: as in `Prepared`.
     """
     # [Step 1] First weights.
@@ -115,7 +120,7 @@ def build_problem(
     check_layers(model)
     plan = None if start.basis == "given" else initialize(model, **start.model_dump())
     facts = {
-        "data": {**data_facts, "classes": list(classes)},
+        "data": dict(data_facts),
         "initialization": {
             "basis": start.basis,
             "plan": None if plan is None else plan.digest,

@@ -1,13 +1,16 @@
 """Continue a run that was killed or stopped, to the bits it would have had."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from seedless.core.config import ExecutionConfig
 from seedless.core.errors import RunError
 from seedless.core.mismatch import compare_values
+from seedless.data.splits import refuse_repeated
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.run_files import check_run_files
 from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.folder import Run, clear_leftovers, lock, read_config
 from seedless.runs.prepare import Preparer, prepare
@@ -35,13 +38,16 @@ def resume_run(
     Example:
         >>> resume_run(Path("runs/demo")).digest
     """
-    config = read_config(run)
-    if (run / RECEIPT).exists():
+    if os.path.lexists(run / RECEIPT):
         raise RunError(f"{run} is finished; `seedless verify {run}` checks it")
+    if run.is_dir() and (added := check_run_files(run, finished=False)):
+        raise RunError(f"{run} holds something that no run wrote: {added[0]}")
+    config = read_config(run)
     with lock(run):
         # [Step 1] Prepare the same problem again; the configuration must resolve as it did.
         with explain_memory(config):
             prepared = preparer(config)
+        refuse_repeated(prepared.facts["data"], config.data, prepared.repeated_record)
         if prepared.config.digest != config.digest:
             raise RunError(f"{run}: its configuration resolves to another one here; was it edited?")
         # [Step 2] Read the trail: the run must have begun with what is here now.

@@ -1,37 +1,82 @@
 """The data of a finished run: loaded again from where they are now, or packed into a bundle."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
-from seedless.core.errors import RunError
+from seedless.core.errors import DataError, RunError
 from seedless.data.dataset_folder import is_packed, read_packed, write_packed
-from seedless.data.loading import load
-from seedless.proof.receipt import read_receipt
-from seedless.runs.folder import read_config
+from seedless.data.loading import check_data_exists, choose_splits, load
+from seedless.proof.receipt import get_content_digest
 from seedless.runs.prepare import USER_MODEL
+from seedless.runs.validation import open_validated
 
 
-def load_run_data(config: Config, moved_to: str | None = None) -> Dataset:
+class RunData(NamedTuple):
+    """The data of a run, and in words where they came from, for a verdict.
+
+    ``source`` is empty where this machine computed the data or had fetched them itself.
+    """
+
+    data: Dataset
+    source: str = ""
+
+
+def load_run_data(config: Config, moved_to: str | None = None) -> RunData:
     """Return the data a configuration names.
 
-    ``moved_to``: where they are now, or the folder of a bundle they were packed into.
+    ``moved_to``: where they are now, or the folder of a bundle they were packed into. Packed data
+    are used only where this machine neither computes the dataset nor has a copy of it.
     """
-    if moved_to is None:
-        return load(config.data)
-    if is_packed(Path(moved_to)):
-        return read_packed(Path(moved_to))
-    place = {"name" if config.data.name.endswith(".npz") else "path": moved_to}
-    return load(config.change(data=place).data)
+    packed = moved_to is not None and is_packed(Path(moved_to))
+    if moved_to is None or (packed and has_own_copy(config)):
+        place = config.data.name if config.data.name.endswith(".npz") else config.data.path
+        return RunData(load(config.data), f"on the data in {place}" if place else "")
+    if packed:
+        return RunData(read_packed_data(config, Path(moved_to)), "on the data packed with it")
+    moved = {"name" if config.data.name.endswith(".npz") else "path": moved_to}
+    return RunData(load(config.change(data=moved).data), f"on the data in {moved_to}")
+
+
+def has_own_copy(config: Config) -> bool:
+    """Whether this machine computes a run's dataset, or has a copy of it that it can read.
+
+    An .npz file is not looked for: one with the same name here may be another.
+    """
+    if config.data.name.endswith(".npz"):
+        return False
+    try:
+        check_data_exists(config.data)
+    except DataError:
+        return False
+    return True
+
+
+def read_packed_data(config: Config, folder: Path) -> Dataset:
+    """Return a packed dataset; its splits must be those that the configuration gives it."""
+    data = read_packed(folder)
+    expected = choose_splits(config.data, data.folds)
+    if {split: {*folds} for split, folds in data.protocol.items()} != {
+        split: {*folds} for split, folds in expected.items()
+    }:
+        raise DataError(
+            f"the data in {folder} cannot be used: expected the splits that {config.data.name} "
+            f"has, {_show(expected)}; got {_show(data.protocol)}. Get the bundle again from "
+            "someone you trust"
+        )
+    return data
 
 
 def pack_data(run: Path, folder: Path) -> dict[str, Path]:
     """Pack a run's data into a folder; return its files by their names in a bundle."""
-    config = read_config(run)
+    validated = open_validated(run)
+    config = validated.config
     if config.data.name == USER_MODEL:
         raise RunError(f"{run} is a run of fit(): pass on its arrays and the model yourself")
     data = load(config.data)
-    expected = read_receipt(run)["predicate"]["data"]["digest"]
+    expected = get_content_digest(validated.claims)
     if data.digest != expected:
         raise RunError(
             f"{run} was trained on other data than {config.data.name} holds now: expected "
@@ -39,3 +84,7 @@ def pack_data(run: Path, folder: Path) -> dict[str, Path]:
         )
     write_packed(folder, data)
     return {f"data/{path.name}": path for path in sorted(folder.iterdir())}
+
+
+def _show(protocol: Mapping[str, tuple[int, ...]]) -> str:
+    return "; ".join(f"{split}: folds {', '.join(map(str, protocol[split]))}" for split in protocol)

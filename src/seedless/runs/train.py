@@ -11,6 +11,7 @@ import torch
 
 from seedless.core.config import Config
 from seedless.core.errors import RunError, SeedlessError, TrainError
+from seedless.data.splits import refuse_repeated
 from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.folder import Run, check_destination, lock, make_folder
 from seedless.runs.prepare import Prepared, Preparer, prepare
@@ -69,6 +70,7 @@ def train_run(
     check_destination(out, force)
     with explain_memory(config):
         prepared = preparer(config)
+    refuse_repeated(prepared.facts["data"], prepared.config.data, prepared.repeated_record)
     make_folder(out, prepared.config, force)
     with lock(out):
         trail = TrailWriter(out, describe_beginning(prepared.config.digest, prepared.facts))

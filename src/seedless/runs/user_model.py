@@ -3,13 +3,13 @@
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import nn
 
 from seedless.core.config import Config, parse_config
@@ -19,6 +19,7 @@ from seedless.core.errors import ConfigError, DataError
 from seedless.core.marks import read_stages
 from seedless.data.model_inputs import Arrays
 from seedless.data.readers.content_ids import name_by_content
+from seedless.data.splits import Contents, count_repeated, digest_facts, name_repeated
 from seedless.runs.prepare import (
     USER_MODEL,
     Prepared,
@@ -84,14 +85,15 @@ def prepare_user_model(config: Config, user: UserModel) -> Prepared:
         init={"basis": basis},
         order={"keep_unlabelled": keep},
     )
-    facts = {
-        "name": USER_MODEL,
-        "digest": digest_value({split: _digest_split(part) for split, part in arrays.items()}),
-        "records": {split: len(part.X) for split, part in arrays.items()},
-        "task": task,
-        "scale": None,
+    contents = {split: digest_samples(part.X) for split, part in arrays.items()}
+    prepared = build_problem(
+        config, network, arrays, task, names, _describe_data(arrays, contents, task, names), "fit"
+    )
+    rows = {
+        split: [f"row {row}" for row in (part.ids if part.rows is None else part.rows)]
+        for split, part in arrays.items()
     }
-    return build_problem(config, network, arrays, task, names, facts, "fit")
+    return replace(prepared, repeated_record=name_repeated(contents, rows))
 
 
 def choose_preparer(config: Config, entry: str | None, data: str | None) -> Preparer:
@@ -106,9 +108,13 @@ def choose_preparer(config: Config, entry: str | None, data: str | None) -> Prep
         return partial(prepare_user_model, user=load_entry(entry))
     if config.model.name == USER_MODEL:
         raise ConfigError(f"this is a run of fit(): {ENTRY_HELP}")
-    if data is None:
-        return prepare
-    return lambda config: prepare(config, load_run_data(config, data))
+    return partial(_prepare_from, moved_to=data)
+
+
+def _prepare_from(config: Config, moved_to: str | None) -> Prepared:
+    """Prepare a run again from its data, wherever they are now."""
+    found = load_run_data(config, moved_to)
+    return replace(prepare(config, found.data), data_source=found.source)
 
 
 def load_entry(entry: str) -> UserModel:
@@ -176,7 +182,23 @@ def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
     return Arrays(samples[order], hot[order], ids, order)
 
 
-def _digest_split(arrays: Arrays) -> str:
-    """Return a digest of a split's samples and labels, which are sorted by content."""
-    rows: NDArray[np.uint8] = np.concatenate([digest_samples(arrays.X), arrays.Y], axis=1)
-    return digest_value(rows.tobytes().hex())
+def _describe_data(
+    arrays: Mapping[str, Arrays], contents: Contents, task: str, classes: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return what a receipt states of the arrays of `fit`; each split is sorted by content."""
+    rows = {
+        split: np.concatenate([contents[split], part.Y], axis=1) for split, part in arrays.items()
+    }
+    splits = {split: digest_value(part.tobytes().hex()) for split, part in rows.items()}
+    facts = {
+        "name": USER_MODEL,
+        "content": digest_value(splits),
+        "protocol": None,  # the splits were given one by one
+        "splits": splits,
+        "records": {split: len(part) for split, part in rows.items()},
+        "repeated": count_repeated(contents),
+        "task": task,
+        "classes": list(classes),
+        "scale": None,
+    }
+    return {**facts, "digest": digest_facts(facts)}

@@ -9,7 +9,6 @@ A file is complete or does not exist: it is written under a temporary name, sync
 and renamed. Older files are deleted only after that, so a run killed at any time can be resumed.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,18 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from seedless.core.bounded_reading import parse_json
 from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
+from seedless.core.tensor_files import load_tensors
 from seedless.train.progress_state import BestWeights, Position, ProgressState, Start
 
 CHECKPOINT_FOLDER = "checkpoints"
 SCHEMA = "seedless.checkpoint/1"
-_NAME = re.compile(r"epoch-(\d{4,})(?:-batch-(\d{4,}))?\.safetensors")
+_NAME = re.compile(r"epoch-([0-9]{4,9})(?:-batch-([0-9]{4,9}))?\.safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,18 @@ def checkpoint_file_name(position: Position) -> str:
     """Return the file name of the checkpoint at a position."""
     within = f"-batch-{position.batch:04d}" if position.batch else ""
     return f"epoch-{position.epoch:04d}{within}.safetensors"
+
+
+def parse_checkpoint_name(name: str) -> Position | None:
+    """Return the position that a checkpoint's file name says, or None for another name.
+
+    The name holds no step number, so the position's step is 0.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    position = Position(int(match[1]), int(match[2] or 0))
+    return position if checkpoint_file_name(position) == name else None  # one name a position
 
 
 def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> Path:
@@ -80,24 +92,21 @@ def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> P
 
 
 def list_checkpoints(run: Path) -> list[tuple[Position, Path]]:
-    """Return positions and paths of a run's checkpoints, earliest first.
-
-    The names hold no step number, so the positions' steps are 0.
-    """
+    """Return positions and paths of a run's checkpoints, earliest first."""
     checkpoints = []
     for path in (run / CHECKPOINT_FOLDER).glob("*.safetensors"):
-        match = _NAME.fullmatch(path.name)
-        if match:
-            checkpoints.append((Position(int(match[1]), int(match[2] or 0)), path))
+        position = parse_checkpoint_name(path.name)
+        if position is not None:
+            checkpoints.append((position, path))
     return sorted(checkpoints, key=lambda item: (item[0].epoch, item[0].batch))
 
 
 def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
     """Return the content of a checkpoint; raise RunError where it is damaged or of another run."""
     try:
-        with safe_open(path, framework="pt") as file:
-            meta: dict[str, Any] = json.loads((file.metadata() or {})["seedless"])
-            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors, metadata = load_tensors(path)
+        sealed = metadata["seedless"].encode()
+        meta: dict[str, Any] = parse_json(sealed, f"{path} cannot be read as a checkpoint: it")
         claimed = meta.pop("digest")
         if digest_value(meta) != claimed or digest(tensors) != meta["tensors"]:
             raise RunError(f"{path} is damaged: its content does not match its digest")
@@ -108,7 +117,7 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
         position = Position(meta["epoch"], meta["batch"], meta["step"])
         if path.name != checkpoint_file_name(position):
             raise RunError(f"{path} holds the state of {checkpoint_file_name(position)}")
-    except (OSError, SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, RunError):
             raise
         raise RunError(f"{path} cannot be read as a checkpoint: {error}") from None

@@ -1,14 +1,20 @@
 """The log, log.jsonl: one JSON line for each epoch. It holds times, so it differs between runs."""
 
-import json
 import time
 from pathlib import Path
 
+from seedless.core.bounded_reading import read_json_lines
 from seedless.core.digests import canonical_json
+from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.train.progress_state import Observer, ProgressState
 
 LOG_FILE = "log.jsonl"
+_FIELDS = {"epoch", "step", "loss", "rate", "score", "seconds"}
+
+# Enough for a million epochs.
+MAX_LOG_BYTES = 2**28
+MAX_LOG_VALUES = 8_000_000
 
 
 class LogWriter(Observer):
@@ -44,4 +50,11 @@ def read_log(path: Path) -> list[dict[str, float]]:
     """Return the lines of a log; an incomplete last line, left by a killed run, is ignored."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+    logged = []
+    lines = read_json_lines(path, max_bytes=MAX_LOG_BYTES, max_values=MAX_LOG_VALUES)
+    for number, (line, value) in enumerate(lines, start=1):
+        if line.endswith(b"\n"):
+            if not isinstance(value, dict) or not value.keys() >= _FIELDS:
+                raise RunError(f"{path}: line {number} is not a line of a log")
+            logged.append(value)
+    return logged

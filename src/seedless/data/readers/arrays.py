@@ -174,11 +174,21 @@ def _read_folds(
     if raw.ndim == 1 and raw.dtype.kind == "U" and set(found) <= set(_NUMBERS):
         return np.array([_NUMBERS[name] for name in raw.tolist()]), THREE_SPLITS
     if raw.ndim == 1 and raw.dtype.kind in "iuf" and set(found) <= set(range(1, 11)):
-        return raw.astype(np.int64), THREE_SPLITS if set(found) <= {1, 2, 3} else TEN_FOLDS
+        return raw.astype(np.int64), choose_protocol(raw)
     raise DataError(
         f"{path}: expected folds (n,) from 1 to 10, from 1 to 3, or train, val and test; found "
         + ", ".join(map(str, found[:12]))
     )
+
+
+def choose_protocol(folds: NDArray[Any]) -> dict[str, tuple[int, ...]]:
+    """Return the splits of arrays with these folds (n,): three splits, or ten folds.
+
+    >>> import numpy as np
+    >>> choose_protocol(np.array([1, 3]))
+    {'train': (1,), 'val': (2,), 'test': (3,)}
+    """
+    return THREE_SPLITS if set(np.unique(folds).tolist()) <= {1, 2, 3} else TEN_FOLDS
 
 
 def _read_rate(raw: NDArray[Any] | None, path: Path) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedless.core.dataset import Dataset
+from seedless.core.dataset import TEN_FOLDS, TEST_ONLY, THREE_SPLITS, Dataset
 from seedless.data.catalog import CATALOG
 from seedless.data.readers.afdb import read_rhythms
 from seedless.data.readers.cifar100 import read_cifar100
@@ -23,6 +23,7 @@ class Reader:
 
     Attributes:
         read: the function; it gets the dataset's folder or file first, unless ``computed``.
+        protocol: the splits it gives, whatever the files say.
         settings: which keys of ``[data]`` it accepts, as keyword arguments.
         fixed: further arguments that the dataset's name decides.
         computed: whether the data are simulated, so that there is no folder.
@@ -31,6 +32,7 @@ class Reader:
     """
 
     read: Callable[..., Dataset]
+    protocol: Mapping[str, tuple[int, ...]]
     settings: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     computed: bool = False
@@ -53,26 +55,29 @@ def _list_ptbxl(folder: Path, *, fs: int = 100, **_: Any) -> list[Path]:
 
 def _read_challenge(source: str) -> Reader:
     settings = ("fs", "leads", "short", "skip")
-    return Reader(read_challenge, settings, {"source": source}, sources=_list_folder)
+    return Reader(read_challenge, TEST_ONLY, settings, {"source": source}, sources=_list_folder)
 
 
 _AFDB = {"name": "afdb", "lead_map": CATALOG["afdb"].lead_map, "rate": CATALOG["afdb"].fs}
 
 READERS: dict[str, Reader] = {
-    "simulated": Reader(_simulate, ("preset", "records", "leads"), computed=True),
+    "simulated": Reader(_simulate, TEN_FOLDS, ("preset", "records", "leads"), computed=True),
     "simulated-images": Reader(
-        simulate_images, ("records", "task", "size", "channels", "classes"), computed=True
+        simulate_images,
+        THREE_SPLITS,
+        ("records", "task", "size", "channels", "classes"),
+        computed=True,
     ),
-    "ptb-xl": Reader(read_ptbxl, ("task", "fs", "leads", "short"), sources=_list_ptbxl),
-    "afdb": Reader(read_rhythms, ("fs", "leads"), _AFDB, sources=_list_folder),
+    "ptb-xl": Reader(read_ptbxl, TEN_FOLDS, ("task", "fs", "leads", "short"), sources=_list_ptbxl),
+    "afdb": Reader(read_rhythms, TEST_ONLY, ("fs", "leads"), _AFDB, sources=_list_folder),
     "cpsc2018": _read_challenge("cpsc2018"),
     "cpsc2018-original": Reader(
-        read_cpsc2018_original, ("fs", "leads", "short", "skip"), sources=_list_folder
+        read_cpsc2018_original, TEST_ONLY, ("fs", "leads", "short", "skip"), sources=_list_folder
     ),
     "chapman": _read_challenge("chapman"),
     "challenge": _read_challenge("any"),
-    "rhythms": Reader(read_rhythms, ("fs", "leads", "lead_map"), sources=_list_folder),
-    "cifar-100": Reader(read_cifar100),
-    **{name: Reader(read_medmnist, fixed={"name": name}) for name in SETS},
+    "rhythms": Reader(read_rhythms, TEST_ONLY, ("fs", "leads", "lead_map"), sources=_list_folder),
+    "cifar-100": Reader(read_cifar100, THREE_SPLITS),
+    **{name: Reader(read_medmnist, THREE_SPLITS, fixed={"name": name}) for name in SETS},
 }
 SETTINGS = sorted({key for reader in READERS.values() for key in reader.settings})

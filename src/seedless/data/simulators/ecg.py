@@ -8,7 +8,7 @@ change it, so every machine makes the same record.
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.checks import check_integer
+from seedless.core.checks import check_integer, check_memory
 from seedless.core.dataset import TEN_FOLDS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.threads import run_in_blocks
@@ -106,4 +106,6 @@ def _choose_records(count: int | None, start: int, preset: str | None) -> Int64:
     start = check_integer("start", start, 0, error=DataError)
     if start + count > _LAST:
         raise DataError(f"expected record numbers below 2^40, got {start + count - 1}")
+    needed = count * 12 * SAMPLES * 4
+    check_memory(f"{count:,} simulated ECGs", needed, error=DataError)
     return np.arange(start, start + count, dtype=np.int64)

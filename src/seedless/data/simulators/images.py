@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.checks import check_integer
+from seedless.core.checks import check_integer, check_memory
 from seedless.core.dataset import TASKS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
@@ -66,6 +66,8 @@ def simulate_images(
     count = max(1000, least_count(classes, task)) if count is None else count
     count = check_integer("count", count, 1, 1 << 31, error=DataError)
     start = check_integer("start", start, 0, (1 << 31) - count, error=DataError)
+    needed = count * (channels * size * size + classes + 16)
+    check_memory(f"{count:,} simulated images", needed, error=DataError)
     images = np.arange(start, start + count, dtype=np.int64)
     folds, labels = label_images(images, classes, task)
     pixels = np.empty((count, channels, size, size), np.uint8)

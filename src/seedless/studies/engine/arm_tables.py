@@ -1,12 +1,13 @@
 """Tables that most studies have: scores by arm, arms compared in pairs, and progress so far."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from seedless.core.errors import StatsError
+from seedless.core.errors import StatsError, StudyError
 from seedless.stats.compare import Row, compare_samples
 from seedless.stats.equivalence import Equivalence
-from seedless.stats.group_tests import Friedman, Levene
+from seedless.stats.group_tests import Friedman, Levene, levene
 from seedless.stats.holm_correction import holm
 from seedless.studies.engine.grid import Grid
 from seedless.studies.engine.results import (
@@ -22,7 +23,10 @@ from seedless.studies.engine.table import (
     Table,
     compare_with_published,
     format_mean,
+    mean_and_sd,
 )
+
+Pair = tuple[str, str, str]  # a block, and two of its arms
 
 
 def tabulate_arms(
@@ -109,17 +113,25 @@ class _Comparison:
 def compare_arms(
     title: str,
     results: Results,
-    pairs: Sequence[tuple[str, str, str]],
+    pairs: Sequence[Pair],
     *,
     margin: float | None = None,
+    as_published: bool = False,
 ) -> Table:
     """Return one row per pair (block, arm, other arm): Welch's test, a paired test, Cohen's d.
 
     Runs at chance are included. Holm's correction is over the rows of this table. ``margin`` adds
-    two one-sided tests of equivalence within it.
+    two one-sided tests of equivalence within it. A pair that differs in more than one setting is
+    refused; ``as_published`` allows it, for comparisons that were published like that.
     """
     compared = []
-    for block, one, other in pairs:
+    for block, one, other in _keep_present(results.grid, pairs):
+        differences = results.grid.list_differences(block, one, other)
+        if len(differences) > 1 and not as_published:
+            raise StudyError(
+                f"{results.grid.study}: {name_arm(block, one)} and {other} differ in "
+                f"{', '.join(differences)}: compare arms that differ in one of them"
+            )
         a, b = results.scores(one, block), results.scores(other, block)
         if a or b:
             compared.append(_compare(block, (one, other), a, b, margin))
@@ -142,6 +154,12 @@ def compare_arms(
         for pair in compared
     )
     return Table(title, columns, rows, (), values)
+
+
+def _keep_present(grid: Grid, pairs: Iterable[Pair]) -> list[Pair]:
+    """Return the pairs of which both arms are in the grid: a user may have chosen some arms."""
+    known = grid.arms_by_block
+    return [pair for pair in pairs if all((pair[0], arm) in known for arm in pair[1:])]
 
 
 def _compare(
@@ -183,6 +201,41 @@ def _format_comparison(
         _format_p(row.paired_equivalence),
     )
     return cells[: len(columns)]
+
+
+def tabulate_spreads(title: str, results: Results, pairs: Sequence[Pair]) -> Table:
+    """Return one row per pair (block, arm, other arm): both SDs and the test of Brown and Forsythe.
+
+    The test is only fair where the same number of things varies in both arms: each row says what
+    does, and a pair in which it differs is shown without a test.
+    """
+    rows: list[tuple[str, ...]] = []
+    values, p_values = [], {}
+    for block, *arms in _keep_present(results.grid, pairs):
+        name = f"{block}: {' - '.join(arms)}" if block else " - ".join(arms)
+        varied = [describe_varying_seeds(results.grid.points_of(arm, block)) for arm in arms]
+        scores = {arm: list(results.scores(arm, block).values()) for arm in arms}
+        sds = [mean_and_sd(one)[1] if len(one) > 1 else None for one in scores.values()]
+        shown = [f"{len(scores[arm])}" for arm in arms]
+        shown += ["" if sd is None else f"{sd:.4f}" for sd in sds]
+        test: dict[str, Any] = {"p": None, "statistic": None}
+        if varied[0] != varied[1]:
+            said = f"not tested: seeds vary in {varied[0]} and in {varied[1]}"
+        else:
+            try:
+                found = levene(scores)
+            except StatsError as error:
+                said = f"not tested: {error}"
+            else:
+                test = {"p": found.p, "statistic": found.statistic}
+                p_values[name] = found.p
+                said = f"{found.p:.3g}"
+        rows.append((name, f"{shown[0]}, {shown[1]}", varied[0], *shown[2:], said))
+        values.append({"block": block, "arms": arms, "sds": sds, **test})
+    adjusted = dict(holm(p_values).adjusted) if p_values else {}
+    columns = ("", "n", "seeds vary in", "SD", "SD of the other", "Brown-Forsythe p", "Holm")
+    whole = tuple((*row, f"{adjusted[row[0]]:.3g}" if row[0] in adjusted else "") for row in rows)
+    return Table(title, columns, whole, (), tuple(values))
 
 
 def format_group_test(

@@ -17,7 +17,8 @@ import numpy as np
 
 from seedless.core.errors import StudyError
 from seedless.evaluate.auc import area_under_curve
-from seedless.evaluate.predictions import SplitPredictions, read_predictions
+from seedless.evaluate.predictions import SplitPredictions
+from seedless.runs.validation import open_validated
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
 
@@ -83,7 +84,7 @@ def pool_predictions(runs: Sequence[Path], least: int = MIN_POSITIVES) -> dict[s
     classes: tuple[str, ...] | None = None
     parts: list[SplitPredictions] = []
     for run in runs:
-        predictions = read_predictions(run)
+        predictions = open_validated(run).read_predictions()
         if classes not in (None, predictions.classes):
             raise StudyError(f"{run} has other classes than {runs[0]}: they cannot be pooled")
         if "test" not in predictions.splits:

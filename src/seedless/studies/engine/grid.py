@@ -1,7 +1,8 @@
 """The grid of a study: its runs, planned before any is executed, to be read and hashed.
 
 The arms of a block are compared with each other, so they may differ only in the factor under study.
-A grid whose arms differ in anything else is refused.
+A grid whose arms differ in anything else is refused. Basis, residual scale and head of a start, and
+the batch order, are factors of their own: none of them is part of another.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,10 @@ from typing import Any
 from seedless.core.config import REPLICATE_KEYS, Config, flatten
 from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
+from seedless.init import INITIALIZATIONS
+
+# Sections whose settings are factors of their own, so that the whole section is never one factor.
+SEPARATE_SECTIONS = ("init", "order")
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,24 @@ def seed_points(
     ]
 
 
+def offset_points(arm: str, count: int, config: Config, block: str = "") -> list[Point]:
+    """Return replicates of a run without a seed: each takes other epochs' permutations.
+
+    Offsets are as far apart as a run is long, so no two replicates share a permutation.
+    """
+    points = []
+    for number in range(count):
+        replicate = config.change(order={"offset": number * config.train.epochs})
+        points.append(Point(arm, f"offset {number}", replicate, block))
+    return points
+
+
 @dataclass(frozen=True)
 class Grid:
     """The runs of a study.
 
     Attributes:
-        factor: the settings, or whole sections, in which the arms of a block may differ.
+        factor: the settings in which the arms of a block may differ; several if they are crossed.
         block_factors: (block, factor) of blocks that have a factor of their own.
     """
 
@@ -105,6 +122,13 @@ class Grid:
         """Return the points of an arm, in one block or in all."""
         return tuple(p for p in self.points if p.arm == arm and block in (None, p.block))
 
+    def list_differences(self, block: str, one: str, other: str) -> list[str]:
+        """Return the settings in which two arms of a block differ, without those of replicates."""
+        first, second = (
+            _drop_replicates(self.points_of(arm, block)[0].config) for arm in (one, other)
+        )
+        return sorted(k for k in {*first, *second} if first.get(k) != second.get(k))
+
     def __str__(self) -> str:
         if not self.points:
             return f"{self.study}: no runs, {self.digest}"
@@ -123,16 +147,35 @@ def make_grid(
     """Return a grid whose arms are equal except for the factor, or raise what else differs."""
     factors = tuple((block, tuple(names)) for block, names in (block_factors or {}).items())
     grid = Grid(study, tuple(factor), tuple(points), factors)
+    for setting in {*grid.factor, *(setting for _, settings in factors for setting in settings)}:
+        if setting in SEPARATE_SECTIONS:
+            raise StudyError(
+                f"{study}: {setting} is not one factor: name the settings under study, such as "
+                "init.basis, init.residual_scale, init.heads or order.name"
+            )
     # [Step 1] Each name stands for one run: tables are indexed by it.
     names = [(point.block, point.arm, point.replicate) for point in grid.points]
     for name in names:
         if names.count(name) > 1:
             raise StudyError(f"{study}: {' / '.join(filter(None, name))} is in the grid twice")
+    for point in grid.points:
+        _check_written_out(study, point)
     for block in grid.blocks:
         members = [point for point in grid.points if point.block == block]
         _check_factor(grid, members)
         _check_pairs(grid, members)
     return grid
+
+
+def _check_written_out(study: str, point: Point) -> None:
+    """Refuse a start whose residual scale or head is left to a default, which its basis decides."""
+    init = point.config.init
+    for key, value in (("residual_scale", init.residual_scale), ("heads", init.heads)):
+        if value is None:
+            raise StudyError(
+                f"{study}: {point.label} leaves init.{key} out, and its default depends on the "
+                "basis: write it out"
+            )
 
 
 def _check_factor(grid: Grid, points: Sequence[Point]) -> None:
@@ -155,10 +198,12 @@ def _check_pairs(grid: Grid, points: Sequence[Point]) -> None:
     """[Step 3] Refuse replicates of the same name whose seeds differ: they would not be pairs."""
     seeds: dict[str, dict[str, Any]] = {}
     for point in points:
-        values = flatten(point.config.identity())
-        for key in REPLICATE_KEYS:
-            if key == "order.offset" and values["order.seed"] is not None:
-                continue  # the seed of an order is what makes it another replicate
+        values = flatten(point.config.model_dump())
+        if values["order.seed"] is not None:
+            del values["order.offset"]  # the seed of an order is what makes it another replicate
+        if INITIALIZATIONS[point.config.init.basis].keyed_by != "offset":
+            del values["init.offset"]
+        for key in (key for key in REPLICATE_KEYS if key in values):
             known = seeds.setdefault(point.replicate, {})
             if values[key] is not None and known.setdefault(key, values[key]) != values[key]:
                 raise StudyError(
@@ -171,7 +216,12 @@ def _fixed_settings(factor: tuple[str, ...], config: Config) -> dict[str, Any]:
     """Return the settings that are neither the factor nor a seed of a replicate."""
     return {
         key: value
-        for key, value in flatten(config.identity()).items()
-        if key not in REPLICATE_KEYS
-        and not any(key == name or key.startswith(f"{name}.") for name in factor)
+        for key, value in _drop_replicates(config).items()
+        if not any(key == name or key.startswith(f"{name}.") for name in factor)
     }
+
+
+def _drop_replicates(config: Config) -> dict[str, Any]:
+    """Return every setting but the seeds and offsets of replicates."""
+    settings = flatten(config.identity())
+    return {key: value for key, value in settings.items() if key not in REPLICATE_KEYS}

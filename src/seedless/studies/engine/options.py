@@ -13,6 +13,8 @@ from seedless.core.config import Config, override
 from seedless.core.config_files import open_config
 from seedless.core.errors import StudyError
 from seedless.core.registry import choose
+from seedless.init import INITIALIZATIONS
+from seedless.models import MODELS
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,12 @@ class StudyOptions:
         """Return the published ECG configuration at this scale on these data, changed."""
         return self._build("ptb-xl", self.size.ecg, changes)
 
-    def ecg_run(self, basis: str, seed: int | None, **changes: dict[str, Any]) -> Config:
-        """Return `ecg` with a basis, and with the seed or, for None, in content order without one.
+    def ecg_run(self, start: str, seed: int | None, **changes: dict[str, Any]) -> Config:
+        """Return `ecg` with a start, and with the seed or, for None, in content order without one.
 
-        A random basis always needs a seed; without one it is 0.
+        A random start always needs a seed; without one it is 0.
         """
-        return self.ecg(init=choose_init(basis, seed or 0), order=choose_order(seed), **changes)
+        return self.ecg(init=choose_init(start, seed or 0), order=choose_order(seed), **changes)
 
     def images(self, **changes: dict[str, Any]) -> Config:
         """Return the published imaging configuration at this scale on these data, changed."""
@@ -152,7 +154,7 @@ class StudyOptions:
         for part in (smaller, changes):
             for section, settings in part.items():
                 values[section] |= settings
-        return override(Config.model_validate(values), self.changes)
+        return write_out_start(override(Config.model_validate(values), self.changes))
 
     def _read_from(self, path: Path, usual: dict[str, Any], images: bool) -> dict[str, Any]:
         """Return the data section that reads a file or folder."""
@@ -165,11 +167,50 @@ class StudyOptions:
         return {**usual, "path": str(path)}
 
 
-def choose_init(basis: str, seed: int = 0) -> dict[str, Any]:
-    """Return the init section for a basis; only a random basis uses the seed."""
-    if basis.startswith("kaiming"):
-        return {"basis": basis, "residual_scale": None, "seed": seed}
-    return {"basis": basis, "residual_scale": 0.01, "seed": None}
+def choose_init(start: str, seed: int = 0) -> dict[str, Any]:
+    """Return the init section of a start, named as the arms of studies are.
+
+    "kaiming" is a start with the residual scale and head of the recipe it was published with;
+    "kaiming at 0.01" has the residual scale 0.01 and the start's own head, "kaiming at 0.01 etf" an
+    equiangular one. The seed is that of a random start, and the offset of one drawn without a seed.
+
+    Example: ``choose_init("orthogonal at 0.01", seed=3)``
+    """
+    basis, at, rest = start.partition(" at ")
+    scale, _, head = rest.partition(" ")
+    if at and (head not in ("", "etf") or not _is_number(scale)):
+        raise StudyError(f'expected a start such as "kaiming at 0.01 etf", got {start!r}')
+    keyed_by = choose("basis", basis, INITIALIZATIONS).keyed_by
+    return {
+        "basis": basis,
+        "residual_scale": float(scale) if at else None,
+        "heads": (head or "basis") if at else None,
+        "seed": seed if keyed_by == "seed" else None,
+        "offset": seed if keyed_by == "offset" else 0,
+    }
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False
+
+
+def write_out_start(config: Config) -> Config:
+    """Return the configuration with residual scale and head written out.
+
+    Their defaults differ from start to start: left out, they mean two things in two arms.
+    """
+    start = choose("basis", config.init.basis, INITIALIZATIONS)
+    declared = choose("model", config.model.name, MODELS).head if start.structured else "basis"
+    scale, heads = config.init.residual_scale, config.init.heads
+    return config.change(
+        init={
+            "residual_scale": start.residual_scale if scale is None else scale,
+            "heads": declared if heads is None else heads,
+        }
+    )
 
 
 def choose_order(seed: int | None, seed_free: str = "content") -> dict[str, Any]:

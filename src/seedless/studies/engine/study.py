@@ -26,7 +26,10 @@ SPECIAL: dict[str, tuple[str, Any]] = {
 
 # Settings that a study decides itself: changed from outside, its arms would not be what their names
 # say.
-DECIDED = ("init", "order.name", "order.seed", "model.name", "data", "execution.device", "control")
+DECIDED = (
+    *("init", "order.name", "order.seed", "order.offset", "model.name", "data"),
+    *("execution.device", "control"),
+)
 
 
 @dataclass(frozen=True)

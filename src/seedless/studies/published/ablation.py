@@ -8,9 +8,15 @@ from seedless.studies.engine.options import StudyOptions, choose_init, choose_or
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Published, Table
-from seedless.studies.shared.headline_arms import FACTOR, cross_class_weights
+from seedless.studies.shared.headline_arms import (
+    CLASS_WEIGHTS,
+    EQUAL_KAIMING,
+    FACTOR,
+    cross_class_weights,
+)
 
 RECIPE, ALPHA = "recipe", "residual scale"
+EQUAL = EQUAL_KAIMING["conformer"]
 SEEDS = 5  # as published
 SCALES = ("0", "0.01", "0.42", "1")
 PUBLISHED = {
@@ -28,30 +34,34 @@ PUBLISHED = {
 
 
 def make(options: StudyOptions) -> Grid:
-    """Cross three initializations with class weights; then vary the scale of residual exits."""
+    """Cross four starts with class weights; then vary the scale of residual exits."""
     seeds = min(options.count, SEEDS)
 
     def build(scale: str, seed: int) -> Config:
-        init = {**choose_init("mixed"), "residual_scale": float(scale)}
+        init = choose_init(f"mixed at {scale} etf")
         return options.ecg(init=init, order=choose_order(seed))
 
-    points = cross_class_weights(options, ("dct", "mixed", "kaiming"), seeds, RECIPE)
+    points = cross_class_weights(options, ("dct", "mixed", "kaiming", EQUAL), seeds, RECIPE)
     points += seed_points(SCALES, seeds, build, ALPHA)
     return make_grid("ablation", FACTOR, points, {ALPHA: ("init.residual_scale",)})
 
 
 def tabulate(results: Results) -> list[Table]:
-    """Return the arms, and each against the whole recipe."""
-    whole = "mixed + weights"
-    arms = [arm for block, arm in results.grid.arms_by_block if block == RECIPE and arm != whole]
-    pairs = [(RECIPE, whole, arm) for arm in arms]
+    """Return the arms, and what each part adds where it alone is changed."""
+    pairs = [
+        (RECIPE, whole, f"{start}{suffix}")
+        for suffix in CLASS_WEIGHTS
+        for whole, start in ((f"mixed{suffix}", "dct"), (f"mixed{suffix}", EQUAL))
+    ]
+    pairs += [(RECIPE, f"{start} + weights", start) for start in ("dct", "mixed", "kaiming")]
+    pairs += [(ALPHA, "0.01", scale) for scale in SCALES if scale != "0.01"]
     note = (
         "Published Kaiming with weights: the 3 of 5 runs that converged. Of residual scales no SD "
         "was published."
     )
     return [
         tabulate_arms("Bases, class weights and residual scale", results, PUBLISHED, (note,)),
-        compare_arms("The whole recipe against each part", results, pairs),
+        compare_arms("Each part alone", results, pairs),
     ]
 
 

@@ -10,19 +10,21 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, mean_and_sd
+from seedless.studies.shared.headline_arms import EQUAL_KAIMING, START_FACTOR
 from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ARMS = ("mixed", "kaiming")
+ARMS = ("mixed", "kaiming", EQUAL_KAIMING["conformer"])
 Curve = tuple[list[float], list[float], list[float]]  # epochs, means, SDs
 
 
 def make(options: StudyOptions) -> Grid:
     """Return structured and random starts with class weights, paired by seed."""
-    return make_grid("convergence", ("init",), seed_points(ARMS, options.count, options.ecg_run))
+    points = seed_points(ARMS, options.count, options.ecg_run)
+    return make_grid("convergence", START_FACTOR, points)
 
 
 def find_curve(results: Results, arm: str) -> Curve:
@@ -56,7 +58,7 @@ def tabulate(results: Results) -> list[Table]:
 
 
 def draw(results: Results) -> Figure:
-    """Return both curves with a band of one SD."""
+    """Return the curves with a band of one SD."""
     lines = {arm: find_curve(results, arm) for arm in ARMS}
     return draw_lines(lines, "epoch", "validation macro AUC (mean, one SD)")
 

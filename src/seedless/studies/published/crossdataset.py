@@ -62,13 +62,14 @@ class Measured:
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return both models on the limb leads, paired by seed."""
+    """Return both models on the limb leads, paired by seed, each with the head it declares."""
     list_external_datasets(options)  # a missing dataset is an error before any model is trained
 
     def build(model: str, seed: int) -> Config:
         return options.ecg_run("mixed", seed, model={"name": model}, data={"leads": "6"})
 
-    return make_grid("crossdataset", ("model.name",), seed_points(MODELS, options.count, build))
+    factor = ("model.name", "init.heads")
+    return make_grid("crossdataset", factor, seed_points(MODELS, options.count, build))
 
 
 def measure(results: Results) -> Measured:

@@ -31,7 +31,7 @@ def make(options: StudyOptions) -> Grid:
     """Return one seed-free run, and the mixed runs of the study `basis`."""
     free = Point(ARM, FREE, options.ecg_run(ARM, None), FREE)
     points = [free, *seed_points((ARM,), options.count, options.ecg_run)]
-    return make_grid("demographics", ("init",), points)
+    return make_grid("demographics", (), points)
 
 
 def measure(results: Results) -> dict[tuple[Path, str], Subgroups | str]:

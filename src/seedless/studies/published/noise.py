@@ -53,7 +53,7 @@ def make(options: StudyOptions) -> Grid:
     for basis in BASES:
         points += seed_points((basis,), min(options.count, SEEDS), options.ecg_run)
         points.append(Point(basis, FREE, options.ecg_run(basis, None), FREE))
-    return make_grid("noise", ("init",), points)
+    return make_grid("noise", ("init.basis",), points)
 
 
 def measure(results: Results) -> dict[Path, tuple[Row, ...]]:

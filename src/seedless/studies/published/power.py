@@ -16,7 +16,7 @@ from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table
-from seedless.studies.shared.headline_arms import FACTOR, make_headline_arms
+from seedless.studies.shared.headline_arms import EQUAL_KAIMING, FACTOR, make_headline_arms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,9 +25,10 @@ MODEL = "conformer"
 WANTED = 0.8
 EFFECTS = (0.2, 0.5, 0.8)  # small, medium, large, as Cohen has them
 COUNTS = (5, 10, 20, 25, 50, 100, 200)
-# As published: class weights in one arm alone. Then like for like.
+# As published: class weights, residual scale and head in one arm alone. Then like for like.
 AS_PUBLISHED = ("mixed + weights", "kaiming")
-PAIRS = (AS_PUBLISHED, ("mixed", "kaiming"), ("mixed + weights", "kaiming + weights"))
+EQUAL = EQUAL_KAIMING[MODEL]
+PAIRS = (AS_PUBLISHED, ("mixed", EQUAL), ("mixed + weights", f"{EQUAL} + weights"))
 PUBLISHED = (0.71, 25)  # power with 20 seeds, and runs per arm for 80 %
 
 

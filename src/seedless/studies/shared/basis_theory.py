@@ -60,7 +60,7 @@ def covariance(size: int, rho: float) -> Float64:
 
 def draw_gaussian(rows: int, columns: int, seed: int = 0) -> Float64:
     """Return He's normal weights (rows, columns), a function of the seed and the shape alone."""
-    return normal_weights((rows, columns), columns, seed, f"gaussian {rows} x {columns}")
+    return normal_weights((rows, columns), columns, (seed, f"gaussian {rows} x {columns}"))
 
 
 def draw_orthonormal(size: int, seed: int = 0) -> Float64:

@@ -1,7 +1,8 @@
-"""The arms of the headline comparison: structured and Kaiming initialization, with class weights.
+"""The arms of the headline comparison: structured and Kaiming starts, with class weights.
 
-The published comparison gave class weights to the structured arm alone. Here both are crossed, so
-that each arm has another that differs from it only in its initialization.
+The published comparison gave class weights, a residual scale of 0.01 and, to the conformer, an
+equiangular head to the structured arm alone. Here a third arm is Kaiming with that scale and head,
+and class weights are crossed, so that each arm has another that differs from it in its basis alone.
 """
 
 from collections.abc import Iterable
@@ -12,29 +13,36 @@ from seedless.studies.engine.options import StudyOptions
 
 # The structured basis of each model, and how many seeds were published at most.
 MODELS = {"conformer": ("mixed", 20), "baseline": ("dct", 20), "xresnet1d101": ("dct", 5)}
+# Kaiming with the residual scale and the head of the structured arm.
+EQUAL_KAIMING = {
+    "conformer": "kaiming at 0.01 etf",
+    "baseline": "kaiming at 0.01",
+    "xresnet1d101": "kaiming at 0.01",
+}
 CLASS_WEIGHTS = {"": "none", " + weights": "sqrt"}  # by the end of an arm's name
-FACTOR = ("init", "loss.class_weights")
+START_FACTOR = ("init.basis", "init.residual_scale", "init.heads")
+FACTOR = (*START_FACTOR, "loss.class_weights")
 
 
 def make_headline_arms(options: StudyOptions, model: str) -> list[Point]:
-    """Return the runs of a model: two initializations, with and without class weights."""
+    """Return the runs of a model: three starts, with and without class weights."""
     structured, most = MODELS[model]
-    seeds, bases = min(options.count, most), (structured, "kaiming")
-    return cross_class_weights(options, bases, seeds, model, model={"name": model})
+    seeds, starts = min(options.count, most), (structured, "kaiming", EQUAL_KAIMING[model])
+    return cross_class_weights(options, starts, seeds, model, model={"name": model})
 
 
 def cross_class_weights(
-    options: StudyOptions, bases: Iterable[str], seeds: int, block: str, **changes: dict[str, Any]
+    options: StudyOptions, starts: Iterable[str], seeds: int, block: str, **changes: dict[str, Any]
 ) -> list[Point]:
-    """Return the runs of each basis, with and without class weights."""
+    """Return the runs of each start, with and without class weights."""
     return [
         Point(
-            f"{basis}{suffix}",
+            f"{start}{suffix}",
             f"seed {seed}",
-            options.ecg_run(basis, seed, loss={"class_weights": weights}, **changes),
+            options.ecg_run(start, seed, loss={"class_weights": weights}, **changes),
             block,
         )
-        for basis in bases
+        for start in starts
         for suffix, weights in CLASS_WEIGHTS.items()
         for seed in range(seeds)
     ]

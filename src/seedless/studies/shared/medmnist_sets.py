@@ -56,17 +56,17 @@ def _find_fetched(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def build_run(
-    options: StudyOptions, name: str, file: str | None, basis: str, seed: int | None
+    options: StudyOptions, name: str, file: str | None, start: str, seed: int | None
 ) -> Config:
-    """Return a run on a set: with a seeded order, or in golden order without a seed.
+    """Return a run on a set: with a seeded order, or in the published order without a seed.
 
-    A random basis always needs a seed; in golden order it is 0.
+    That order is `golden_index`. A random start always needs a seed; without one it is 0.
     """
     # "No finding" is an answer in a multi-label set, so such images are trained on too.
     keep = SETS[name].task == "multi-label"
     return options.images(
-        init={**choose_init(basis, seed or 0), "residual_scale": None},
-        order={**choose_order(seed, seed_free="golden"), "keep_unlabelled": keep},
+        init=choose_init(start, seed or 0),
+        order={**choose_order(seed, seed_free="golden_index"), "keep_unlabelled": keep},
         data=_choose_data(options, name, file),
     )
 

@@ -1,0 +1,98 @@
+"""The names that a run folder may hold, and the check that it holds no others.
+
+A file with another name could be there to be executed: a `torch.py`, where the folder is on the
+import path. A link, a pipe or a device with the name of a run's file could lead elsewhere, or never
+end. So names and kinds are checked first, and nothing in the folder is opened before.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from seedless.core.errors import RunError
+from seedless.proof.receipt import UNCOVERED, WEIGHTS
+from seedless.proof.trail import FILE as TRAIL
+from seedless.train.checkpoint import CHECKPOINT_FOLDER, parse_checkpoint_name
+from seedless.train.log import LOG_FILE
+
+# The files that a receipt covers, besides the checkpoints.
+COVERED = ("config.toml", TRAIL, LOG_FILE, WEIGHTS, "predictions.npz", "metrics.json")
+TOP_NAMES = frozenset({*COVERED, *UNCOVERED})
+MAX_PROBLEMS = 10  # a folder can hold millions of files; so many problems are listed
+
+# What `write_atomic` leaves where its process is killed.
+_TEMPORARY = re.compile(r"\..+\.[0-9]+\.part")
+
+
+def is_run_file(name: str, *, finished: bool = True) -> bool:
+    """Whether a run can have a file of this POSIX path in its folder.
+
+    ``finished``: False also allows what only an unfinished run has, a checkpoint within an epoch
+    and the temporary file of a process that was killed.
+    """
+    folder, _, last = name.rpartition("/")
+    if folder not in ("", CHECKPOINT_FOLDER):
+        return False
+    if not finished and _TEMPORARY.fullmatch(last):
+        return True
+    if not folder:
+        return name in TOP_NAMES
+    position = parse_checkpoint_name(last)
+    return position is not None and not (finished and position.batch)
+
+
+def check_listed_names(names: Iterable[str]) -> list[str]:
+    """Return which names in a receipt's list of files no receipt can cover, a sentence each."""
+    added = [name for name in names if name in UNCOVERED or not is_run_file(name)]
+    return [
+        f"the receipt lists {name!r}, which is not a file that receipts cover"
+        for name in added[:MAX_PROBLEMS]
+    ]
+
+
+def check_run_files(run: Path, *, finished: bool = True) -> list[str]:
+    """Return what a run folder holds and must not hold, a sentence each; open none of it.
+
+    Example:
+        >>> check_run_files(Path("runs/demo"))
+        []
+    """
+    return sorted(islice(_list_problems(run, finished), MAX_PROBLEMS))
+
+
+def _list_problems(run: Path, finished: bool) -> Iterator[str]:
+    for entry in _scan(run):
+        if entry.name != CHECKPOINT_FOLDER or not entry.is_dir(follow_symlinks=False):
+            yield from _check_entry(entry, entry.name, finished)
+            continue
+        empty = True
+        for inner in _scan(run / CHECKPOINT_FOLDER):
+            empty = False
+            yield from _check_entry(inner, f"{CHECKPOINT_FOLDER}/{inner.name}", finished)
+        if finished and empty:
+            yield f"{CHECKPOINT_FOLDER} is empty: a finished run has the checkpoint of its end"
+
+
+def _check_entry(entry: os.DirEntry[str], name: str, finished: bool) -> Iterator[str]:
+    """Yield what is wrong with one entry, if anything: its kind, or its name."""
+    kind = None
+    if entry.is_symlink():
+        kind = "a symbolic link"
+    elif entry.is_dir(follow_symlinks=False):
+        kind = "a folder"
+    elif not entry.is_file(follow_symlinks=False):
+        kind = "a pipe, a socket or a device"
+    if kind is not None:
+        yield f"{name!r} is {kind}, where a run has plain files only: it was added; move it away"
+    elif not is_run_file(name, finished=finished):
+        yield f"{name!r} is not a file of a run: it was added; move it away"
+
+
+def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError as error:
+        raise RunError(f"cannot read {folder}: {error.strerror}") from None

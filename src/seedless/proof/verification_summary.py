@@ -1,0 +1,92 @@
+"""SLSA Verification Summary: what a verifier found about a run, signed with the verifier's key.
+
+An in-toto Statement with the predicate of https://slsa.dev/spec/v1.2/verification_summary. Its
+result is "PASSED" for one thing only: the whole run was executed again and every bit agreed. A part
+that agrees, a run that was only validated, and a machine that cannot judge are "FAILED" under that
+policy, because they do not meet it; the field `DETAILS` says which of these it was. No SLSA level
+is claimed, because none was evaluated.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from seedless.core.digests import canonical_json, digest_value
+from seedless.core.errors import RunError
+from seedless.core.version import __version__
+from seedless.proof.receipt import STATEMENT, WEIGHTS
+
+FILE = "verification.dsse.json"
+PREDICATE = "https://slsa.dev/verification_summary/v1"
+SLSA_VERSION = "1.2"
+# What "PASSED" means. Its digest is in every summary, so that a changed policy shows.
+POLICY = {
+    "uri": "urn:seedless:policy:reexecution:1",
+    "requires": [
+        "the run folder is consistent with its receipt",
+        "the whole run was executed again, from its configuration and data of the recorded digest",
+        "trail, weights, predictions and scores are identical in every bit",
+    ],
+}
+# A custom level may not begin with "SLSA_". The other one says that no build level was evaluated.
+PASSED_LEVELS = ("SLSA_BUILD_LEVEL_UNEVALUATED", "SEEDLESS_REEXECUTED_IDENTICAL")
+DETAILS = "urn:seedless:verification:1"  # the specification wants a URI for a field of one's own
+
+
+def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
+    """Return a summary of a verdict as canonical JSON, ready to be signed.
+
+    Args:
+        verdict: the plain values of a verdict on a run that was valid.
+        keyid: the id of the verifier's key.
+        time: when it was verified, as in "2026-11-16T08:15:00Z".
+
+    Example:
+        >>> make_summary(verdict.as_dict(), read_keyid(key), "2026-11-16T08:15:00Z")
+    """
+    subject = verdict["subject"]
+    if verdict["outcome"] == "invalid" or not subject:
+        raise RunError(
+            "no summary can be written: a summary is about a valid run, and this is none"
+        )
+    whole = verdict["outcome"] == "identical" and not verdict["checked"]
+    statement = {
+        "_type": STATEMENT,
+        "subject": [{"name": WEIGHTS, "digest": _make_digest_set(subject["weights"])}],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "verifier": {
+                "id": f"urn:seedless:verifier:ed25519:{keyid}",
+                "version": {"seedless": __version__},
+            },
+            "timeVerified": time,
+            "resourceUri": f"urn:seedless:run:{subject['receipt']}",
+            "policy": {"uri": POLICY["uri"], "digest": _make_digest_set(digest_value(POLICY))},
+            "inputAttestations": [
+                {"name": name, "digest": _make_digest_set(digest)}
+                for name, digest in sorted(subject["attestations"].items())
+            ],
+            "verificationResult": "PASSED" if whole else "FAILED",
+            "verifiedLevels": list(PASSED_LEVELS) if whole else ["FAILED"],
+            "slsaVersion": SLSA_VERSION,
+            DETAILS: {
+                "outcome": verdict["outcome"],
+                "executed": describe_extent(verdict),
+                "signature": dict(verdict["signature"]),
+                "remarks": list(verdict["remarks"]),
+            },
+        },
+    }
+    return canonical_json(statement)
+
+
+def describe_extent(verdict: Mapping[str, Any]) -> str:
+    """Return how much of a run was executed: "nothing", "whole run" or "segments 2, 5 of 8"."""
+    if verdict["outcome"] == "consistent":
+        return "nothing"
+    if checked := verdict["checked"]:
+        return f"segments {', '.join(map(str, checked['segments']))} of {checked['of']}"
+    return "whole run, or up to the first difference"
+
+
+def _make_digest_set(digest: str) -> dict[str, str]:
+    return {"sha256": digest.removeprefix("sha256:")}
