@@ -1,6 +1,7 @@
 """Envelopes that are forged, copied, or signed with a key that signs everything."""
 
 import base64
+import hashlib
 import json
 import shutil
 
@@ -81,8 +82,6 @@ def list_attacks(victims):
 
     def sign_by_identity(run):
         """Sign nothing: under the identity point, R = identity and S = 0 verify every message."""
-        import hashlib
-
         claim(run)
         point = b"\x01" + bytes(31)
         payload = base64.b64encode((run / RECEIPT).read_bytes()).decode()
@@ -101,8 +100,15 @@ def list_attacks(victims):
         key_attack("a point of order 2", _pem(b"\xec" + b"\xff" * 30 + b"\x7f"), sign_by_identity),
         key_attack("zeros", _pem(bytes(32))),
         key_attack("two keys", (keys / "stranger.pem.pub").read_bytes() * 2),
-        Attack("signatures/public key: /dev/zero", "signed", leave, (*VALIDATE, "--public-key", "/dev/zero")),
-        Attack("signatures/public key: missing", "signed", leave, (*VALIDATE, "--public-key", "none")),
+        Attack(
+            "signatures/public key: /dev/zero",
+            "signed",
+            leave,
+            (*VALIDATE, "--public-key", "/dev/zero"),
+        ),
+        Attack(
+            "signatures/public key: missing", "signed", leave, (*VALIDATE, "--public-key", "none")
+        ),
         Attack("signatures/a resealed run, unsigned", "native", seal, SIGNED),
     ]
 

@@ -71,7 +71,9 @@ def make_victims(folder, server):
     folder.mkdir(parents=True)
     (folder / "entry").mkdir()
     (folder / "entry" / "own_model.py").write_text(OWN_MODEL)
-    (folder / "own.npz").write_bytes(write_npz(make_own_arrays()))
+    arrays = make_own_arrays()
+    (folder / "own.npz").write_bytes(write_npz(arrays))
+    (folder / "leaky.npz").write_bytes(write_npz(repeat_test_records(arrays)))
 
     def run(*arguments, **more):
         answer = server.run(arguments, cwd=folder, seconds=120, **more)
@@ -91,6 +93,9 @@ def make_victims(folder, server):
     run("bundle", "native", "--with-data", "--out", "data.zip")
     run("train", "images-small", "--set", "data.name=own.npz", *TRAIN, "--out", "own")
     run("bundle", "own", "--with-data", "--out", "own.zip")
+    accept = ("--set", "data.repeated=5")
+    run("train", "images-small", "--set", "data.name=leaky.npz", *accept, *TRAIN, "--out", "leaky")
+    run("bundle", "leaky", "--with-data", "--out", "leaky.zip")
     run("study", "run", *STUDY, "--store", "store")
     run("study", "archive", *STUDY, "--store", "store", "--out", "archive.tar.xz")
     run("study", "unpack", "archive.tar.xz", "--store", "unpacked")
@@ -104,6 +109,14 @@ def make_own_arrays():
     pixels = np.arange(256).reshape(1, 16, 16)
     images = rows[:, None, None, None] * 37 + pixels * 11 + labels[:, None, None, None] * 97
     return {"X": (images % 256).astype("u1"), "Y": labels, "folds": rows % 10 + 1}
+
+
+def repeat_test_records(arrays):
+    """Return the arrays with the five test records once more, for training."""
+    tested = arrays["folds"] == 10
+    more = {name: array[tested] for name, array in arrays.items()}
+    more["folds"] = np.ones_like(more["folds"])
+    return {name: np.concatenate([array, more[name]]) for name, array in arrays.items()}
 
 
 def make_victims_once(folder, server):
