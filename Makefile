@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types layers docs browser unit bench golden clean
+.PHONY: demo test lint types layers docs browser model-signing unit bench golden clean
 
 # Types are checked on one core while tests run: they take a minute where nothing is cached yet.
 test: lint layers
@@ -42,6 +42,15 @@ browser:
 	  && apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1; \
 	then echo "installed chromium"; \
 	else echo "chromium could not be installed here: tests that need it will be skipped"; fi
+
+# The published tool that verifies model signatures, in an environment of its own. Two tests use it;
+# without it they are skipped.
+model-signing: $(VENV)/.installed
+	@if [ -x $(VENV)/model-signing/bin/model_signing ]; then echo "model-signing is installed"; \
+	elif $(PYTHON) -m venv $(VENV)/model-signing && $(VENV)/model-signing/bin/python -m pip install \
+	  --quiet model-signing==1.1.1 pyopenssl==26.4.0 >/dev/null 2>&1; \
+	then echo "installed model-signing"; \
+	else echo "model-signing could not be installed here: tests that need it will be skipped"; fi
 
 # With one BLAS thread each, two test processes do not compete for two cores; and the hundred
 # processes they start read compiled modules, whatever the shell says about those.

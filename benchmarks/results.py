@@ -41,8 +41,6 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
     plan = open_study(entry.study).plan(entry.options)
     if list_unfinished(store, plan.grid.points):
         return False
-    for point in plan.grid.runs:
-        store.check(point)
     written = write_study(plan, store)
     results = written.results
     assert results is not None

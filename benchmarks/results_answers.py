@@ -60,6 +60,22 @@ def answer_theory(collected: Collected) -> str:
     )
 
 
+def answer_factorial(collected: Collected) -> str:
+    """The primary tests, one sentence each."""
+    text = []
+    for question in ("beyond the residual scale", "beyond orthogonality"):
+        rows = find_table(collected, f"Primary: {question}")["rows"]
+        tests = [f"{row[0]} {row[2]} ({row[3]}), n = {row[1]}: {row[6]}" for row in rows]
+        text.append(f"Does structure help {question}? {'; '.join(tests)}.")
+    rows = find_table(collected, "Primary: what the residual scale")["rows"]
+    tests = [f"{row[0]} {row[2]}, n = {row[1]}, Holm p {row[4]}" for row in rows]
+    text.append(f"What does the residual scale change? {'; '.join(tests)}.")
+    rows = find_table(collected, "Primary: the spread")["rows"]
+    tests = [f"{row[0]}: SDs {row[3]} and {row[4]}, n = {row[1]}, Holm p {row[6]}" for row in rows]
+    text.append(f"Does structure reduce the spread over orders? {'; '.join(tests)}.")
+    return " ".join(text)
+
+
 def answer_medmnist(collected: Collected) -> str:
     """Both arms with the published means, what seeds decide, and the proof."""
     blocks = [row["block"] for row in find_table(collected, "Test macro AUC by set")["values"]]
@@ -132,6 +148,7 @@ def answer_crossdataset(collected: Collected) -> str:
 
 ANSWERS: dict[str, Callable[[Collected], str]] = {
     "theory": answer_theory,
+    "factorial": answer_factorial,
     "medmnist": answer_medmnist,
     "basis": answer_basis,
     "golden": answer_golden,

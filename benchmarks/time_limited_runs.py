@@ -1,12 +1,14 @@
 """Time-limited runs: as many runs of docs/results as a machine has time for, archived at the end.
 
     python -m benchmarks.time_limited_runs medmnist --data DATA --store STORE --out OUT
+        [--seconds SECONDS] [--seeds N]
 
 One set of worker processes executes the runs of the named studies, in this order and the first
 seeds of every arm first, until --seconds are nearly over. A study that is finished by then has its
 proofs executed. The finished runs are written to OUT as archives of at most 15 MiB. `seedless
 study unpack` puts them into a store on another machine, where `benchmarks.results` tabulates them;
---unpack puts them into the store here the next time.
+--unpack puts them into the store here the next time. --seeds makes the first seeds of every study
+alone, as a stage of it.
 """
 
 from __future__ import annotations
@@ -17,14 +19,21 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.results_plan import Entry, list_entries
 from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.findings import prove_run
+from seedless.studies.engine.gpu_sharing import share_gpus
 from seedless.studies.engine.grid import Point
-from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
+from seedless.studies.engine.local_workers import (
+    list_unfinished,
+    order_by_replicate,
+    run_local,
+    uses_cuda,
+)
 from seedless.studies.engine.run_archive import RunArchive, unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
 from seedless.train.log import LOG_FILE as LOG
@@ -96,8 +105,9 @@ def run_entries(
             print(f"{printed[0] - began:5.0f} s  {dict(sorted(states.items()))}", flush=True)
 
     if points:
-        limit = max(1.0, seconds - reserved)
-        run_local(store, points, runs_per_device=at_once, limit=limit, watch=watch)
+        with share_gpus(at_once, on_cuda=uses_cuda(points), say=print):
+            limit = max(1.0, seconds - reserved - (time.monotonic() - began))
+            run_local(store, points, runs_per_device=at_once, limit=limit, watch=watch)
     whole = True
     for entry in entries:
         left = len(list_unfinished(store, list_points([entry])))
@@ -122,6 +132,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--at-once", type=int)
+    parser.add_argument("--seeds", type=int)
     parser.add_argument("--unpack", type=Path, nargs="*", default=())
     arguments = parser.parse_args()
     set_environment_variables()
@@ -133,6 +144,9 @@ def main() -> None:
     for file in arguments.unpack:
         print(file, unpack_run_archive(file, store))
     entries = [known[slug] for slug in arguments.slugs]
+    if arguments.seeds is not None:
+        fewer = {"seeds": arguments.seeds}
+        entries = [replace(one, options=replace(one.options, **fewer)) for one in entries]
     arguments.out.mkdir(parents=True, exist_ok=True)
     raise SystemExit(
         0 if run_entries(entries, store, arguments.out, arguments.seconds, arguments.at_once) else 3

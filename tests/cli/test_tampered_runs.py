@@ -25,6 +25,7 @@ OPENS_A_RUN = {
     "diff": ["GOOD", "RUN"],
     "evaluate": ["RUN"],
     "export": ["RUN", "--entry", ENTRY, "--onnx", "OUT"],
+    "provenance": ["RUN", "--out", "OUT"],
     "report": ["GOOD", "RUN", "--out", "OUT"],
     "resume": ["RUN", "--entry", ENTRY],
     "robustness": ["RUN", "--entry", ENTRY],
@@ -37,6 +38,10 @@ OTHER_WAYS = {
     "bundle --with-data": ["bundle", "RUN", "--with-data", "--out", "OUT"],
     "report --verify": ["report", "RUN", "--verify", "--out", "OUT"],
     "diff --locate": ["diff", "RUN", "GOOD", "--locate", "--entry", ENTRY],
+    "export --cyclonedx": ["export", "RUN", "--cyclonedx", "OUT"],
+    "provenance in the folder": ["provenance", "RUN"],
+    "sign --model-signing": ["sign", "RUN", "--model-signing", "--key", "MODEL_KEY"],
+    "verify --summary": ["verify", "RUN", "--entry", ENTRY, "--summary", "OUT", "--key", "KEY"],
     "verify --validate-only": ["verify", "RUN", "--validate-only"],
     "verify --segment": ["verify", "RUN", "--segment", "1", "--entry", ENTRY],
 }
@@ -106,6 +111,7 @@ def call(made, tmp_path, monkeypatch):
     """Run a command; return its exit code, and everything it printed."""
     monkeypatch.chdir(tmp_path)
     make_key(tmp_path / "KEY")
+    make_key(tmp_path / "MODEL_KEY", "P-256")
     good = copy_run(made, tmp_path / "good")
 
     def run(arguments, folder, capsys):

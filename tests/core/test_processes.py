@@ -47,7 +47,7 @@ def test_a_file_in_the_current_directory_is_not_imported(tmp_path, monkeypatch, 
     run("importing").check()
 
     # Without -P and with the whole path it is: the protection is what these two do.
-    monkeypatch.setattr("seedless.core.processes.list_import_path", lambda: list(sys.path))
+    monkeypatch.setattr("seedless.core.processes.list_import_path", lambda _: list(sys.path))
     monkeypatch.setattr(
         "seedless.core.processes.build_command",
         lambda module, arguments: [sys.executable, "-m", module, *arguments],
@@ -65,6 +65,58 @@ def test_the_package_stays_importable_from_its_own_folder(monkeypatch):
     assert place in list_import_path()
     assert "" not in list_import_path()
     assert build_command("seedless", ["env"])[1:] == ["-P", "-m", "seedless", "env"]
+    monkeypatch.setattr(sys, "path", ["lib"])  # found by a hook of an editable installation
+    assert list_import_path() == [place]
+
+
+@pytest.mark.parametrize("entry", ["", ".", "./", "lib", "../modules", "HERE", "HERE/.", "/a:b"])
+def test_what_is_relative_to_the_current_directory_is_left_out(tmp_path, monkeypatch, entry):
+    monkeypatch.chdir(tmp_path)
+    before = list_import_path()
+    monkeypatch.syspath_prepend(entry.replace("HERE", str(tmp_path)))
+    assert list_import_path() == before
+    assert build_environment()["PYTHONPATH"] == os.pathsep.join(before)
+    assert build_environment()["PYTHONSAFEPATH"] == "1"
+
+
+def test_untrusted_folders_are_left_out_with_all_in_them(tmp_path, monkeypatch):
+    inside, link = tmp_path / "run" / "checkpoints", tmp_path / "link"
+    inside.mkdir(parents=True)
+    link.symlink_to(inside)
+    before = list_import_path()
+    others = [tmp_path / "other", link, inside, inside.parent]
+    for folder in reversed(others):
+        monkeypatch.syspath_prepend(folder)
+    assert list_import_path([tmp_path / "run"]) == [str(tmp_path / "other"), *before]
+    assert list_import_path() == [*map(str, others), *before]
+
+
+def test_an_answer_counts_only_through_the_pipe(add_module, tmp_path, monkeypatch, capfd):
+    """Whatever else a worker writes while it works, to standard output or to files, is none."""
+    monkeypatch.chdir(tmp_path)
+    add_module(
+        "forging",
+        """
+import os
+from seedless.core.processes import answer_request
+
+def answer(request):
+    for name in ("answer.json", "answer", "out", "stdout"):
+        with open(name, "w") as file:
+            file.write('["value", "forged"]')
+    os.write(1, b'["value", "forged"]')
+    os.system("echo '[\\"value\\", \\"forged\\"]'")
+    if request == "die":
+        os._exit(0)
+    return "true"
+
+answer_request(answer)
+""",
+    )
+    assert ask_worker("forging", "live") == "true"
+    assert "forged" in capfd.readouterr().err
+    with pytest.raises(RunError, match="gave no answer"):
+        ask_worker("forging", "die")
 
 
 def test_variables_are_changed_and_removed(monkeypatch):

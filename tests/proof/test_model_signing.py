@@ -2,10 +2,8 @@
 
 import base64
 import json
-import os
 import shutil
-import subprocess
-from pathlib import Path
+from functools import partial
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import utils
@@ -20,6 +18,7 @@ from seedless.proof.model_signing import (
     sign_model,
 )
 from tests.conftest import ROOT
+from tests.published_tools import run_published
 
 # Written by version 1.1.1 of the published tool, which was told to ignore report.html.
 GOLDEN = ROOT / "tests" / "golden" / "model_signing"
@@ -228,21 +227,8 @@ def test_the_statement_names_the_folder_and_the_ignored_files(run):
 
 @pytest.fixture(scope="module")
 def published_tool():
-    """The program `model_signing`, which has an environment of its own."""
-    program = os.environ.get("SEEDLESS_MODEL_SIGNING") or shutil.which("model_signing")
-    if program is None or not Path(program).exists():
-        pytest.skip(
-            "the published tool is not installed here; make an environment for it with "
-            "`pip install model-signing pyopenssl`, and set SEEDLESS_MODEL_SIGNING to its program"
-        )
-    # The environment of the tests must not reach into that of the tool.
-    variables = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
-
-    def call(*arguments):
-        command = [program, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=variables, timeout=300)
-
-    return call
+    """The published tool as a function of its arguments."""
+    return partial(run_published, "model_signing")
 
 
 def test_the_published_tool_verifies_what_was_signed_here(published_tool, run, key):

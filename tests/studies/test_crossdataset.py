@@ -36,9 +36,9 @@ def store(tmp_path_factory):
     return folder
 
 
-def test_models_differ_in_name_alone_and_have_six_leads():
+def test_models_differ_in_their_name_and_the_head_they_declare_and_have_six_leads():
     grid = crossdataset.make(OPTIONS)
-    assert grid.factor == ("model.name",)
+    assert grid.factor == ("model.name", "init.heads")
     assert grid.arms == ("baseline", "conformer")
     assert all(point.config.data.leads == "6" for point in grid.points)
 

@@ -1,5 +1,7 @@
 """Scores out of fold: every record once, by a model that never saw it, all of them together."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -8,12 +10,7 @@ from typer.testing import CliRunner
 from seedless.analysis.run_churn import open_predictions
 from seedless.cli.study import app
 from seedless.core.errors import StudyError
-from seedless.evaluate.predictions import (
-    FILE,
-    Predictions,
-    SplitPredictions,
-    serialize,
-)
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.studies.engine.fold_pooling import (
     explain_pooling,
     hold_out,
@@ -35,8 +32,8 @@ CLASSES = ("A", "B", "C")
 OPTIONS = StudyOptions(seeds=1, device="cpu")
 
 
-def write_run(folder, fold, n=40, classes=CLASSES):
-    """Write predictions of a fold: class A often, B at times, C in the first record alone."""
+def predict_fold(fold, n=40, classes=CLASSES):
+    """Return predictions of a fold: class A often, B at times, C in the first record alone."""
     draw = np.random.default_rng(fold)
     labels = np.zeros((n, 3), dtype=np.uint8)
     labels[:, 0] = draw.random(n) < 0.4
@@ -44,22 +41,17 @@ def write_run(folder, fold, n=40, classes=CLASSES):
     labels[0, 2] = fold == 1
     said = np.clip(draw.random((n, 3)) * 0.7 + 0.2 * labels + 0.01 * fold, 0, 1)
     ids = np.array([f"{fold}-{row}" for row in range(n)])
-    found = Predictions(
-        classes, "sha256:" + "0" * 64, {"test": SplitPredictions(ids, said, labels)}
-    )
-    folder.mkdir()
-    (folder / FILE).write_bytes(serialize(found))
-    return folder
+    return Predictions(classes, "sha256:" + "0" * 64, {"test": SplitPredictions(ids, said, labels)})
 
 
 @pytest.fixture
-def runs(tmp_path):
-    return [write_run(tmp_path / f"fold-{fold}", fold) for fold in (1, 2, 3)]
+def runs():
+    return {f"fold {fold}": predict_fold(fold) for fold in (1, 2, 3)}
 
 
 def test_pooled_areas_are_those_over_all_records_and_rare_classes_have_none(runs):
     found = pool_predictions(runs)
-    parts = [open_predictions(run).splits["test"] for run in runs]
+    parts = [run.splits["test"] for run in runs.values()]
     said = np.concatenate([part.probabilities for part in parts])
     labels = np.concatenate([part.labels for part in parts])
     areas = [roc_auc_score(labels[:, k], said[:, k]) for k in (0, 1)]
@@ -78,14 +70,14 @@ def test_five_positives_are_enough_and_four_are_not(runs):
     assert pool_predictions(runs, least=10)["classes"]["B"]["auc"] is None
 
 
-def test_the_same_records_twice_other_classes_and_no_runs_are_refused(runs, tmp_path):
+def test_the_same_records_twice_other_classes_and_no_runs_are_refused(runs):
     with pytest.raises(StudyError, match="tested on the same records"):
-        pool_predictions([runs[0], runs[0]])
-    other = write_run(tmp_path / "other", 4, classes=("A", "B", "D"))
-    with pytest.raises(StudyError, match="other classes"):
-        pool_predictions([runs[0], other])
+        pool_predictions({**runs, "again": runs["fold 1"]})
+    other = predict_fold(4, classes=("A", "B", "D"))
+    with pytest.raises(StudyError, match="other has other classes than fold 1"):
+        pool_predictions({**runs, "other": other})
     with pytest.raises(StudyError, match="at least one run"):
-        pool_predictions([])
+        pool_predictions({})
 
 
 def test_folds_go_round_and_three_are_the_published_ones():
@@ -105,7 +97,7 @@ def test_a_grid_without_folds_stays_and_with_them_shares_the_usual_run(tmp_path)
     assert len(spread.points) == 3 * len(plain.points)
     assert {point.key for point in plain.points} < {point.key for point in spread.points}
     assert len({point.key for point in spread.points}) == len(spread.points)
-    assert spread.points[1].label.endswith("seed-free / test fold 9")
+    assert spread.points[1].label.endswith("offset 0 / test fold 9")
     write_points(spread.points, tmp_path / "points.json")
     assert tuple(read_points(tmp_path / "points.json")) == spread.points
 
@@ -124,7 +116,11 @@ def test_images_have_no_folds_to_pool_over(tmp_path):
         perclass.make(StudyOptions(seeds=1, device="cpu", folds=2, data=str(file)))
 
 
-def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):
+def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs, monkeypatch):
+    monkeypatch.setattr(  # these runs are nowhere on the disk
+        "seedless.studies.engine.fold_pooling.open_validated",
+        lambda run: SimpleNamespace(read_predictions=lambda: runs[run]),
+    )
     point = Point("mixed", "seed 0", OPTIONS.ecg())
     points = [hold_out(point, test, val) for test, val in list_folds(3)]
     good = {"test": {"macro_auc": 0.5, "classes": {}}, "converged": True}
@@ -135,7 +131,7 @@ def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs):
     assert whole.classes() == {"A": whole.classes()["A"], "B": 9, "C": 1}
     assert whole.scores("mixed", class_name="C") == {}
     assert whole.count("mixed") == (3, 0, 0)
-    outcomes[1] = Outcome(points[1], runs[1], None, None, "it broke")
+    outcomes[1] = Outcome(points[1], "fold 2", None, None, "it broke")
     broken = Results(grid, tuple(outcomes), OPTIONS)
     assert broken.scores("mixed") == {}
     assert broken.count("mixed") == (3, 1, 0)
@@ -167,7 +163,7 @@ def test_folds_are_refused_by_a_study_that_has_no_use_for_them(run_seedless):
         plan("main", StudyOptions(folds=3))
     done = CliRunner().invoke(app, ["plan", "golden", "--folds", "2", "--seeds", "1"])
     assert done.exit_code == 0
-    assert "conformer / mixed / seed-free / test fold 9" in done.output
+    assert "conformer / mixed / offset 0 / test fold 9" in done.output
     refused = run_seedless("study", "plan", "main", "--folds", "3", check=False)
     assert refused.returncode == 2
     assert refused.stderr.strip().count("\n") == 0

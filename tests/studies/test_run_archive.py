@@ -80,7 +80,7 @@ def test_a_stripped_run_says_what_it_lacks_and_is_executed_again(unpacked):
     verdict = verify(run)
     assert verdict.outcome == "identical"
     assert "2 trail entries, weights, predictions and scores" in verdict.sentence
-    with pytest.raises(RunError, match="stripped run, without its weights"):
+    with pytest.raises(RunError, match=r"stripped run, without weights\.safetensors"):
         load(run)
 
 
@@ -186,6 +186,91 @@ def test_findings_travel_with_their_run(made, tmp_path):
     receipt["predicate"]["metrics"]["converged"] = "maybe"
     seal(copy, receipt)
     assert read_finding(copy, "note") is None  # it was about another receipt
+
+
+def rewrite_archive(archive, out, rename=lambda name: name, change=lambda name, data: data):
+    """Write an archive again with other names or contents; return its path."""
+    with tarfile.open(archive) as old, tarfile.open(out, "w:xz") as new:
+        for member in old:
+            data = change(member.name, old.extractfile(member).read())
+            info = tarfile.TarInfo(rename(member.name))
+            info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+    return out
+
+
+def read_tree(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_an_archive_with_swapped_keys_is_refused_and_leaves_nothing(made, archive, tmp_path):
+    one, other, _ = (point.key for point in made[1])
+    swap = {one: other, other: one}
+
+    def rename(name):
+        key = name.split("/")[1]
+        return name.replace(key, swap.get(key, key))
+
+    bad = rewrite_archive(archive.file, tmp_path / "bad.tar.xz", rename)
+    store = Store(tmp_path / "elsewhere")
+    with pytest.raises(StudyError, match="has the configuration of another run"):
+        unpack_run_archive(bad, store)
+    assert read_tree(store.folder) == {}
+
+
+def test_a_failure_under_another_key_is_refused_and_leaves_nothing(made, archive, tmp_path):
+    key = made[1][2].key
+
+    def rename(name):
+        return name.replace(key, "0" * 16)
+
+    bad = rewrite_archive(archive.file, tmp_path / "bad.tar.xz", rename)
+    store = Store(tmp_path / "elsewhere")
+    with pytest.raises(StudyError, match="a run of another configuration"):
+        unpack_run_archive(bad, store)
+    assert read_tree(store.folder) == {}
+
+
+def test_findings_of_an_archive_replace_none_of_the_store(made, tmp_path):
+    """And none is taken over that is about another receipt."""
+    store, points = made
+    run = store.run_folder(points[0])
+    write_finding(run, "note", {"a": 1})
+    (archive,) = write_run_archives(store, points[:1], tmp_path / "noted.tar.xz")
+
+    def change(name, data):
+        return data.replace(b'"a": 1', b'"a": 2') if name.startswith("findings/") else data
+
+    other = Store(tmp_path / "elsewhere")
+    unpack_run_archive(archive.file, other)
+    copy = other.run_folder(points[0])
+    unpack_run_archive(rewrite_archive(archive.file, tmp_path / "b.tar.xz", change=change), other)
+    assert read_finding(copy, "note") == {"a": 1}
+
+    def address(name, data):
+        digest = json.loads((run / "receipt.json").read_bytes())["predicate"]["digest"].encode()
+        wrong = data.replace(digest, b"sha256:" + 64 * b"1")
+        return wrong if name.startswith("findings/") else data
+
+    empty = Store(tmp_path / "empty")
+    unpack_run_archive(rewrite_archive(archive.file, tmp_path / "c.tar.xz", change=address), empty)
+    assert not (empty.folder / "findings").exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"[]", b'{"receipt": 1}', b'{"receipt": "", "found": [], "x": 1}', b"[" * 9999]
+)
+def test_what_is_no_finding_is_refused(made, content):
+    store, points = made
+    run = store.run_folder(points[0])
+    write_finding(run, "broken", {})
+    file = store.folder / "findings" / f"{run.name}-broken.json"
+    file.write_bytes(content)
+    try:
+        with pytest.raises(StudyError, match="cannot be read as a finding"):
+            read_finding(run, "broken")
+    finally:
+        file.unlink()
 
 
 def write_tar(path, name, kind=tarfile.REGTYPE):

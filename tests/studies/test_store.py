@@ -7,16 +7,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
+from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError, StudyError
 from seedless.numerics.counter_random import draw_uniform
+from seedless.studies.engine.arm_tables import tabulate_progress
 from seedless.studies.engine.grid import Point, make_grid
-from seedless.studies.engine.results import read_results
+from seedless.studies.engine.results import check_same_data, read_results
 from seedless.studies.engine.store import Store
 from seedless.studies.engine.worker import Worker, work_through
 from tests.conftest import ROOT
+from tests.forgery import read_statement, seal, write_statement
 from tests.studies.tiny_grids import OPTIONS, make_config, make_tiny_grid
 
 STUDY = ("cifar100", "--arms", "dct,kaiming_normal")  # four runs
@@ -104,6 +108,93 @@ def test_a_damaged_run_is_neither_used_nor_replaced(made, tmp_path):
     with pytest.raises(RunError, match="Remove the folder"):
         Worker(copy).execute(point)
     assert weights.read_bytes() == content
+
+
+@pytest.fixture
+def pair(two, tmp_path):
+    """A store that a test may ruin, with the runs of two seeds, and their points."""
+    store, points = two
+    shutil.copytree(store.folder, tmp_path / "pair")
+    return Store(tmp_path / "pair"), points
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Two finished runs that differ in a seed."""
+    points, store = make_tiny_grid().points[:2], Store(tmp_path_factory.mktemp("two"))
+    work_through(store, points)
+    return store, points
+
+
+def test_two_runs_that_were_swapped_are_not_tabulated(pair, tmp_path):
+    store, (one, other) = pair
+    assert [store.read(point).ok for point in (one, other)] == [True, True]
+    store.run_folder(one).rename(tmp_path / "aside")
+    store.run_folder(other).rename(store.run_folder(one))
+    (tmp_path / "aside").rename(store.run_folder(other))
+    for point in (one, other):
+        for use in (store.read, store.check):
+            with pytest.raises(RunError, match=r"is another run than .*order\.seed should be"):
+                use(point)
+    grid = make_grid("two", ("init.basis",), [one, other])
+    with pytest.raises(RunError, match="is another run than"):
+        read_results(grid, store, OPTIONS)
+    with pytest.raises(RunError, match="is another run than"):
+        tabulate_progress(grid, store)
+
+
+def test_a_run_of_another_study_under_the_key_is_not_tabulated(pair):
+    store, (one, _) = pair
+    foreign = Point("dct", "seed 0", make_config(data={"records": 80}))
+    store.run_folder(one).rename(store.run_folder(foreign))
+    with pytest.raises(RunError, match=r"data\.records should be 80 and is 60"):
+        store.read(foreign)
+
+
+@pytest.mark.parametrize("sealed", [False, True], ids=["receipt alone", "all digests made anew"])
+def test_a_score_that_was_edited_is_not_tabulated(pair, sealed):
+    store, (one, _) = pair
+    run = store.run_folder(one)
+    statement = read_statement(run)
+    statement["predicate"]["metrics"]["test"]["macro_auc"] = 0.99
+    if sealed:
+        metrics = canonical_json(statement["predicate"]["metrics"]) + b"\n"
+        (run / "metrics.json").write_bytes(metrics)
+        seal(run, statement)
+    else:
+        write_statement(run, statement)
+    with pytest.raises(RunError, match="does not match its receipt"):
+        store.read(one)
+
+
+def test_runs_of_different_records_under_one_name_are_not_compared(pair):
+    store, points = pair
+    first, second = (store.read(point) for point in points)
+    assert first.data == second.data
+    check_same_data([first, second])
+    with pytest.raises(StudyError, match="were trained on different records of simulated"):
+        check_same_data([first, replace(second, data="sha256:1")])
+    failed = replace(second, data=None, metrics=None)
+    check_same_data([first, failed, failed])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[" * 5000, "is nested 5,000 deep"),
+        (b"{}", "is not the record of a failed run"),
+        (b'{"point": "", "config": {}, "error": 5}', "is not the record of a failed run"),
+        (b'{"point": "", "config": {}, "error": "no"}', "a run of another configuration"),
+        (b" " * (1 << 21), "at most 1,048,576 are read"),
+    ],
+)
+def test_a_record_of_a_failure_that_is_none_is_refused(tmp_path, content, reason):
+    store, point = Store(tmp_path), make_tiny_grid().points[0]
+    store.record_failure(point, "it broke")
+    assert store.read(point).error == "it broke"
+    (tmp_path / "failed" / f"{point.key}.json").write_bytes(content)
+    with pytest.raises(StudyError, match=reason):
+        store.read(point)
 
 
 def test_a_run_that_another_process_holds_is_left_alone(made):

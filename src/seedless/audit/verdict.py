@@ -33,9 +33,12 @@ class Verdict:
         seconds: how long it took to execute the run again.
         checked: {"segments": [2], "of": 8} where only these segments were executed, with "token"
             where they were chosen by one; else empty.
-        signature: {"state", "keyid"}: "checked", "not checked" (no public key was given), "none"
-            (not signed) or "invalid"; empty where the run could not be read at all.
+        signature: {"state", "keyid"}: "checked", "files checked" (model.sig), "not checked" (no
+            public key was given), "none" (not signed) or "invalid"; empty where the run could not
+            be read at all.
         remarks: what must be known to read the outcome; shown in the first line.
+        subject: what was judged, as "sha256:...": the file ``weights``, the ``receipt``'s digest,
+            and by name the ``attestations`` that were read; empty where the run is not valid.
     """
 
     outcome: str
@@ -46,6 +49,7 @@ class Verdict:
     checked: Mapping[str, Any] = field(default_factory=dict)
     signature: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    subject: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def code(self) -> int:
@@ -103,6 +107,7 @@ def describe_signature(signature: Mapping[str, Any]) -> str:
     keyid = signature["keyid"]
     return {
         "checked": f"signed by key {keyid} (checked)",
+        "files checked": f"files signed by key {keyid} in model.sig (checked)",
         "not checked": f"signed by key {keyid}, not checked: give its public key to --public-key",
         "none": "not signed",
         "invalid": "the signature is not valid",

@@ -17,14 +17,20 @@ from seedless.audit.spot_check import Sample, check_options, execute_sample, pla
 from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
-from seedless.core.files import AnyPath
+from seedless.core.files import AnyPath, hash_file
 from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
-from seedless.proof.keys import SignatureError, read_ed25519_public
-from seedless.proof.receipt import describe_schema, get_major, read_receipt
+from seedless.proof.keys import SignatureError, is_ecdsa_public, read_ed25519_public
+from seedless.proof.model_signing import FILE as MODEL_SIGNATURE
+from seedless.proof.model_signing import check_model_signature
+from seedless.proof.provenance import digest_receipt
+from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import SIGNATURE as ENVELOPE
+from seedless.proof.receipt import WEIGHTS, describe_schema, get_major, read_receipt
 from seedless.proof.signature import read_signature
 from seedless.proof.source_digest import digest_source
+from seedless.runs.attestation_checks import list_signed_files
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import (
     ENTRY_HELP,
@@ -70,7 +76,8 @@ def verify(
         sample_token: repeat the choice of an earlier sample by the token it printed.
         device: "cpu" or "cuda": execute a run of portable arithmetic there, wherever it was made.
         validate_only: compare the files with the receipt, and execute nothing.
-        public_key: a PEM file; the receipt must be signed with the key it belongs to.
+        public_key: a PEM file; the receipt must be signed with the key it belongs to. With a key
+            over P-256, P-384 or P-521, ``model.sig`` must be a signature of the run's files.
         progress: show progress on standard error.
 
     Example:
@@ -83,7 +90,7 @@ def verify(
     check_options(sample, sample_token, segment=segment, validate_only=validate_only)
     # A key that cannot be used says nothing about the run: that is an error, and not a verdict.
     key = None if public_key is None else Path(public_key)
-    if key is not None:
+    if key is not None and not is_ecdsa_public(key):
         read_ed25519_public(key)
     with ExitStack() as stack:
         # [Step 1] Unpack a bundle, validate the files against the receipt, check the signature.
@@ -97,7 +104,7 @@ def verify(
         except RunError as error:
             return Verdict("invalid", str(error))
         try:
-            signature = read_signature(path, key)
+            signature = check_who_signed(validated, key)
         except SignatureError as error:
             broken = {"state": "invalid", "keyid": None}
             return Verdict("invalid", str(error), validated.problems, signature=broken)
@@ -115,8 +122,10 @@ def verify(
         }
         # [Step 2] Judge it, and say with the result who signed it.
         if validated.problems:
-            verdict = Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
-        elif validate_only:
+            sentence = f"{run} is not what its receipt says"
+            return Verdict("invalid", sentence, validated.problems, signature=signature)
+        subject = describe_subject(validated, signature)
+        if validate_only:
             verdict = describe_consistent(run, validated)
         elif validated.config.model.name == USER_MODEL and user is None and entry is None:
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
@@ -124,7 +133,32 @@ def verify(
             verdict = execute(validated, request, user)
         limits = describe_schema(validated.claims)
         remarks = (*verdict.remarks, limits) if limits else verdict.remarks
-        return replace(verdict, signature=signature, remarks=remarks)
+        return replace(verdict, signature=signature, remarks=remarks, subject=subject)
+
+
+def check_who_signed(run: ValidatedRun, key: Path | None) -> dict[str, Any]:
+    """Return {"state", "keyid"} of a run's signature, as `Verdict` has it.
+
+    A key over an elliptic curve is one that signs models: then ``model.sig`` is checked.
+    """
+    if key is None or not is_ecdsa_public(key):
+        return read_signature(run.path, key)
+    found = read_signature(run.path)  # it must be well-formed, whatever signs the files
+    if run.problems:
+        return found
+    keyid = check_model_signature(run.path, list_signed_files(run), key)
+    return {"state": "files checked", "keyid": keyid}
+
+
+def describe_subject(run: ValidatedRun, signature: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a verdict on a valid run is about: see `Verdict.subject`."""
+    signed = {"checked": ENVELOPE, "files checked": MODEL_SIGNATURE}.get(signature["state"])
+    attestations = {} if signed is None else {signed: hash_file(run.path / signed)}
+    return {
+        "weights": run.claims["files"][WEIGHTS],
+        "receipt": run.claims["digest"],
+        "attestations": {RECEIPT: digest_receipt(run.receipt), **attestations},
+    }
 
 
 def execute(run: ValidatedRun, request: Mapping[str, Any], user: UserModel | None) -> Verdict:

@@ -5,6 +5,7 @@ python -P -m seedless.audit.worker      reads a request, writes an answer: core/
 
 import importlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from seedless.core.processes import answer_request, ask_worker
@@ -26,11 +27,14 @@ def run_worker(
 ) -> dict[str, Any]:
     """Answer a request in a fresh process, with the variables recorded with a run.
 
-    Of the variables that can change bits it gets those that were recorded, and no others.
+    Of the variables that can change bits it gets those that were recorded, and no others. Nothing
+    is imported from the folder of the run, ``request["run"]``.
     """
     changes = {name: variables.get(name) for name in VARIABLES if name not in _LOCAL}
+    run = request["run"]
+    folder = Path(run["path"] if isinstance(run, Mapping) else run)
     answer: dict[str, Any] = ask_worker(
-        "seedless.audit.worker", {**request, "action": action}, changes
+        "seedless.audit.worker", {**request, "action": action}, changes, [folder]
     )
     return answer
 

@@ -21,7 +21,7 @@ from seedless.numerics.determinism import set_environment_variables
 COMMANDS = {
     "Make and prove": ("demo", "train", "resume", "verify", "diff", "sign"),
     "Analyse": ("evaluate", "compare", "churn", "robustness", "attribute"),
-    "Share": ("report", "bundle", "card", "export"),
+    "Share": ("report", "bundle", "card", "export", "provenance"),
     "Inspect": ("data", "init", "order", "env", "portable", "bench"),
     "Studies": ("study",),
 }

@@ -74,6 +74,16 @@ def read_config(file: Path | None, settings: list[str] | None, **flags: Any) -> 
     return override(parse_config(values), settings or [])
 
 
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file that a command was asked for, completely or not at all."""
+    from seedless.core.files import write_atomic
+
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}") from None
+
+
 def spell_numbers(value: Any) -> Any:
     """Return a value with NaN and infinities as text, because JSON has no such numbers."""
     if isinstance(value, dict):

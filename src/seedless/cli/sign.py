@@ -1,4 +1,4 @@
-"""`seedless sign`: sign the receipt of a run with a key, or make such a key."""
+"""`seedless sign`: sign the receipt or the files of a run with a key, or make such a key."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,33 +12,44 @@ def sign(
     run: Annotated[
         Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.")
     ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="KEY.pem", help="The private ed25519 key.")
-    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="KEY.pem", help="The private key.")] = None,
     new_key: Annotated[
         Path | None, typer.Option(metavar="KEY.pem", help="Make a key, and KEY.pem.pub.")
     ] = None,
+    model_signing: Annotated[
+        bool, typer.Option("--model-signing", help="Write model.sig, for the tool model_signing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Sign the receipt of a run, or make a key for that.
 
     Keep the private key secret; give KEY.pem.pub, its public half, to others.
+    Receipts are signed with an ed25519 key. With --model-signing the files of
+    the run are signed with a P-256 key, in the format of OpenSSF.
     """
     from seedless.core.errors import SeedlessError
     from seedless.proof.keys import make_key, public_path, read_keyid
+    from seedless.proof.model_signing import sign_model
     from seedless.proof.signature import sign_receipt
+    from seedless.runs.attestation_checks import list_signed_files
     from seedless.runs.validation import open_validated
 
     if run is None and key is None and new_key is not None:
-        private = make_key(new_key)
+        private = make_key(new_key, "P-256" if model_signing else "ed25519")
         done = {"key": str(private), "public_key": str(public_path(private))}
         text = f"private key in {private}: keep it secret\n"
         text += f"public key in {done['public_key']}: publish it"
     elif run is not None and key is not None and new_key is None:
-        open_validated(run)
-        private = key
-        done = {"envelope": str(sign_receipt(run, key)), "run": str(run)}
-        text = f"signed {run} in {done['envelope']}"
+        validated, private = open_validated(run), key
+        if model_signing:
+            done = {"signature": str(sign_model(run, list_signed_files(validated), key))}
+            text = f"signed the files of {run} in {done['signature']}; others check it with\n"
+            text += f"model_signing verify key {run} --signature {done['signature']} "
+            text += f"--public_key {public_path(key)}"
+        else:
+            done = {"envelope": str(sign_receipt(run, key))}
+            text = f"signed {run} in {done['envelope']}"
+        done["run"] = str(run)
     else:
         raise SeedlessError(
             "expected `seedless sign RUN --key KEY.pem`, or `seedless sign --new-key KEY.pem` alone"

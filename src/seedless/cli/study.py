@@ -178,6 +178,7 @@ def run(
             again=again,
             limit=limit,
             watch=lambda states: _show_states(progress, states),
+            say=lambda text: typer.echo(text, err=True),
         )
     except KeyboardInterrupt:
         typer.echo("\nstopped; the same command continues from here", err=True)

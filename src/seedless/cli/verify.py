@@ -1,11 +1,18 @@
 """`seedless verify RUN`: print the verdict; the exit code says it to scripts."""
 
+from __future__ import annotations
+
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_result
+from seedless.cli.options import AsJson, DataPlace, Entry, print_result, write_output
+from seedless.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from seedless.audit.verdict import Verdict
 
 
 def verify(
@@ -33,6 +40,12 @@ def verify(
     public_key: Annotated[
         Path | None, typer.Option(help="The receipt must be signed with this key (PEM).")
     ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a signed SLSA summary; needs --key.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="KEY.pem", help="Your private key, for --summary.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Validate a run, train it again, and compare every epoch.
@@ -45,6 +58,10 @@ def verify(
     """
     from seedless.audit.verification import verify as verify_run
 
+    if (summary is None) != (key is None):
+        raise ConfigError("expected both --summary FILE and --key KEY.pem, got one of them")
+    if summary is not None and key is not None:
+        check_summary(run, summary, key)
     verdict = verify_run(
         run,
         validate_only=validate_only,
@@ -59,4 +76,37 @@ def verify(
     )
     code = 0 if accept_part and verdict.partial else verdict.code
     print_result({**verdict.as_dict(), "code": code}, verdict.as_text(), as_json)
+    if summary is not None and key is not None:
+        write_summary(verdict, summary, key)
     raise typer.Exit(code)
+
+
+def check_summary(run: Path, out: Path, key: Path) -> None:
+    """Refuse a summary that could not be written or signed, before anything is executed."""
+    from seedless.core.errors import RunError
+    from seedless.proof.keys import need_cryptography, read_ed25519_private
+    from seedless.proof.verification_summary import FILE
+
+    need_cryptography()
+    read_ed25519_private(key)
+    folder = out.absolute().parent
+    if os.path.lexists(out):
+        raise RunError(f"{out} is there already; remove it, or choose another file")
+    if not folder.is_dir():
+        raise RunError(f"cannot write {out}: there is no folder {folder}")
+    inside = run.resolve() in (folder / out.name).resolve().parents
+    if inside and out.resolve() != run.resolve() / FILE:
+        raise RunError(f"a run folder may hold a summary as {FILE} only; got {out}")
+
+
+def write_summary(verdict: Verdict, out: Path, key: Path) -> None:
+    """Write what was verified, signed with the verifier's key; nothing for an invalid run."""
+    from datetime import UTC, datetime
+
+    from seedless.proof.verification_summary import sign_summary
+
+    if not verdict.subject:
+        typer.echo("no summary was written: a summary is about a valid run", err=True)
+        return
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    write_output(out, sign_summary(verdict.as_dict(), key, now))

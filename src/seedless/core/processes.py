@@ -38,37 +38,50 @@ _File = IO[bytes]
 def build_command(module: str, arguments: Sequence[str] = ()) -> list[str]:
     """Return the command line that runs a module of this package."""
     # Without -P, Python puts the current directory first on the import path: a file there with the
-    # name of one of our imports would be executed in place of it.
+    # name of one of our imports would be executed in place of it. The whole import path of a worker
+    # is made by `list_import_path`.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
-def build_environment(variables: Variables | None = None, slot: Slot = None) -> dict[str, str]:
+def build_environment(
+    variables: Variables | None = None, slot: Slot = None, untrusted: Sequence[Path] = ()
+) -> dict[str, str]:
     """Return a worker's environment: this process's, with some variables changed.
 
     Args:
         variables: new values by name; None removes a variable.
         slot: the CUDA device the worker sees, or None for those that this process sees.
+        untrusted: folders that nothing is imported from.
     """
     changes = dict(variables or {})
     if slot is not None:
         changes[VISIBLE_DEVICES] = slot
     unchanged = {name: value for name, value in os.environ.items() if name not in changes}
     new = {name: value for name, value in changes.items() if value is not None}
-    return {**unchanged, **new, "PYTHONPATH": os.pathsep.join(list_import_path())}
+    path = os.pathsep.join(list_import_path(untrusted))
+    # With PYTHONSAFEPATH, processes that the worker starts do as -P says, too.
+    return {**unchanged, **new, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
-def list_import_path() -> list[str]:
-    """Return the import path of a worker: this process's, without the current directory.
+def list_import_path(untrusted: Sequence[Path] = ()) -> list[str]:
+    """Return the import path of a worker: this process's, without what others may have written.
 
-    The current directory stays only where it is the place this package itself was imported from.
+    Left out are the current directory, every entry that is relative to it ("" is one, which Python
+    adds in `python -c` and in a notebook), and the ``untrusted`` folders with all folders in them.
+    The place that this package itself was imported from stays in any case.
     """
-    package = Path(__file__).resolve().parents[2]
-    here = Path.cwd().resolve()
-    return [
-        path
-        for path in dict.fromkeys(entry or os.getcwd() for entry in sys.path)
-        if (place := Path(path).resolve()) != here or place == package
-    ]
+    package, here = Path(__file__).resolve().parents[2], Path.cwd().resolve()
+    refused = [Path(folder).resolve() for folder in untrusted]
+    kept = {}
+    for entry in sys.path:
+        place = Path(entry).resolve()
+        is_foreign = place == here or any(place.is_relative_to(folder) for folder in refused)
+        # An entry with a colon in it would be read as two, of which the second may be relative.
+        if os.path.isabs(entry) and os.pathsep not in entry and not is_foreign:
+            kept[entry] = place
+    if package not in kept.values():
+        kept[str(package)] = package
+    return list(kept)
 
 
 def list_device_slots(devices: Sequence[int] | None = None) -> list[Slot]:
@@ -210,15 +223,21 @@ class Workers:
         return [result for worker in self.workers if (result := worker.poll()) is not None]
 
 
-def ask_worker(module: str, request: Any, variables: Variables | None = None) -> Any:
+def ask_worker(
+    module: str,
+    request: Any,
+    variables: Variables | None = None,
+    untrusted: Sequence[Path] = (),
+) -> Any:
     """Send a request to a module that calls `answer_request`; return its answer.
 
-    Both are plain JSON values, and travel through pipes that no other process can write to. What
-    the worker prints appears on standard error. An error that it answers with is raised here.
+    ``variables`` and ``untrusted`` are as for `build_environment`. Request and answer are plain
+    JSON values, and travel through pipes that no other process can write to. What the worker prints
+    appears on standard error. An error that it answers with is raised here.
     """
     process = subprocess.Popen(
         build_command(module),
-        env=build_environment(variables),
+        env=build_environment(variables, untrusted=untrusted),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -1,4 +1,4 @@
-"""File formats of the evidence on a run: trail, receipt, signature, bundle, stripped run."""
+"""File formats of the evidence on a run: trail, receipt, signature, bundle, attestations."""
 
 from typing import TYPE_CHECKING
 
@@ -6,18 +6,25 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.proof.bundle import open_bundle, write_bundle
+    from seedless.proof.envelope import check_envelope
     from seedless.proof.keys import make_key
+    from seedless.proof.model_signing import check_model_signature, sign_model
+    from seedless.proof.provenance import make_provenance
     from seedless.proof.receipt import read_receipt
     from seedless.proof.signature import check_signature, sign_receipt
     from seedless.proof.trail import Trail, read_trail
 
 __all__ = [
     "Trail",
+    "check_envelope",
+    "check_model_signature",
     "check_signature",
     "make_key",
+    "make_provenance",
     "open_bundle",
     "read_receipt",
     "read_trail",
+    "sign_model",
     "sign_receipt",
     "write_bundle",
 ]

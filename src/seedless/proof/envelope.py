@@ -7,11 +7,11 @@ unnoticed. Format: github.com/secure-systems-lab/dsse (protocol.md, envelope.md)
 from __future__ import annotations
 
 import base64
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import parse_json
 from seedless.core.digests import canonical_json
 from seedless.proof.keys import (
     SignatureError,
@@ -40,7 +40,10 @@ def sign_payload(payload: bytes, key: Path) -> bytes:
 def check_envelope(file: Path, public_key: Path) -> tuple[bytes, str]:
     """Return the payload of an envelope and the id of the key that signed it.
 
-    It is an error if this key did not sign these bytes.
+    It is an error if this key did not sign these bytes. What they say is the caller's to check.
+
+    Example:
+        >>> payload, keyid = check_envelope(Path("summary.dsse.json"), Path("verifier.pem.pub"))
     """
     need_cryptography()
     from cryptography.exceptions import InvalidSignature
@@ -89,7 +92,7 @@ def read_envelope(file: Path) -> tuple[bytes, str, bytes]:
         raise SignatureError(f"{file}: expected a plain file, got a link, folder or device")
     content = read_file(file, "the envelope")
     try:
-        envelope = json.loads(content)
+        envelope = parse_json(content, str(file), error=SignatureError)
         payload = base64.b64decode(envelope["payload"], validate=True)
         if envelope["payloadType"] != PAYLOAD_TYPE:
             raise ValueError(f"its payloadType is {envelope['payloadType']!r}")

@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from seedless.core import bounded_reading
+from seedless.core.bounded_reading import MAX_JSON_BYTES, MAX_KEY_FILE_BYTES
 from seedless.core.errors import SeedlessError
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def encode_public(key: Ed25519PublicKey | EllipticCurvePublicKey) -> bytes:
 def read_keyid(key: Path) -> str:
     """Return the id of a key file, private or public, as `identify_key` defines it."""
     need_cryptography()
-    if b"PRIVATE KEY" in read_file(key, "the key"):
+    if b"PRIVATE KEY" in _read_key(key, "the key"):
         private = _load_private(key, "ed25519")
         on_curve = _is_on_curve(private, CURVES)
         return identify_key((private if on_curve else read_ed25519_private(key)).public_key())
@@ -175,10 +177,14 @@ def is_ecdsa_public(file: Path) -> bool:
     return _is_on_curve(_load_public(file, "ed25519"), CURVES)
 
 
-def read_file(file: Path, what: str) -> bytes:
-    """Return the bytes of a file; the error says ``what`` could not be read."""
+def read_file(
+    file: Path, what: str, max_bytes: int = MAX_JSON_BYTES, *, follow_links: bool = False
+) -> bytes:
+    """Return the bytes of a plain file; the error says ``what`` could not be read."""
     try:
-        return Path(file).read_bytes()
+        return bounded_reading.read_file(
+            Path(file), max_bytes, follow_links=follow_links, error=SignatureError
+        )
     except OSError as error:
         raise SignatureError(f"{file}: {what} cannot be read: {error.strerror}") from error
 
@@ -194,11 +200,16 @@ def need_cryptography() -> None:
         ) from error
 
 
+def _read_key(file: Path, what: str) -> bytes:
+    """Return the bytes of a key file, which the user named: it may be a link."""
+    return read_file(file, what, MAX_KEY_FILE_BYTES, follow_links=True)
+
+
 def _load_private(file: Path, expected: KeyKind) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = read_file(file, "the private key")
+    content = _read_key(file, "the private key")
     try:
         return load_pem_private_key(content, password=None)
     except TypeError:
@@ -216,7 +227,7 @@ def _load_public(file: Path, expected: KeyKind) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    content = read_file(file, "the public key")
+    content = _read_key(file, "the public key")
     try:
         return load_pem_public_key(content)
     except (ValueError, UnsupportedAlgorithm):

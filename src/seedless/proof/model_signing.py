@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seedless.core.bounded_reading import parse_json
 from seedless.core.digests import canonical_json
 from seedless.core.files import hash_file, write_atomic
 from seedless.proof.envelope import PAYLOAD_TYPE, encode_pae
@@ -204,7 +204,7 @@ def read_bundle(file: Path) -> tuple[bytes, str, bytes]:
     """Return (payload, key hint, signature) of a Sigstore bundle that a key signed."""
     content = read_file(file, "the signature")
     try:
-        bundle = json.loads(content)
+        bundle = parse_json(content, str(file), error=SignatureError)
         if bundle["mediaType"] != MEDIA_TYPE:
             raise ValueError("it has another mediaType")
         envelope = bundle["dsseEnvelope"]
@@ -229,7 +229,7 @@ def read_bundle(file: Path) -> tuple[bytes, str, bytes]:
 
 def _parse_statement(payload: bytes) -> tuple[dict[str, str], set[str]]:
     """Return the hex SHA-256 of each signed file by name, and the paths that are ignored."""
-    statement = json.loads(payload)
+    statement = parse_json(payload, "the payload", error=SignatureError)
     predicate = statement["predicate"]
     if statement["_type"] != STATEMENT or statement["predicateType"] != PREDICATE:
         raise ValueError(f"expected a {STATEMENT} with predicate {PREDICATE}")

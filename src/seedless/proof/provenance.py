@@ -28,6 +28,8 @@ BUILDER = "urn:seedless:builder:self-reported"
 # mean. The encoding of the data depends on the receipt's schema, so its major version is added.
 DATA_DIGEST = "seedless_data"
 SOURCE_DIGEST = "seedless_source"
+# What the receipt states of the data besides; the last three are not in receipts of schema 1.
+DATA_FACTS = ("name", "records", "protocol", "splits", "repeated")
 # What a run produces; the other files that its receipt covers tell how it went.
 OUTPUTS = (WEIGHTS, "metrics.json", "predictions.npz")
 
@@ -125,7 +127,7 @@ def _list_dependencies(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "name": "data",
             "digest": {f"{DATA_DIGEST}_{schema}": _take_hex(data["digest"])},
-            "annotations": {"name": data["name"], "records": data["records"]},
+            "annotations": {name: data[name] for name in DATA_FACTS if name in data},
         },
         {
             "name": name,

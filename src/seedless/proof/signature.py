@@ -5,11 +5,11 @@ their type.
 """
 
 import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import parse_json
 from seedless.core.files import write_atomic
 from seedless.proof.envelope import check_envelope, read_envelope, sign_payload
 from seedless.proof.keys import SignatureError, read_ed25519_public, read_file
@@ -88,7 +88,7 @@ def _read_receipt(run: Path) -> bytes:
         raise SignatureError(explain_missing(run))
     content = read_file(run / RECEIPT, "the receipt")
     try:
-        kind = json.loads(content)["_type"]
+        kind = parse_json(content, str(run / RECEIPT), error=SignatureError)["_type"]
     except (ValueError, LookupError, TypeError, RecursionError):
         kind = "no such thing"
     if kind != STATEMENT:

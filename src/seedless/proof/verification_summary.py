@@ -8,11 +8,14 @@ is claimed, because none was evaluated.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
 from seedless.core.version import __version__
+from seedless.proof.envelope import sign_payload
+from seedless.proof.keys import read_keyid
 from seedless.proof.receipt import STATEMENT, WEIGHTS
 
 FILE = "verification.dsse.json"
@@ -32,6 +35,11 @@ PASSED_LEVELS = ("SLSA_BUILD_LEVEL_UNEVALUATED", "SEEDLESS_REEXECUTED_IDENTICAL"
 DETAILS = "urn:seedless:verification:1"  # the specification wants a URI for a field of one's own
 
 
+def sign_summary(verdict: Mapping[str, Any], key: Path, time: str) -> bytes:
+    """Return a summary of a verdict in a DSSE envelope, signed with the verifier's ed25519 key."""
+    return sign_payload(make_summary(verdict, read_keyid(key), time), key)
+
+
 def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
     """Return a summary of a verdict as canonical JSON, ready to be signed.
 
@@ -48,10 +56,11 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
         raise RunError(
             "no summary can be written: a summary is about a valid run, and this is none"
         )
+    resource = f"urn:seedless:run:{subject['receipt']}"
     whole = verdict["outcome"] == "identical" and not verdict["checked"]
     statement = {
         "_type": STATEMENT,
-        "subject": [{"name": WEIGHTS, "digest": _make_digest_set(subject["weights"])}],
+        "subject": describe_weights({WEIGHTS: subject["weights"]}),
         "predicateType": PREDICATE,
         "predicate": {
             "verifier": {
@@ -59,10 +68,10 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
                 "version": {"seedless": __version__},
             },
             "timeVerified": time,
-            "resourceUri": f"urn:seedless:run:{subject['receipt']}",
-            "policy": {"uri": POLICY["uri"], "digest": _make_digest_set(digest_value(POLICY))},
+            "resourceUri": resource,
+            "policy": {"uri": POLICY["uri"], "digest": make_digest_set(digest_value(POLICY))},
             "inputAttestations": [
-                {"name": name, "digest": _make_digest_set(digest)}
+                {"uri": f"{resource}#{name}", "digest": make_digest_set(digest)}
                 for name, digest in sorted(subject["attestations"].items())
             ],
             "verificationResult": "PASSED" if whole else "FAILED",
@@ -80,13 +89,18 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
 
 
 def describe_extent(verdict: Mapping[str, Any]) -> str:
-    """Return how much of a run was executed: "nothing", "whole run" or "segments 2, 5 of 8"."""
-    if verdict["outcome"] == "consistent":
-        return "nothing"
+    """Return how much of a run was executed and compared, such as "segments 2, 5 of 8"."""
     if checked := verdict["checked"]:
         return f"segments {', '.join(map(str, checked['segments']))} of {checked['of']}"
-    return "whole run, or up to the first difference"
+    extents = {"identical": "the whole run", "differs": "all up to the first difference"}
+    return extents.get(verdict["outcome"], "nothing that decides")
 
 
-def _make_digest_set(digest: str) -> dict[str, str]:
+def describe_weights(files: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the subject of a summary: the file of the weights, of which ``files`` has the hash."""
+    return [{"name": WEIGHTS, "digest": make_digest_set(files[WEIGHTS])}]
+
+
+def make_digest_set(digest: str) -> dict[str, str]:
+    """Return "sha256:..." as in-toto writes digests."""
     return {"sha256": digest.removeprefix("sha256:")}

@@ -11,6 +11,7 @@ from seedless.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from seedless.report.card import make_card
     from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
+    from seedless.report.ml_bom import make_ml_bom
     from seedless.report.page import render_page, write_page
     from seedless.report.run_view import RunView, make_view
 
@@ -19,6 +20,7 @@ __all__ = [
     "draw_ecg",
     "draw_image",
     "make_card",
+    "make_ml_bom",
     "make_view",
     "render_page",
     "save_png",

@@ -152,14 +152,18 @@ def _make_metric(
 
 def _describe_data(run: RunView) -> dict[str, Any]:
     data = look_up(run, "data")
-    records = {f"records:{split}": count for split, count in sorted(data["records"].items())}
+    counts = {
+        f"{fact}:{part}": count
+        for fact in ("records", "repeated")  # "repeated": records that occur in two splits
+        for part, count in sorted(as_mapping(data.get(fact)).items())
+    }
     schema = str(run.predicate["schema"]).partition(".")[0]
     return {
         "type": "data",
         "bom-ref": "data",
         "name": name_data(run),
         # Not a hash of a file, so it is a property: receipt.md says what it is made of.
-        "properties": _make_properties({f"data:digest:{schema}": data["digest"], **records}),
+        "properties": _make_properties({f"data:digest:{schema}": data["digest"], **counts}),
         "data": [{"type": "dataset", "name": name_data(run)}],
     }
 

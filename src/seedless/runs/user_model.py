@@ -1,6 +1,7 @@
 """A user's model and arrays as a training problem: for `fit`, and to execute its runs again."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -122,8 +123,10 @@ def load_entry(entry: str) -> UserModel:
     module, _, function = entry.partition(":")
     if not module or not function:
         raise ConfigError(f"expected --entry as package.module:function, got {entry!r}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # finds a module of the current directory, as `python -m` does
+    # The module may be in the current directory. That comes last on the import path: a file there
+    # must not take the place of a package that we import, now or later.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         made = getattr(importlib.import_module(module), function)()
     except Exception as error:  # the code is not ours: whatever it raises is the message

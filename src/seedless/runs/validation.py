@@ -27,6 +27,7 @@ from seedless.proof.receipt import check_receipt, read_receipt
 from seedless.proof.run_files import check_listed_names, check_run_files
 from seedless.proof.stripped_run import read_left_out
 from seedless.proof.trail import TrailEntry, read_trail
+from seedless.runs.attestation_checks import check_attestations
 from seedless.runs.content_checks import DAMAGE, check_content
 from seedless.runs.folder import CONFIG
 from seedless.train.log import LOG_FILE, read_log
@@ -133,9 +134,9 @@ def validate(run: Path) -> ValidatedRun:
     except DAMAGE as error:
         damage = f"{LOG_FILE} cannot be read: {error}"
         return ValidatedRun(run, statement, Config(), (), (), (damage, *problems))
-    # [Step 4] Whether the files say what the receipt says.
+    # [Step 4] Whether the files say what the receipt says, and attestations are about this run.
     read = ValidatedRun(run, statement, config, trail, log, (), left_out)
-    return replace(read, problems=(*problems, *check_content(read)))
+    return replace(read, problems=(*problems, *check_content(read), *check_attestations(read)))
 
 
 def open_validated(run: AnyPath) -> ValidatedRun:

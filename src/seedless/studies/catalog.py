@@ -7,6 +7,7 @@ from seedless.studies.engine.study import Study
 
 STUDIES = (
     "main",
+    "factorial",
     "ablation",
     "basis",
     "golden",

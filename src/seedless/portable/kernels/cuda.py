@@ -1,7 +1,6 @@
 """The kernels for a CUDA device: compiled by NVRTC on first use, launched by the driver."""
 
 import ctypes
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import byref
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 
+from seedless.core.processes import list_import_path
 from seedless.portable.kernels.kernel_cache import find_or_build
 from seedless.portable.kernels.source import write_source
 
@@ -95,8 +95,8 @@ def find_nvrtc() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(name)
     except OSError:
-        for folder in sys.path:
-            for library in sorted(Path(folder or ".").glob(f"nvidia/*/lib/{name}*")):
+        for folder in list_import_path():  # never from the current directory
+            for library in sorted(Path(folder).glob(f"nvidia/*/lib/{name}*")):
                 return ctypes.CDLL(str(library))
         raise
 

@@ -38,9 +38,10 @@ def tabulate_arms(
     """Return one row per arm: number of runs, mean and SD, the published value, the difference.
 
     Runs that failed or ended at chance have columns of their own. The mean is over all finished
-    runs, those at chance included.
+    runs, those at chance included. Where nothing was published, there are no columns for it.
     """
-    rows, values = [], []
+    rows: list[tuple[str, ...]] = []
+    values = []
     for block, arm in results.grid.arms_by_block:
         by_replicate = results.scores(arm, block)
         scores = list(by_replicate.values())
@@ -70,7 +71,9 @@ def tabulate_arms(
         )
     score = f"{MEASURES[results.measure]}, test"
     columns = ("", "runs", "failed", "at chance", "seeds vary in", score, *PUBLISHED_COLUMNS)
-    return Table(title, columns, tuple(rows), tuple(notes), tuple(values))
+    shown = len(columns) - (len(PUBLISHED_COLUMNS) if published is None else 0)
+    shown_rows = tuple(row[:shown] for row in rows)
+    return Table(title, columns[:shown], shown_rows, tuple(notes), tuple(values))
 
 
 def name_arm(block: str, arm: str) -> str:

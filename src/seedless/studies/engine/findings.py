@@ -5,7 +5,7 @@
 Examples: whether a second execution gave the same bits, and the scores on another dataset. A
 finding names the digest of the run's receipt, so it cannot be taken for one of another run with the
 same key. It is copied with the run to machines that could not measure it, because they lack the
-weights or a GPU.
+weights or a GPU. No digest covers it: what is copied is a statement of whoever measured it.
 """
 
 import json
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from seedless.audit.verification import verify
-from seedless.core.errors import StudyError
+from seedless.core.bounded_reading import parse_json, read_file
+from seedless.core.errors import SeedlessError, StudyError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment
 from seedless.proof.receipt import read_receipt
@@ -22,6 +23,7 @@ from seedless.runs.folder import read_config
 
 FOLDER = "findings"
 PROOF = "proof"
+MAX_BYTES = 16 << 20
 CONCLUSIVE = ("identical", "differs")
 
 
@@ -44,15 +46,25 @@ def write_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
 
 def read_finding(run: Path, name: str) -> dict[str, Any] | None:
     """Return a finding about exactly this run, or None."""
-    path = find_path(run, name)
     try:
-        content = json.loads(path.read_bytes())
-        receipt, values = content["receipt"], dict(content["found"])
+        receipt, values = parse_finding(find_path(run, name))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise StudyError(f"{path} cannot be read as a finding: {error}; remove it") from None
     return values if receipt == read_receipt(run)["predicate"]["digest"] else None
+
+
+def parse_finding(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the receipt's digest that a finding names, and what was found."""
+    try:
+        content = parse_json(read_file(path, MAX_BYTES, error=StudyError), str(path))
+        receipt, values = content["receipt"], content["found"]
+        if {*content} != {"receipt", "found"} or not isinstance(values, dict):
+            raise TypeError("it has other fields than receipt and found")
+    except FileNotFoundError:
+        raise
+    except (OSError, SeedlessError, LookupError, TypeError) as error:
+        raise StudyError(f"{path} cannot be read as a finding: {error}; remove it") from None
+    return str(receipt), values
 
 
 def prove_run(run: Path) -> dict[str, Any]:

@@ -8,16 +8,15 @@ One fold holds two or three positives of a rare class; all folds together hold t
              record once, and the AUC of each class is computed over all of them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seedless.core.errors import StudyError
 from seedless.evaluate.auc import area_under_curve
-from seedless.evaluate.predictions import SplitPredictions
+from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.runs.validation import open_validated
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
@@ -71,31 +70,33 @@ def pool_outcomes(runs: Sequence[Outcome]) -> dict[str, Any] | None:
     if not all(one.ok for one in runs):
         return None
     return {
-        "test": pool_predictions([one.run for one in runs]),
+        "test": pool_predictions(
+            {str(one.run): open_validated(one.run).read_predictions() for one in runs}
+        ),
         "converged": all(one.converged for one in runs),
     }
 
 
-def pool_predictions(runs: Sequence[Path], least: int = MIN_POSITIVES) -> dict[str, Any]:
+def pool_predictions(runs: Mapping[str, Predictions], least: int = MIN_POSITIVES) -> dict[str, Any]:
     """Return the AUC and positives of each class over the test predictions of several runs.
 
-    A class with fewer than ``least`` positives has no AUC; the macro mean is over the others.
+    Args:
+        runs: the predictions by the name of the run, which is used in messages.
+        least: a class with fewer positives has no AUC; the macro mean is over the others.
     """
-    classes: tuple[str, ...] | None = None
-    parts: list[SplitPredictions] = []
-    for run in runs:
-        predictions = open_validated(run).read_predictions()
-        if classes not in (None, predictions.classes):
-            raise StudyError(f"{run} has other classes than {runs[0]}: they cannot be pooled")
-        if "test" not in predictions.splits:
-            raise StudyError(f"{run} has no test predictions to pool")
-        classes = predictions.classes
-        parts.append(predictions.splits["test"])
-    if classes is None:
+    if not runs:
         raise StudyError("expected at least one run to pool, got none")
+    first, classes = next((name, predictions.classes) for name, predictions in runs.items())
+    parts: list[SplitPredictions] = []
+    for name, predictions in runs.items():
+        if predictions.classes != classes:
+            raise StudyError(f"{name} has other classes than {first}: they cannot be pooled")
+        if "test" not in predictions.splits:
+            raise StudyError(f"{name} has no test predictions to pool")
+        parts.append(predictions.splits["test"])
     ids = np.concatenate([part.ids for part in parts])
     if len(np.unique(ids)) < len(ids):
-        raise StudyError(f"{runs[0]} and the runs pooled with it were tested on the same records")
+        raise StudyError(f"{first} and the runs pooled with it were tested on the same records")
     probabilities = np.concatenate([part.probabilities for part in parts])
     labels = np.concatenate([part.labels for part in parts])
     scores: dict[str, dict[str, Any]] = {}

@@ -13,6 +13,7 @@ from seedless.core.config import REPLICATE_KEYS, Config, flatten
 from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.init import INITIALIZATIONS
+from seedless.studies.engine.run_identity import name_run
 
 # Sections whose settings are factors of their own, so that the whole section is never one factor.
 SEPARATE_SECTIONS = ("init", "order")
@@ -39,7 +40,7 @@ class Point:
     @property
     def key(self) -> str:
         """The name of its run folder: 16 digits of the digest of its configuration."""
-        return self.config.digest.removeprefix("sha256:")[:16]
+        return name_run(self.config.digest)
 
     @property
     def label(self) -> str:
@@ -99,8 +100,11 @@ class Grid:
 
     @property
     def runs(self) -> tuple[Point, ...]:
-        """Its different runs: two points with the same configuration share one run."""
-        return tuple({point.key: point for point in self.points}.values())
+        """Its different runs, each as its first point: points of one configuration share a run."""
+        first: dict[str, Point] = {}
+        for point in self.points:
+            first.setdefault(point.key, point)
+        return tuple(first.values())
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -80,6 +80,12 @@ def check_devices(points: Iterable[Point]) -> None:
         )
 
 
+def uses_cuda(points: Iterable[Point]) -> bool:
+    """Return whether a run would be executed on a GPU of this machine."""
+    devices = {point.config.execution.device for point in points}
+    return bool(devices - {"cpu"}) and torch.cuda.device_count() > 0
+
+
 def order_by_replicate(points: Iterable[Point]) -> list[Point]:
     """Return points with the first replicate of every arm first.
 

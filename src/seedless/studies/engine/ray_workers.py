@@ -3,15 +3,21 @@
 The number of threads is part of the configuration and set inside the task, so the cluster's own
 OMP_NUM_THREADS has no effect. A task whose machine is lost is started again on another machine, and
 resumes its run from the last checkpoint.
+
+Ray puts the current directory of the process that starts it first on the import path of its
+workers. So it is started from an empty folder, and tasks change to the directory of the command. A
+session of Ray that the user started before has the user's directory there: the user's choice.
 """
 
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.core.errors import StudyError
+from seedless.core.processes import build_environment
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.store import Store, explain_error
@@ -37,28 +43,37 @@ def run_ray(
     if runs_per_device < 1:
         raise StudyError(f"expected runs_per_device of at least 1, got {runs_per_device}")
     start_here = not ray.is_initialized()
-    if start_here:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        # Without an address Ray would join the cluster that was last started on this machine.
-        place = os.environ.get("RAY_ADDRESS") or "local"
+    with TemporaryDirectory() as folder:
+        if start_here:
+            _start_ray(ray, folder)
         try:
+            _run_tasks(ray, store, points, runs_per_device, again, watch)
+        finally:
+            if start_here:
+                ray.shutdown()
+
+
+def _start_ray(ray: Any, folder: str) -> None:
+    """Connect to a cluster, or start one here whose workers begin in ``folder``, which is empty."""
+    # Without an address Ray would join the cluster that was last started on this machine.
+    place = os.environ.get("RAY_ADDRESS") or "local"
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
+    made = build_environment()
+    variables = {name: made[name] for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    try:
+        # The variables for the workers, and for the processes that Ray itself consists of.
+        with chdir(folder), _set_variables(variables):
             ray.init(
                 address=place,
                 log_to_driver=False,
                 include_dashboard=False,
-                runtime_env={"env_vars": {"PYTHONPATH": paths}},
+                runtime_env={"env_vars": variables},
             )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise StudyError(
-                f"cannot reach a Ray cluster at {place}: {explain_error(error)}. Is it running, "
-                "is RAY_ADDRESS its address, and does this process have its token, if it needs one?"
-            ) from None
-    try:
-        _run_tasks(ray, store, points, runs_per_device, again, watch)
-    finally:
-        if start_here:
-            ray.shutdown()
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise StudyError(
+            f"cannot reach a Ray cluster at {place}: {explain_error(error)}. Is it running, "
+            "is RAY_ADDRESS its address, and does this process have its token, if it needs one?"
+        ) from None
 
 
 def _run_tasks(
@@ -77,7 +92,7 @@ def _run_tasks(
         retry_exceptions=False,
     )(execute_point)
     folder = str(store.folder.absolute())
-    waiting = [task.remote(folder, point, again) for point in points]
+    waiting = [task.remote(folder, point, again, os.getcwd()) for point in points]
     while waiting:
         done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=POLL_SECONDS)
         for one in done:
@@ -91,14 +106,33 @@ def _run_tasks(
         )
 
 
-def execute_point(folder: str, point: Point, again: bool) -> str:
-    """Execute one run in a worker of the cluster; return its key."""
+def execute_point(folder: str, point: Point, again: bool, directory: str) -> str:
+    """Execute one run in a worker of the cluster; return its key.
+
+    ``directory``: where the command was started, which relative paths of data begin at. Another
+    machine of the cluster may not have it.
+    """
     from seedless.numerics.determinism import set_environment_variables
 
     set_environment_variables()
+    if os.path.isdir(directory):
+        os.chdir(directory)
     store = Store(Path(folder))
     Worker(store).execute(point, again=again)
     return point.key
+
+
+@contextmanager
+def _set_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a while."""
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _import_ray() -> Any:

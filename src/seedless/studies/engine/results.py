@@ -1,10 +1,12 @@
 """The results of a grid: scores by arm and replicate; failed runs are counted, never left out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from seedless.core.digests import digest_value
+from seedless.core.errors import StudyError
 from seedless.studies.engine.fold_pooling import pool_outcomes
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.options import StudyOptions
@@ -96,8 +98,32 @@ def read_score(
 
 
 def read_results(grid: Grid, store: Store, options: StudyOptions) -> Results:
-    """Return the outcomes of a grid; a run that was never started is an error."""
-    return Results(grid, tuple(store.read(point) for point in grid.points), options)
+    """Return the outcomes of a grid; a run that was never started is an error.
+
+    Points with the same configuration share one run, which is read and validated once.
+    """
+    outcomes = {point.key: store.read(point) for point in grid.runs}
+    check_same_data(tuple(outcomes.values()))
+    return Results(
+        grid,
+        tuple(replace(outcomes[point.key], point=point) for point in grid.points),
+        options,
+    )
+
+
+def check_same_data(outcomes: Sequence[Outcome]) -> None:
+    """Refuse runs whose settings name the same data, and which were made from different records."""
+    first: dict[str, Outcome] = {}
+    for one in outcomes:
+        settings = one.point.config.identity()["data"]
+        folds = dict.fromkeys(("test_fold", "val_fold", "normalize"))  # they do not choose records
+        known = first.setdefault(digest_value({**settings, **folds}), one) if one.ok else one
+        if known.data != one.data:
+            raise StudyError(
+                f"{known.run} and {one.run} were trained on different records of "
+                f"{settings['name']}: {known.data} and {one.data}. They cannot be compared; remove "
+                "the one that was made from the wrong data"
+            )
 
 
 def describe_varying_seeds(points: tuple[Point, ...]) -> str:

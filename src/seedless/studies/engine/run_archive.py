@@ -20,14 +20,16 @@ from pathlib import Path
 
 from seedless.core.archive import Rules, unpack
 from seedless.core.errors import RunError, StudyError
-from seedless.core.files import hash_file, replace_when_written, write_atomic
+from seedless.core.files import hash_file, replace_when_written
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS, read_receipt
 from seedless.proof.stripped_run import describe_stripped, is_stripped, read_left_out
 from seedless.runs.validation import validate
 from seedless.studies.engine.findings import FOLDER as FINDINGS
+from seedless.studies.engine.findings import parse_finding
 from seedless.studies.engine.grid import Point
-from seedless.studies.engine.store import Store
+from seedless.studies.engine.run_identity import KEY_DIGITS, list_keys
+from seedless.studies.engine.store import Store, read_failure
 
 MIB = 1 << 20
 SLACK = 3 * MIB  # the compressor's buffer and one more run
@@ -104,10 +106,10 @@ def write_run_archives(
 def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path | bytes]:
     """Return the files of a run by their names in the archive: paths, or contents as bytes.
 
-    Each file is compared with its digest in the receipt. Everything else is checked on unpacking.
+    A run that is not what its receipt or its point says is not archived.
     """
     run = store.run_folder(point)
-    if store.state(point) == "failed":
+    if not store.check(point):
         name = f"failed/{point.key}.json"
         return {name: store.folder / name}
     receipt = read_receipt(run)
@@ -117,12 +119,11 @@ def list_files(store: Store, point: Point, *, weights: bool) -> dict[str, Path |
     dropped = [name for name in covered if is_stripped(name, weights=weights)]
     files: dict[str, Path | bytes] = {f"runs/{run.name}/{RECEIPT}": run / RECEIPT}
     for name in (name for name in covered if name not in dropped):
-        if not (run / name).is_file() or hash_file(run / name) != covered[name]:
-            raise RunError(f"{run / name} is missing, or not the file its receipt covers")
         files[f"runs/{run.name}/{name}"] = run / name
     files[f"runs/{run.name}/{STRIPPED_NOTE}"] = describe_stripped(receipt, dropped)
     for path in sorted((store.folder / FINDINGS).glob(f"{run.name}-*.json")):
-        files[f"{FINDINGS}/{path.name}"] = path
+        if parse_finding(path)[0] == receipt["predicate"]["digest"]:
+            files[f"{FINDINGS}/{path.name}"] = path
     return files
 
 
@@ -139,27 +140,53 @@ def unpack_run_archive(file: Path, store: Store) -> Unpacked:
             name = path.relative_to(inside).as_posix()
             if path.is_file() and not _NAME.fullmatch(name):
                 raise StudyError(f"{file} holds {name!r}, which no archive of runs holds; refused")
-        # [Step 3] Validate each run against its receipt before it is moved into the store.
-        for run in sorted((inside / "runs").glob("*")):
-            try:
-                problems = validate(run).problems
-            except RunError as error:
-                problems = (str(error),)
-            if problems:
-                raise StudyError(
-                    f"{file}: the run {run.name} does not match its receipt: {problems[0]}"
-                )
+        # [Step 3] Check everything before anything is moved, so that a refused archive leaves the
+        # store as it was.
+        runs = sorted((inside / "runs").glob("*"))
+        for run in runs:
+            _check_run(run, file)
+        failures = sorted((inside / "failed").glob("*.json"))
+        for path in failures:
+            read_failure(path)
+        findings = {path: parse_finding(path)[0] for path in (inside / FINDINGS).glob("*.json")}
+        # [Step 4] Move the runs, then failures of runs that are not finished here, then findings
+        # about exactly the runs that the store has now. The store's own findings are kept.
+        for run in runs:
             moved = _move_run(run, store, file)
             new, known = new + moved, known + (not moved)
-        # [Step 4] Take over failures of runs that are not finished here, and all findings.
-        for path in sorted((inside / "failed").glob("*.json")):
+        for path in failures:
             if not (store.folder / "runs" / path.stem / RECEIPT).exists():
-                write_atomic(store.folder / "failed" / path.name, path.read_bytes())
+                shutil.move(path, store.folder / "failed" / path.name)
                 failed += 1
-        for path in sorted((inside / FINDINGS).glob("*.json")):
-            (store.folder / FINDINGS).mkdir(exist_ok=True)
-            write_atomic(store.folder / FINDINGS / path.name, path.read_bytes())
+        for path, receipt in findings.items():
+            place = store.folder / FINDINGS / path.name
+            if receipt == _digest_receipt(store, path) and not place.exists():
+                place.parent.mkdir(exist_ok=True)
+                shutil.move(path, place)
     return Unpacked(new, known, failed)
+
+
+def _check_run(run: Path, file: Path) -> None:
+    """Refuse a run that is not valid, or does not have the key of its configuration."""
+    try:
+        validated = validate(run)
+    except RunError as error:
+        raise StudyError(f"{file}: the run {run.name} cannot be read: {error}") from None
+    if validated.problems:
+        raise StudyError(
+            f"{file}: the run {run.name} does not match its receipt: {validated.problems[0]}"
+        )
+    if run.name not in list_keys(validated.config):
+        raise StudyError(
+            f"{file}: the run {run.name} has the configuration of another run "
+            f"({validated.config.digest[:23]}...): the archive was changed; get it again"
+        )
+
+
+def _digest_receipt(store: Store, finding: Path) -> str | None:
+    """Return the digest of the receipt of the run that a finding's name names, if it is there."""
+    run = store.folder / "runs" / finding.name[:KEY_DIGITS]
+    return str(read_receipt(run)["predicate"]["digest"]) if (run / RECEIPT).exists() else None
 
 
 def _move_run(run: Path, store: Store, file: Path) -> bool:

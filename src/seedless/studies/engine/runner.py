@@ -16,8 +16,14 @@ from seedless.data.loading import check_data_exists
 from seedless.studies.engine.arm_tables import tabulate_progress
 from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.fold_pooling import explain_pooling
+from seedless.studies.engine.gpu_sharing import Say, share_gpus
 from seedless.studies.engine.grid import Point
-from seedless.studies.engine.local_workers import list_unfinished, order_by_replicate, run_local
+from seedless.studies.engine.local_workers import (
+    list_unfinished,
+    order_by_replicate,
+    run_local,
+    uses_cuda,
+)
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.store import State, Store
@@ -57,6 +63,7 @@ def run_study(
     again: bool = False,
     limit: float | None = None,
     watch: Watch = lambda _: None,
+    say: Say = lambda _: None,
 ) -> WrittenStudy:
     """Execute the runs of a study that the store lacks, then write its tables and its figure.
 
@@ -64,11 +71,13 @@ def run_study(
         plan: what `Study.plan` returned.
         folder: the store; it is created where it does not exist.
         engine: "local" for workers on this machine, "ray" for a Ray cluster.
-        runs_per_device: how many runs share a device at the same time.
+        runs_per_device: how many runs share a device at the same time. Local runs that share a GPU
+            do so through NVIDIA's multi-process service, where the machine has it.
         again: try runs that failed before.
         limit: seconds; no run is started that would probably end later. Where runs are left, the
             table shows how far the study is.
         watch: called now and then with the state of every run.
+        say: called with what was done besides training, in words.
 
     Example: ``run_study(open_study("basis").plan(StudyOptions()), "studies")``
     """
@@ -77,15 +86,18 @@ def run_study(
     needed = [p.config.data for p in runs if again or store.state(p) in ("begun", "waiting")]
     for text in dict.fromkeys(data.model_dump_json() for data in needed):
         check_data_exists(DataConfig.model_validate_json(text))
-    if runs:
-        choose("engine", engine, ENGINES)(
-            store,
-            order_by_replicate(runs),
-            runs_per_device=runs_per_device,
-            again=again,
-            limit=limit,
-            watch=lambda: watch([(point, store.state(point)) for point in runs]),
-        )
+    execute = choose("engine", engine, ENGINES)
+    shared = runs_per_device if engine == "local" and list_unfinished(store, runs) else 1
+    with share_gpus(shared, on_cuda=uses_cuda(runs), say=say):
+        if runs:
+            execute(
+                store,
+                order_by_replicate(runs),
+                runs_per_device=runs_per_device,
+                again=again,
+                limit=limit,
+                watch=lambda: watch([(point, store.state(point)) for point in runs]),
+            )
     left = list_unfinished(store, runs)
     return write_progress(plan, store) if left else write_study(plan, store)
 

@@ -25,24 +25,37 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from seedless.core.bounded_reading import parse_json, read_file
+from seedless.core.digests import digest_value
 from seedless.core.errors import RunError, SeedlessError, StudyError
 from seedless.core.files import write_atomic
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.runs.validation import validate
+from seedless.runs.validation import ValidatedRun, validate
 from seedless.studies.engine.grid import Point
+from seedless.studies.engine.run_identity import compare_with_plan, name_run
 
+MAX_FAILURE_BYTES = 1 << 20
 State = Literal["done", "failed", "begun", "waiting"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its metrics and the digest of its weights, or the error."""
+    """How a run ended.
+
+    Attributes:
+        run: its folder.
+        metrics: as in metrics.json; None where it failed.
+        weights: the digest of its weights; None where it failed.
+        error: why it failed; None where it did not.
+        data: the digest of the records that it was trained and tested on; None where it failed.
+    """
 
     point: Point
     run: Path
     metrics: dict[str, Any] | None
     weights: str | None
     error: str | None
+    data: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -84,33 +97,51 @@ class Store:
         return "begun" if self.run_folder(point).exists() else "waiting"
 
     def check(self, point: Point) -> bool:
-        """Return whether a run is finished; one that does not match its receipt is an error.
+        """Return whether a run is finished; one that is not what it should be is an error.
 
         A damaged run is neither used nor replaced without the user's knowledge.
         """
-        run = self.run_folder(point)
-        if not (run / RECEIPT).exists():
+        if not (self.run_folder(point) / RECEIPT).exists():
             return False
-        problems = validate(run).problems
-        if problems:
-            raise RunError(
-                f"{run} ({point.label}) does not match its receipt: {problems[0]}. Remove the "
-                "folder to have the run executed again"
-            )
+        self._open(point)
         return True
 
     def read(self, point: Point) -> Outcome:
-        """Return how a run ended; one that did not end yet is an error."""
+        """Return how a run ended; one that did not end yet is an error.
+
+        The run is validated at every read: its files against its receipt, and its settings against
+        those that the point plans.
+        """
         run, failure = self.run_folder(point), self._failure(point)
         if (run / RECEIPT).exists():
-            claims = json.loads((run / RECEIPT).read_bytes())["predicate"]
-            return Outcome(point, run, claims["metrics"], claims["weights"]["digest"], None)
+            claims = self._open(point).claims
+            weights, data = claims["weights"]["digest"], claims["data"]
+            content = data.get("content", data["digest"])
+            return Outcome(point, run, claims["metrics"], weights, None, content)
         if failure.exists():
-            error = json.loads(failure.read_bytes())["error"]
-            return Outcome(point, run, None, None, error)
+            return Outcome(point, run, None, None, read_failure(failure))
         raise StudyError(
             f"{point.label} is not finished ({run}): `seedless study run` executes missing runs"
         )
+
+    def _open(self, point: Point) -> ValidatedRun:
+        """Return a finished run that matches its receipt and is the one that the point plans."""
+        run = self.run_folder(point)
+        validated = validate(run)
+        if validated.problems:
+            raise RunError(
+                f"{run} ({point.label}) does not match its receipt: {validated.problems[0]}. "
+                "Remove the folder to have the run executed again"
+            )
+        if changed := compare_with_plan(point.config, validated.config):
+            listed = "; ".join(
+                f"{one.field} should be {one.recorded} and is {one.here}" for one in changed
+            )
+            raise RunError(
+                f"{run} is another run than {point.label}: {listed}. Was a folder renamed? Remove "
+                "it to have the run executed again"
+            )
+        return validated
 
     def record_failure(self, point: Point, error: str) -> None:
         """Write down why a run could not be finished, so that every table counts it."""
@@ -146,6 +177,21 @@ class Store:
 
     def _failure(self, point: Point) -> Path:
         return self.folder / "failed" / f"{point.key}.json"
+
+
+def read_failure(file: Path) -> str:
+    """Return why a run failed, from the file that `Store.record_failure` wrote.
+
+    The file's name must be the key of the configuration in it.
+    """
+    text = read_file(file, MAX_FAILURE_BYTES, error=StudyError)
+    content = parse_json(text, str(file), error=StudyError)
+    is_failure = isinstance(content, dict) and {*content} == {"point", "config", "error"}
+    if not is_failure or not isinstance(content["error"], str):
+        raise StudyError(f"{file} is not the record of a failed run; remove it")
+    if name_run(digest_value(content["config"])) != file.stem:
+        raise StudyError(f"{file} is about a run of another configuration; remove it")
+    return content["error"]
 
 
 def explain_error(error: BaseException) -> str:
