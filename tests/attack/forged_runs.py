@@ -26,6 +26,7 @@ from tests.attack.forging import (
 )
 from tests.attack.formats import (
     alter,
+    hash_json,
     hash_predictions,
     hash_tensor,
     look_up,
@@ -43,7 +44,8 @@ def list_attacks(victims):
         "another run under this configuration": _rename(victims / "other"),
         "another initialization": _claim("initialization", "weights"),
         "another plan of the initialization": _claim("initialization", "plan"),
-        "other data": _claim("data", "digest"),
+        "other samples": _claim_data("content"),
+        "other test records": _claim_data("splits", "test"),
         "another scale": _claim("data", "scale", "mean", 0),
         "other counts of records": _claim("data", "records", "train"),
         "another type of model": _claim("model", "type"),
@@ -99,6 +101,20 @@ def _claim(*path):
     def change(run):
         lines = read_lines(run / TRAIL)
         lines[0] = set_at(lines[0], path, alter(look_up(lines[0], path)))
+        rechain(run, lines)
+
+    return change
+
+
+def _claim_data(*path):
+    """Change one digest of the data, and the digest of all of them."""
+
+    def change(run):
+        lines = read_lines(run / TRAIL)
+        data = set_at(lines[0]["data"], path, alter(look_up(lines[0]["data"], path)))
+        covered = ("classes", "content", "protocol", "splits", "task")
+        data["digest"] = hash_json({name: data[name] for name in covered})
+        lines[0]["data"] = data
         rechain(run, lines)
 
     return change

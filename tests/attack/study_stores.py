@@ -6,7 +6,7 @@ import lzma
 import shutil
 import tarfile
 
-from tests.attack.attack import Attack
+from tests.attack.attack import REFUSALS, Attack
 from tests.attack.forging import read_receipt, write_receipt
 from tests.attack.formats import write_json
 from tests.attack.runner import bait
