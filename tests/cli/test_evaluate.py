@@ -280,5 +280,5 @@ def test_features_are_what_the_head_receives(folder):
 
     run = load(folder / "one")
     for scored in open_predictions(folder / "one").splits.values():
-        logits = run.model.head(torch.from_numpy(scored.features)).detach().double().sigmoid()
+        logits = run.model.head(torch.tensor(scored.features)).detach().double().sigmoid()
         np.testing.assert_allclose(logits.numpy(), scored.probabilities, atol=1e-6)

@@ -215,4 +215,4 @@ def test_plain_values_come_back():
 
 def test_headings_and_tables_survive_awkward_names():
     _, body = split_card(make_card(make_view(label="a\n# b | *c* <i>")))
-    assert "\n# a \\# b \\| \\*c\\* \\<i\\>\n" in body
+    assert "\n# a \\# b \\| \\*c\\* &lt;i&gt;\n" in body

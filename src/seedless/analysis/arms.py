@@ -144,7 +144,7 @@ def _read_file(path: Path, key: str) -> ScoredRun:
         raise StatsError(f"{path} is a folder; --field reads JSON files, leave it out") from None
     except OSError as error:
         raise StatsError(f"cannot read {path}: {error.strerror}") from None
-    content = parse_json(content, str(path), error=StatsError)
+    content = parse_json(content, str(path), allow_nan=True, error=StatsError)
     seeds = {}
     stored = content.get("seed") if isinstance(content, dict) else None
     if isinstance(stored, int) and not isinstance(stored, bool):

@@ -13,6 +13,7 @@ from seedless.analysis.fairness import (
     check_same_problem,
     check_settings,
 )
+from seedless.core.display import escape_text
 from seedless.core.errors import StatsError
 from seedless.core.files import AnyPath
 from seedless.stats.compare import Row, compare_samples
@@ -55,7 +56,8 @@ class Comparison:
     def __str__(self) -> str:
         lines = [*_write_arms(self), *_write_tests(self), self.row.sentence]
         lines += [f"undefined: {reason}" for reason in self.row.undefined]
-        return "\n".join(lines + [f"WARNING: {warning}" for warning in self.warnings])
+        lines += [f"WARNING: {warning}" for warning in self.warnings]
+        return "\n".join(map(escape_text, lines))
 
     def as_values(self) -> dict[str, Any]:
         """Return all of it as plain values."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from seedless.core.display import escape_text
+
 # Exit codes of `seedless verify`. 3: this machine cannot decide. 4: a part of the run was executed
 # and agrees; nothing is known of the rest.
 PART = "segment identical"
@@ -82,7 +84,8 @@ class Verdict:
         lines = [f"{self.headline}: {'; '.join((self.sentence, *self.remarks))}"]
         if self.signature:
             lines.append(describe_signature(self.signature))
-        return "\n  ".join((*lines, *self.details))
+        # Values of the receipt are in these lines, and none of them may begin another line.
+        return "\n  ".join(map(escape_text, (*lines, *self.details)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, with the exit code."""

@@ -131,7 +131,7 @@ def verify(
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         else:
             verdict = execute(validated, request, user)
-        limits = describe_schema(validated.claims)
+        limits = describe_schema(validated.claims) if validated.receipt else ""
         remarks = (*verdict.remarks, limits) if limits else verdict.remarks
         return replace(verdict, signature=signature, remarks=remarks, subject=subject)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_json
+from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_json, print_line
 
 if TYPE_CHECKING:
     from seedless.analysis.attribute import Explained
@@ -49,14 +49,14 @@ def attribute(
         print_json({**describe_run(result.opened), **values})
         return
     for row in rows:
-        typer.echo(
+        print_line(
             f"{row['id']:<16} {row['class']:<8} p {row['probability']:.4f}  "
             f"{'labelled' if row['labelled'] else 'not labelled':<12}  {row['strongest']}"
         )
     for name, one in layers:
-        typer.echo(f"{method} {name}  {one}")
+        print_line(f"{method} {name}  {one}")
     if out is not None:
-        typer.echo(f"{out}  {digest}")
+        print_line(f"{out}  {digest}")
 
 
 def _list_rows(result: Explained) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json
+from seedless.cli.options import AsJson, print_json, print_line
 
 if TYPE_CHECKING:
     from seedless.evaluate.churn import Churn, ClassChurn, Share
@@ -42,20 +42,20 @@ def churn(
 
 
 def _print(result: Churn) -> None:
-    typer.echo(f"{len(result.runs)} runs, {result.split}: n = {result.exact.n}")
+    print_line(f"{len(result.runs)} runs, {result.split}: n = {result.exact.n}")
     wide = max(len("any class"), *(len(name) for name in result.classes))
     heading = f"{'class':<{wide}} {'flips':>6} {'rate':>7}  {'95 % interval':<18}"
     heading += "   only 1   only 2  McNemar p" if result.mcnemar else " mean of two runs"
-    typer.echo(heading)
+    print_line(heading)
     for name, row in result.classes.items():
-        typer.echo(f"{name:<{wide}} {_row(row.flips, row)}")
-    typer.echo(f"{'any class':<{wide}} {_row(result.exact, result)}")
-    typer.echo()
+        print_line(f"{name:<{wide}} {_row(row.flips, row)}")
+    print_line(f"{'any class':<{wide}} {_row(result.exact, result)}")
+    print_line()
     if result.mcnemar:
-        typer.echo("only 1, only 2: records that only this run decides correctly")
+        print_line("only 1, only 2: records that only this run decides correctly")
     else:
-        typer.echo("flips: records that not all runs decide alike; more runs, more flips")
-        typer.echo("mean of two runs: records that two of the runs decide differently, on average")
+        print_line("flips: records that not all runs decide alike; more runs, more flips")
+        print_line("mean of two runs: records that two of the runs decide differently, on average")
 
 
 def _row(share: Share, result: Churn | ClassChurn) -> str:
@@ -69,16 +69,16 @@ def _row(share: Share, result: Churn | ClassChurn) -> str:
 
 def _print_records(result: Churn, name: str) -> None:
     row = result.classes[name]
-    typer.echo(f"{name}: {row.flips.count} of {row.flips.n} records flip")
+    print_line(f"{name}: {row.flips.count} of {row.flips.n} records flip")
     for number, run in enumerate(result.runs, start=1):
         limit = row.thresholds[number - 1]
         if result.task == "multi-class":
-            typer.echo(f"  {number}: {run}")
+            print_line(f"  {number}: {run}")
         else:
-            typer.echo(f"  {number}: {run}, called from {0.5 if limit is None else limit:.4f} on")
+            print_line(f"  {number}: {run}, called from {0.5 if limit is None else limit:.4f} on")
     for flip in row.records:
         answers = "  ".join(
             f"{probability:.4f} {'yes' if called else 'no':<3}"
             for probability, called in zip(flip.probabilities, flip.calls, strict=True)
         )
-        typer.echo(f"{flip.id}  {answers}")
+        print_line(f"{flip.id}  {answers}")

@@ -13,9 +13,11 @@ from seedless.cli.options import (
     Settings,
     make_group,
     print_json,
+    print_line,
     print_result,
     read_config,
 )
+from seedless.core.display import escape_text
 
 if TYPE_CHECKING:
     from seedless.core.dataset import Dataset
@@ -36,17 +38,17 @@ def list_datasets(as_json: AsJson = False) -> None:
     if as_json:
         print_json([as_dict(entry) for entry in CATALOG.values()])
         return
-    typer.echo(f"{'name':<18} {'kind':<6} {'samples':>8} {'classes':>7} {'download':>9}  licence")
+    print_line(f"{'name':<18} {'kind':<6} {'samples':>8} {'classes':>7} {'download':>9}  licence")
     for entry in CATALOG.values():
         samples = f"{sum(entry.sizes.values()):,}" if entry.sizes else "any"
         samples = "" if entry.kind == "noise" else samples
         size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "none"
         classes = len(entry.classes) or ""
-        typer.echo(
+        print_line(
             f"{entry.name:<18} {entry.kind:<6} {samples:>8} {classes:>7} {size:>9}  {entry.licence}"
         )
         if entry.note:
-            typer.echo(f"{'':<18} {entry.note}")
+            print_line(f"{'':<18} {entry.note}")
 
 
 @app.command("fetch")
@@ -122,7 +124,7 @@ def show(
     data = _load(name, path, config, settings)
     row = _pick(data, label, record)
     labels = [c for c, present in zip(data.classes, data.Y[row], strict=True) if present]
-    title = f"{data.name}  {data.ids[row]}  {', '.join(labels) or 'unlabelled'}"
+    title = escape_text(f"{data.name}  {data.ids[row]}  {', '.join(labels) or 'unlabelled'}")
     title += _describe_person(data, row)
     if data.leads is not None:
         millivolts = data.provenance.get("units") == "mV"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_json, spell_numbers
+from seedless.cli.options import AsJson, DataPlace, Entry, print_json, print_line, spell_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,29 +56,29 @@ def _print(result: Difference, a: Path, b: Path) -> None:
     _print_fields("environment", result.environment, a, b)
     _print_fields("data, source, start", result.facts, a, b)
     if result.identical:
-        typer.echo("IDENTICAL: every entry of the two trails agrees")
+        print_line("IDENTICAL: every entry of the two trails agrees")
         return
     where = "before the first step" if result.epoch == 0 else f"in epoch {result.epoch}"
-    typer.echo(f"THEY DIFFER {where}: {_list(result.names)}")
+    print_line(f"THEY DIFFER {where}: {_list(result.names)}")
     if result.step is not None:
-        typer.echo(f"  first at step {result.step}: {_list(result.step_names)}")
+        print_line(f"  first at step {result.step}: {_list(result.step_names)}")
     if result.finding is not None:
-        typer.echo(f"  {result.finding.describe()}")
+        print_line(f"  {result.finding.describe()}")
     for row in result.tensors[:5]:
         bits = f", {row.bits} bit{'s' * (row.bits != 1)}" if row.bits is not None else ""
-        typer.echo(
+        print_line(
             f"  before that step {row.name} differs in {row.differing} of {row.elements} elements"
             f"{bits}: at {list(row.first)} {row.left!r} against {row.right!r}"
         )
     if len(result.tensors) > 5:
-        typer.echo(f"  and {len(result.tensors) - 5} more tensors")
+        print_line(f"  and {len(result.tensors) - 5} more tensors")
     for note in result.notes:
-        typer.echo(f"  {note}")
+        print_line(f"  {note}")
 
 
 def _print_fields(title: str, fields: Sequence[Mismatch], a: Path, b: Path) -> None:
     for field in fields:
-        typer.echo(f"{title}: {field.field} is {field.recorded!r} in {a}, {field.here!r} in {b}")
+        print_line(f"{title}: {field.field} is {field.recorded!r} in {a}, {field.here!r} in {b}")
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,11 +1,10 @@
 """`seedless env`: what on this machine changes bits."""
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, read_config
+from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, print_line, read_config
 
 
 def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings = None) -> None:
     """Show versions, processor, threads and flags that change bits."""
-    import typer
 
     from seedless.core.digests import digest_value
     from seedless.numerics.determinism import make_deterministic
@@ -19,16 +18,16 @@ def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings =
         return
     for section, content in environment.items():
         if isinstance(content, dict):
-            typer.echo(section)
+            print_line(section)
             for key, value in content.items():
-                typer.echo(f"  {key:<28} {'; '.join(value) if isinstance(value, list) else value}")
+                print_line(f"  {key:<28} {'; '.join(value) if isinstance(value, list) else value}")
         elif isinstance(content, list):
             for number, device in enumerate(content):
-                typer.echo(f"device {number}")
+                print_line(f"device {number}")
                 for key, value in device.items():
-                    typer.echo(f"  {key:<28} {value}")
+                    print_line(f"  {key:<28} {value}")
             if not content:
-                typer.echo("devices: none (CPU only)")
+                print_line("devices: none (CPU only)")
         else:
-            typer.echo(f"{section:<30} {content}")
-    typer.echo(f"{'digest':<30} {digest_value(environment)}")
+            print_line(f"{section:<30} {content}")
+    print_line(f"{'digest':<30} {digest_value(environment)}")

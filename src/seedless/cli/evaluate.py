@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, RunFolder, Settings, print_json
+from seedless.cli.options import AsJson, RunFolder, Settings, print_json, print_line
 
 if TYPE_CHECKING:
     from seedless.analysis.evaluation import Evaluation
@@ -46,51 +46,52 @@ def evaluate(
 
 def _print(result: Evaluation) -> None:
     scores = result.scores
-    typer.echo(f"{result.run} on {result.data}, {result.split}: n = {scores['n']}")
+    print_line(f"{result.run} on {result.data}, {result.split}: n = {scores['n']}")
     wide = max(len("class"), *(len(name) for name in scores["classes"]))
     heads = f"{'sens.':>6} {'spec.':>6} {'F1':>6} {'ECE':>6} {'thresh.':>7}"
-    typer.echo(f"{'class':<{wide}} {'pos.':>6} {'AUC':>6} {'95 % interval':<14} {heads}")
+    print_line(f"{'class':<{wide}} {'pos.':>6} {'AUC':>6} {'95 % interval':<14} {heads}")
     for name, row in scores["classes"].items():
         rates = " ".join(
             f"{_show(row[key]):>6}" for key in ("sensitivity", "specificity", "f1", "ece")
         )
-        typer.echo(
+        print_line(
             f"{name:<{wide}} {row['positives']:>6} {_show(row['auc']):>6} "
             f"{_span(row['auc_interval']):<14} {rates} {_show(row['threshold']):>7}"
         )
     macro = f"{_show(scores['macro_auc'])} {_span(scores['macro_auc_interval'])}"
-    typer.echo(f"{'macro AUC':<22} {macro}")
-    typer.echo(f"{'calibration error':<22} {_show(scores['ece'])}")
+    print_line(f"{'macro AUC':<22} {macro}")
+    print_line(f"{'calibration error':<22} {_show(scores['ece'])}")
     for key, name in (
         ("exact_match", "exact match"),
         ("hamming", "Hamming loss"),
         ("accuracy", "accuracy"),
     ):
         if key in scores:
-            typer.echo(f"{name:<22} {_show(scores[key])}")
+            print_line(f"{name:<22} {_show(scores[key])}")
     rank = scores["effective_rank"]
-    typer.echo(f"{'effective rank':<22} {'no features' if rank is None else f'{rank:.1f}'}")
-    typer.echo(f"{'thresholds chosen on':<22} {scores['thresholds_from'] or 'nothing: 0.5'}")
+    print_line(f"{'effective rank':<22} {'no features' if rank is None else f'{rank:.1f}'}")
+    print_line(f"{'thresholds chosen on':<22} {scores['thresholds_from'] or 'nothing: 0.5'}")
     if result.trained:
-        typer.echo(
+        print_line(
             f"TRAINED ON             {result.trained} of these {scores['n']} records: "
             "the scores say little of new ones"
         )
     for side, names in result.left_out.items():
         if names:
-            typer.echo(f"left out, only in the {side}: {', '.join(names)}")
+            print_line(f"left out, only in the {side}: {', '.join(names)}")
 
 
 def _print_groups(result: Subgroups) -> None:
-    typer.echo(f"\nby {result.attribute}, against {result.reference} ({result.unknown} unknown)")
+    print_line()
+    print_line(f"by {result.attribute}, against {result.reference} ({result.unknown} unknown)")
     for name, group in result.groups.items():
-        typer.echo(f"{name}: n = {group.n}, macro AUC {_rate(group.macro_auc)}")
+        print_line(f"{name}: n = {group.n}, macro AUC {_rate(group.macro_auc)}")
         if group.macro_auc_difference.value is not None:
-            typer.echo(f"  difference {_rate(group.macro_auc_difference)}")
+            print_line(f"  difference {_rate(group.macro_auc_difference)}")
         for label, row in group.classes.items():
             difference = row.auc_difference
             against = "" if difference.value is None else f", difference {_rate(difference)}"
-            typer.echo(f"  {label}: {row.positives} positives, AUC {_rate(row.auc)}{against}")
+            print_line(f"  {label}: {row.positives} positives, AUC {_rate(row.auc)}{against}")
 
 
 def _rate(rate: Rate) -> str:

@@ -1,10 +1,13 @@
 """The command line: one file for each command, heavy imports only inside the commands.
 
 Bad input ends with one message on standard error and exit code 2, never with a traceback; Ctrl-C
-ends with one line and exit code 130.
+ends with one line and exit code 130. An error that nobody foresaw ends with its traceback and exit
+code 70, since 1 is a result: two runs differ.
 """
 
+import os
 import sys
+import traceback
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +15,13 @@ import typer
 from typer.core import TyperGroup
 
 from seedless import __version__
-from seedless.cli.options import STOPPED
+from seedless.cli.options import STOPPED, print_line
+from seedless.core.display import escape_lines, escape_paragraph
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import set_environment_variables
+
+DEFECT = 70  # the exit code of an error inside this program, as in sysexits.h
+CLOSED_PIPE = 141  # of a program whose reader has gone, as a shell reports SIGPIPE
 
 # Panels of `seedless --help`, and the commands in each, in the order in which they are shown. The
 # file of a command's name holds the function of that name, or `app`, a group of commands.
@@ -37,8 +44,11 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("stopped by Ctrl-C", err=True)
+            print_line("stopped by Ctrl-C", err=True)
             sys.exit(STOPPED)
+        except BrokenPipeError:  # else typer would end with 1
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(CLOSED_PIPE)
 
 
 app = typer.Typer(
@@ -71,5 +81,9 @@ def main() -> None:
     try:
         app()
     except SeedlessError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(escape_paragraph(f"error: {error}"), err=True)
         sys.exit(2)
+    except Exception:
+        typer.echo(escape_lines(traceback.format_exc()), err=True)
+        print_line("error: this is a defect of seedless; please report the text above", err=True)
+        sys.exit(DEFECT)

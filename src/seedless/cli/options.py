@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.core.display import escape_lines, escape_text, write_json
 from seedless.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -93,9 +93,19 @@ def spell_numbers(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def print_line(text: object = "", *, err: bool = False) -> None:
+    """Print one line, in which values of someone else's can neither move the cursor nor end it."""
+    typer.echo(escape_text(text), err=err)
+
+
+def print_text(text: object) -> None:
+    """Print a text whose line feeds are this program's own; values in it were escaped before."""
+    typer.echo(escape_lines(text))
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON with sorted keys."""
-    typer.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+    typer.echo(write_json(value))
 
 
 def print_result(value: Any, text: object, as_json: bool) -> None:
@@ -103,4 +113,4 @@ def print_result(value: Any, text: object, as_json: bool) -> None:
     if as_json:
         print_json(value)
     else:
-        typer.echo(str(text))
+        print_text(text)

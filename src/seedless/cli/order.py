@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import AsJson, ConfigFile, Settings, make_group, print_json, read_config
+from seedless.cli.options import (
+    AsJson,
+    ConfigFile,
+    Settings,
+    make_group,
+    print_json,
+    print_line,
+    read_config,
+)
 
 if TYPE_CHECKING:
     from seedless.ordering import Order
@@ -95,28 +103,30 @@ def _describe_epochs(order: Order, count: int) -> list[dict[str, Any]]:
 
 
 def _print(result: dict[str, Any]) -> None:
-    typer.echo(f"{result['order']} on {result['data']}")
-    typer.echo(
+    print_line(f"{result['order']} on {result['data']}")
+    print_line(
         f"{result['samples']} samples of {result['records']} records, "
         f"batches of {result['batch_size']}"
         + ("; content order until losses are observed" if result["needs_losses"] else "")
     )
-    typer.echo(f"\n{'epoch':>5} {'batches':>7} {'rank corr.':>10}  {'digest':<27} first rows")
+    print_line()
+    print_line(f"{'epoch':>5} {'batches':>7} {'rank corr.':>10}  {'digest':<27} first rows")
     for epoch in result["epochs"]:
         drift = epoch["rank_correlation"]
         shown = "" if drift is None else f"{drift:.4f}"
-        typer.echo(
+        print_line(
             f"{epoch['epoch']:>5} {epoch['batches']:>7} {shown:>10}"
             f"  {epoch['digest'][:23]}...  {' '.join(map(str, epoch['first']))}"
         )
     if "collisions" in result:
-        typer.echo(
-            f"\n{'keys from':<14} {'records sharing':>15} {'groups':>7} {'largest':>7} entropy lost"
+        print_line()
+        print_line(
+            f"{'keys from':<14} {'records sharing':>15} {'groups':>7} {'largest':>7} entropy lost"
         )
         for kind, title in (("exact", "exact sums"), ("float32", "float32 sums")):
             shared = result["collisions"][kind]
             share = shared["records"] / result["samples"]
-            typer.echo(
+            print_line(
                 f"{title:<14} {shared['records']:>7} ({share:5.1%}) {shared['groups']:>7} "
                 f"{shared['largest']:>7} {shared['entropy_lost']:.4%}"
             )

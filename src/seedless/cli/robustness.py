@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, RunFolder, print_result
+from seedless.cli.options import AsJson, DataPlace, Entry, RunFolder, print_line, print_result
 
 if TYPE_CHECKING:
     from seedless.evaluate.robustness import Row
@@ -59,8 +59,8 @@ def _read_ratios(text: str) -> list[float]:
 
 def _print(row: Row) -> None:
     if row.kind == "clean":
-        typer.echo(f"{'noise':<6} {'SNR dB':>7} {'macro AUC':>10} {'drop':>8}")
+        print_line(f"{'noise':<6} {'SNR dB':>7} {'macro AUC':>10} {'drop':>8}")
     ratio = "" if row.snr_db is None else f"{row.snr_db:g}"
     score = "-" if row.macro_auc is None else f"{row.macro_auc:.4f}"
     drop = "-" if row.drop is None else f"{row.drop:.4f}"
-    typer.echo(f"{row.kind:<6} {ratio:>7} {score:>10} {drop:>8}")
+    print_line(f"{row.kind:<6} {ratio:>7} {score:>10} {drop:>8}")

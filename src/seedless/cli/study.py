@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from seedless.cli.options import STOPPED, AsJson, make_group, print_json, print_result
+from seedless.cli.options import (
+    STOPPED,
+    AsJson,
+    make_group,
+    print_json,
+    print_line,
+    print_result,
+    print_text,
+)
 from seedless.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -181,19 +189,20 @@ def run(
             say=lambda text: typer.echo(text, err=True),
         )
     except KeyboardInterrupt:
-        typer.echo("\nstopped; the same command continues from here", err=True)
+        print_line(err=True)
+        print_line("stopped; the same command continues from here", err=True)
         sys.exit(STOPPED)
     finally:
         progress.close()
     _print(written, as_json)
     for why in written.failures:
-        typer.echo(why, err=True)
+        print_line(why, err=True)
     if written.failures:
-        typer.echo("--again tries failed runs once more", err=True)
+        print_line("--again tries failed runs once more", err=True)
     if set(written.counts) == {"failed"}:
         sys.exit(1)
     if written.left:
-        typer.echo(
+        print_line(
             f"not finished: {written.left} runs are left; the same command continues", err=True
         )
         sys.exit(UNFINISHED)
@@ -315,10 +324,10 @@ def _print(written: WrittenStudy, as_json: bool) -> None:
         )
         return
     for table in written.tables:
-        typer.echo(f"{table}\n")
-    typer.echo(f"table   {written.markdown}")
+        print_text(f"{table}\n")
+    print_line(f"table   {written.markdown}")
     if written.figure is not None:
-        typer.echo(f"figure  {written.figure}")
+        print_line(f"figure  {written.figure}")
 
 
 def _show_states(progress: Progress, states: Sequence[tuple[Point, State]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seedless.cli.options import STOPPED, AsJson, Settings, print_json
+from seedless.cli.options import STOPPED, AsJson, Settings, print_json, print_line
 
 if TYPE_CHECKING:
     from seedless.runs.folder import Run
@@ -58,10 +58,10 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: requested
     except InterruptedRunError as stopped:
-        typer.echo(str(stopped), err=True)
+        print_line(str(stopped), err=True)
         sys.exit(STOPPED)
     except KeyboardInterrupt:
-        typer.echo(
+        print_line(
             "stopped at once; `seedless resume` continues from the last checkpoint", err=True
         )
         sys.exit(STOPPED)
@@ -80,11 +80,11 @@ def show_run(finished: Run, as_json: bool) -> None:
         if name in metrics:
             score = metrics[name]["macro_auc"]
             shown = "none: too few classes" if score is None else f"{score:.4f}"
-            typer.echo(f"{name + ' macro AUC':<22} {shown} (n = {metrics[name]['n']})")
-    typer.echo(f"{'selected epoch':<22} {selected['epoch']}")
+            print_line(f"{name + ' macro AUC':<22} {shown} (n = {metrics[name]['n']})")
+    print_line(f"{'selected epoch':<22} {selected['epoch']}")
     if not metrics["converged"]:
-        typer.echo("NOT CONVERGED          the score is at chance; try train.warmup_steps")
-    typer.echo(f"{'weights':<22} {claims['weights']['digest']}")
-    typer.echo(f"{'md5':<22} {claims['weights']['md5']}")
-    typer.echo(f"{'trail head':<22} {claims['trail']['head']}")
-    typer.echo(f"{'run':<22} {finished.path}   (seedless verify {finished.path})")
+        print_line("NOT CONVERGED          the score is at chance; try train.warmup_steps")
+    print_line(f"{'weights':<22} {claims['weights']['digest']}")
+    print_line(f"{'md5':<22} {claims['weights']['md5']}")
+    print_line(f"{'trail head':<22} {claims['trail']['head']}")
+    print_line(f"{'run':<22} {finished.path}   (seedless verify {finished.path})")

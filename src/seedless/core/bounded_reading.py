@@ -149,6 +149,7 @@ def parse_json(
     max_depth: int = MAX_JSON_DEPTH,
     max_values: int = MAX_JSON_VALUES,
     known_keys: dict[str, str] | None = None,
+    allow_nan: bool = False,
     error: type[SeedlessError] = RunError,
 ) -> Any:
     """Return the value of a JSON text in UTF-8; refuse what canonical JSON cannot hold.
@@ -163,6 +164,7 @@ def parse_json(
         max_depth: how many lists and objects may lie in each other.
         max_values: how many values the text may hold in all.
         known_keys: keys of earlier texts, which are not kept in memory again.
+        allow_nan: accept NaN and infinities, as other programs write them.
         error: the type of error that a refusal raises.
 
     Example:
@@ -183,8 +185,8 @@ def parse_json(
         value = json.loads(
             content.decode("utf-8"),
             object_pairs_hook=partial(_make_object, {} if known_keys is None else known_keys),
-            parse_constant=_refuse_constant,
-            parse_float=_parse_float,
+            parse_constant=float if allow_nan else _refuse_constant,
+            parse_float=float if allow_nan else _parse_float,
             parse_int=_parse_int,
         )
         # [Step 3] "\ud800" alone is no character, and no file can hold it.

@@ -5,6 +5,8 @@ import threading
 import time
 from typing import Any, Self
 
+from seedless.core.display import escape_text
+
 SECONDS_BETWEEN_LINES = 5.0  # where standard error is not a terminal
 
 
@@ -27,7 +29,7 @@ class Progress:
         shown: bool = True,
     ) -> None:
         self.total = total
-        self._title, self._unit, self._shown = title, unit, shown
+        self._title, self._unit, self._shown = escape_text(title), unit, shown
         self._first, self._done, self._detail = done, done, ""
         self._started = self._last = time.monotonic()
         self._lock = threading.RLock()
@@ -38,7 +40,7 @@ class Progress:
             self._bar = tqdm(
                 total=total,
                 initial=done,
-                desc=title,
+                desc=self._title,
                 miniters=0,
                 bar_format="{desc} {percentage:3.0f}% |{bar}| [{elapsed}<{remaining}]{postfix}",
             )
@@ -52,7 +54,7 @@ class Progress:
     def update(self, done: float, detail: str = "") -> None:
         """Show that ``done`` of the total is done; ``detail`` is further text, such as a loss."""
         with self._lock:
-            self._done, self._detail = done, detail
+            self._done, self._detail = done, escape_text(detail)
             if self._bar is not None:
                 self._bar.n, self._bar.total = done, self.total
                 self._bar.set_postfix_str(self._describe(), refresh=False)
@@ -63,11 +65,12 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Write a line of text, also where no progress is shown."""
+        line = f"{self._title}: {escape_text(text)}"
         with self._lock:
             if self._bar is not None:
-                self._bar.write(f"{self._title}: {text}", file=sys.stderr)
+                self._bar.write(line, file=sys.stderr)
             else:
-                sys.stderr.write(f"{self._title}: {text}\n")
+                sys.stderr.write(f"{line}\n")
                 sys.stderr.flush()
 
     def close(self) -> None:

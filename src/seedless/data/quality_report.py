@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from seedless.core.display import escape_text
+
 
 @dataclass(frozen=True)
 class SignalQuality:
@@ -47,7 +49,7 @@ class QualityReport:
 
 def _tabulate(report: QualityReport) -> str:
     """Return the report as text: one row for each class, one column for each fold and split."""
-    columns = {"class": [*report.classes, "none of these", "records"]}
+    columns = {"class": [*map(escape_text, report.classes), "none of these", "records"]}
     if len(report.folds) > len(report.splits):
         for fold, size in report.folds.items():
             counts = report.fold_counts[fold]
@@ -57,14 +59,14 @@ def _tabulate(report: QualityReport) -> str:
         columns[split] = list(map(str, numbers))
     widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items()}
     rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-    lines = [f"{report.name}: {report.records} records" + _describe(report.shape)]
+    lines = [f"{escape_text(report.name)}: {report.records} records" + _describe(report.shape)]
     for row in rows:
         cells = zip(row, widths.values(), strict=True)
         first, *rest = [cell.rjust(width) for cell, width in cells]
         lines.append("  ".join([first.strip().ljust(widths["class"]), *rest]).rstrip())
     if report.signals is not None:
         lines += _describe_signals(report.signals)
-    lines += [f"warning: {text}" for text in report.warnings]
+    lines += [f"warning: {escape_text(text)}" for text in report.warnings]
     return "\n".join(lines)
 
 

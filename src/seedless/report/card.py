@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.display import escape_json
 from seedless.core.errors import SeedlessError
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.report.facts import (
@@ -21,13 +22,12 @@ from seedless.report.facts import (
     name_classes,
     name_data,
     name_task,
+    show_code,
     takes_images,
 )
 from seedless.report.render import render
 from seedless.report.run_view import RunView, as_mapping, bare_hex
 
-# Characters that YAML must have escaped, or that a parser may take for the end of a line.
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 # A string, left as it is, or the start of a number such as 1e-05, which YAML 1.1 reads as text.
 _BARE_EXPONENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.])(\d)e')
 
@@ -38,11 +38,12 @@ def make_card(run: RunView, license_: str = "other") -> str:
     classes, count = list_classes(run, scores), scores.get("n")
     scale = as_mapping(look_up(run, "data").get("scale"))
     loss = as_mapping(run.settings.get("loss")).get("name")
+    digest = bare_hex(look_up(run, "weights").get("digest"))
     body = render(
         "card.md",
         label=escape(run.label),
         summary=f"{_describe_model(run)} {_describe_seeds(run)}",
-        warnings=[f"**{title}.** {text}" for title, text in list_warnings(run)],
+        warnings=[f"**{title}.** {escape(text)}" for title, text in list_warnings(run)],
         simulated=str(look_up(run, "data").get("name")).startswith("simulated"),
         few=FEW_POSITIVES,
         rare=[
@@ -60,9 +61,11 @@ def make_card(run: RunView, license_: str = "other") -> str:
         ],
         recipe=_list_recipe(run),
         user_model=is_user_model(run),
-        digest=bare_hex(look_up(run, "weights").get("digest")),
+        digest=digest if re.fullmatch("[0-9a-f]{64}", digest) else "",
         scale={
-            name: ", ".join(f"{value:.6g}" for value in scale.get(name) or ())
+            name: ", ".join(
+                f"{v:.6g}" for v in map(as_number, scale.get(name) or ()) if v is not None
+            )
             for name in ("mean", "deviation")
             if scale
         },
@@ -87,7 +90,8 @@ def write_front_matter(values: Mapping[str, Any]) -> str:
         raise SeedlessError(f"front matter holds plain values only: {error}") from None
     text = "\n".join(["---", *lines, "---", ""])
     text = _BARE_EXPONENT.sub(lambda m: f"{m[1]}.0e" if m[1] else m[0], text)
-    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+    # A parser may take other characters that do not print for the end of a line.
+    return escape_json(text)
 
 
 def describe(run: RunView, license_: str) -> dict[str, Any]:
@@ -131,13 +135,13 @@ def _describe_model(run: RunView) -> str:
     unit = "leads" if settings.get("leads") else "channels"
     classes = name_classes(run)
     parts = [
-        f"`{kind}`" + (" in its small variant" if settings.get("small") else ""),
+        show_code(kind) + (" in its small variant" if settings.get("small") else ""),
         f"{size:,} parameters" if isinstance(size, int) else "",
         f"{inputs} {unit}" if inputs else "",
         f"{len(classes)} classes ({', '.join(map(escape, classes))})" if classes else "",
     ]
     described = ", ".join(part for part in parts if part)
-    return f"{described}; {name_task(run)} on `{name_data(run)}`."
+    return f"{described}; {escape(name_task(run))} on {show_code(name_data(run))}."
 
 
 def _describe_seeds(run: RunView) -> str:
@@ -166,18 +170,22 @@ def list_warnings(run: RunView) -> list[tuple[str, str]]:
         moved = ", ".join(map(str, promise.get("generators_moved") or ()))
         warnings.append(("The same bits are not promised", f"Global generators moved ({moved})."))
     if promise.get("control"):
-        flipped = f"A bit of a weight was flipped on purpose: `{promise['control']}`."
+        flipped = f"A bit of a weight was flipped on purpose: {promise['control']}."
         warnings.append(("A negative control", flipped))
     if find_scores(run)[0] != "test":
         warnings.append(("Not tested", "No scores on records that selection did not use."))
     return warnings
 
 
+def _format_count(count: Any) -> str:
+    return f"{count:,}" if isinstance(count, int) else str(count)
+
+
 def _format_area(area: float | None) -> str:
     return "not defined" if area is None else f"{area:.4f}"
 
 
-def _list_recipe(run: RunView) -> list[tuple[str, Any]]:
+def _list_recipe(run: RunView) -> list[tuple[str, str]]:
     """Return (what, value) of the data, settings and digests that made the weights."""
     order, init = (as_mapping(run.settings.get(part)) for part in ("order", "init"))
     train = as_mapping(run.settings.get("train"))
@@ -185,7 +193,7 @@ def _list_recipe(run: RunView) -> list[tuple[str, Any]]:
     counted = as_mapping(look_up(run, "data").get("records"))
     rows: list[tuple[str, Any]] = [
         ("data", name_data(run)),
-        ("records", ", ".join(f"{name} {count:,}" for name, count in counted.items())),
+        ("records", ", ".join(f"{name} {_format_count(n)}" for name, n in counted.items())),
         ("initialization", init.get("basis")),
         ("batch order", order.get("name")),
         ("batch size", order.get("batch_size")),
@@ -199,7 +207,7 @@ def _list_recipe(run: RunView) -> list[tuple[str, Any]]:
     return _drop_empty(rows)
 
 
-def _list_environment(run: RunView) -> list[tuple[str, Any]]:
+def _list_environment(run: RunView) -> list[tuple[str, str]]:
     """Return (what, value) of the versions and the hardware."""
     environment = look_up(run, "environment")
     source, packages = look_up(run, "source"), as_mapping(environment.get("packages"))
@@ -219,5 +227,6 @@ def _list_environment(run: RunView) -> list[tuple[str, Any]]:
     return _drop_empty(rows)
 
 
-def _drop_empty(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in rows if value not in (None, "")]
+def _drop_empty(rows: list[tuple[str, Any]]) -> list[tuple[str, str]]:
+    """Return the rows that have a value, as Markdown."""
+    return [(escape(name), show_code(value)) for name, value in rows if value not in (None, "")]

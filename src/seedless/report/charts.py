@@ -11,6 +11,7 @@ from html import escape
 
 import numpy as np
 
+from seedless.core.display import escape_text
 from seedless.evaluate.calibration import Bin
 from seedless.stats.samples import find_moments
 
@@ -49,7 +50,7 @@ def _square(label: str, inside: str) -> str:
     low, high = _EDGE, _SIDE - _EDGE
     return (
         f'<svg class="square" viewBox="0 0 {_SIDE:g} {_SIDE:g}" role="img" '
-        f'aria-label="{escape(label)}">'
+        f'aria-label="{escape(escape_text(label))}">'
         f'<path class="frame" d="M{low} {low}H{high}V{high}H{low}Z"/>'
         f'<path class="chance" d="M{low} {high}L{high} {low}"/>{inside}</svg>'
     )
@@ -114,7 +115,7 @@ def draw_strip(name: str, values: Sequence[float], starred: Sequence[float], sca
     )
     return (
         f'<svg class="strip" viewBox="0 0 {_STRIP:g} {_TALL:g}" role="img" '
-        f'aria-label="{escape(label)}">{grid}{"".join(parts)}</svg>'
+        f'aria-label="{escape(escape_text(label))}">{grid}{"".join(parts)}</svg>'
     )
 
 

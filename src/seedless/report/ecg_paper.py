@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.display import escape_plot_text
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -72,7 +74,15 @@ def draw_ecg(
             _draw_trace(axes, signal[row], fs, 0.0, _baseline(height, row), lead)
     unit = "mV" if millivolts else "unit (not mV)"
     note = f"25 mm/s   {scale:g} mm/{unit}   {fs:g} Hz"
-    axes.text(_MARGIN, height - _MARGIN, title, color=_INK, fontsize=9, va="center", weight="bold")
+    axes.text(
+        _MARGIN,
+        height - _MARGIN,
+        escape_plot_text(title),
+        color=_INK,
+        fontsize=9,
+        va="center",
+        weight="bold",
+    )
     axes.text(width - _MARGIN, _MARGIN / 2, note, color=_INK, fontsize=7, ha="right", va="center")
     return figure
 
@@ -99,7 +109,9 @@ def draw_image(
         colour[..., 3] = 0.6 * np.clip(emphasis, 0, 1)
         axes.imshow(colour, interpolation="nearest")
     axes.axis("off")
-    figure.text(0.05, 0.93, title, fontsize=8, weight="bold", color="#44444a", wrap=True)
+    figure.text(
+        0.05, 0.93, escape_plot_text(title), fontsize=8, weight="bold", color="#44444a", wrap=True
+    )
     return figure
 
 
@@ -148,7 +160,9 @@ def _draw_trace(
 ) -> None:
     x = _MARGIN + _PULSE + (start + np.arange(len(trace)) / fs) * MM_PER_SECOND
     axes.plot(x, baseline + trace, color=_TRACE, linewidth=0.8)
-    label = axes.text(x[0] + 1.0, baseline + 9.5, lead, color=_INK, fontsize=7.5, va="center")
+    label = axes.text(
+        x[0] + 1.0, baseline + 9.5, escape_plot_text(lead), color=_INK, fontsize=7.5, va="center"
+    )
     label.set_fontweight("bold")
     label.set_bbox({"facecolor": _PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8})
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.display import escape_text
 from seedless.report.run_view import RunView, as_mapping
 
 SPLITS = ("test", "validation", "train")  # the most meaningful first
@@ -70,7 +71,14 @@ def as_number(value: Any) -> float | None:
     return float(value) if plain and math.isfinite(value) else None
 
 
-def escape(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line."""
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in text)
-    return " ".join(escaped.split())
+def escape(text: object) -> str:
+    """Return text that Markdown shows as it is, in one line; HTML and links in it are text."""
+    plain = " ".join(escape_text(" ".join(str(text).split())).split())
+    entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+    return "".join(entities.get(c, f"\\{c}" if c in "\\`*_[]|#~" else c) for c in plain)
+
+
+def show_code(value: object) -> str:
+    """Return a value as Markdown code; one that could end the code is shown as escaped text."""
+    text = escape_text(value)
+    return escape(text) if {*text} & {*"`|<>&"} or not text.strip() else f"`{text}`"

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from seedless.core.display import escape_text
+
 _WIDTH, _HEIGHT = 360.0, 210.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 10.0, 14.0, 34.0
 _DOTS = 20  # with more points than this only the last gets a dot
@@ -64,7 +66,7 @@ def draw_curves(name: str, series: Sequence[Series], selected: int | None = None
     )
     parts = [
         f'<svg class="curves" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
-        f'aria-label="{escape(f"{name} by epoch. {label}")}">',
+        f'aria-label="{escape(escape_text(f"{name} by epoch. {label}"))}">',
         *_draw_axes(frame),
         *(_draw_selected(frame, selected) if selected is not None else ()),
         *(_draw_line(frame, s) for s in series),

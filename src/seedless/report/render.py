@@ -4,6 +4,7 @@ import base64
 from importlib.resources import files
 from typing import Any
 
+from seedless.core.display import escape_lines
 from seedless.core.errors import SeedlessError
 
 
@@ -16,11 +17,17 @@ def render(template: str, **values: Any) -> str:
         loader=FunctionLoader(lambda name: templates.joinpath(name).read_text(encoding="utf-8")),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=StrictUndefined,
+        finalize=_show_characters,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     return environment.get_template(template).render(**values)
+
+
+def _show_characters(value: Any) -> Any:
+    """Return a text with characters that do not print escaped; drawings have none."""
+    return escape_lines(value) if type(value) is str else value
 
 
 def data_uri(picture: str) -> str:

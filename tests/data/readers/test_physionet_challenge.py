@@ -11,7 +11,13 @@ from scipy.signal import resample_poly
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.catalog import RHYTHMS
 from seedless.data.leads import SIX, TWELVE
-from seedless.data.readers.physionet_challenge import SNOMED, label_codes, read_challenge
+from seedless.data.readers.physionet_challenge import (
+    SNOMED,
+    label_codes,
+    read_challenge,
+    read_codes,
+)
+from seedless.data.readers.wfdb_records import read_header
 
 
 def copy_as(source, record, folder, name, change=lambda text: text):
@@ -201,3 +207,20 @@ def test_folders_without_records(real_data, tmp_path):
         copy_as(real_data / "challenge", "JS20003", tmp_path / folder, "JS00003")
     with pytest.raises(DataError, match="record JS00003 is there twice"):
         read_challenge(tmp_path)
+
+
+@pytest.mark.parametrize("record", ["JS20003", "A5432"])
+def test_a_header_cut_anywhere_gives_the_same_labels_or_an_error(real_data, tmp_path, record):
+    text = (real_data / "challenge" / f"{record}.hea").read_text()
+    path = tmp_path / f"{record}.hea"
+    path.write_text(text)
+    expected, kept = read_codes(read_header(path)), 0
+    for size in range(len(text)):
+        path.write_text(text[:size])
+        try:
+            found = read_codes(read_header(path))
+        except DataError:
+            continue
+        assert found == expected
+        kept += 1
+    assert kept <= 3  # before #Rx, #Hx and #Sx, which nothing is read from

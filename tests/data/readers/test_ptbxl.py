@@ -141,7 +141,7 @@ def test_leads_are_found_by_name(folder):
     first, *lines, comment = path.read_text().splitlines()
     data = np.fromfile(folder / "records100" / "2_lr.dat", "<i2").reshape(1000, 12)
     data[:, ::-1].tofile(folder / "records100" / "2_lr.dat")
-    path.write_text("\n".join([first, *reversed(lines), comment]))
+    path.write_text("\n".join([first, *reversed(lines), comment, ""]))
     np.testing.assert_array_equal(read_ptbxl(folder).X, expected)
 
 

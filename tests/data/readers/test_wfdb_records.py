@@ -105,7 +105,7 @@ def test_signals_in_two_files(tmp_path):
     write(tmp_path, ramp(2), name="a")
     write(tmp_path, ramp(1) + 5, name="b")
     lines = [(tmp_path / f"{name}.hea").read_text().splitlines() for name in "ab"]
-    (tmp_path / "c.hea").write_text("\n".join(["c 3 100 20", *lines[0][1:3], lines[1][1]]))
+    (tmp_path / "c.hea").write_text("\n".join(["c 3 100 20", *lines[0][1:3], lines[1][1], ""]))
     found = read_signal(read_header(tmp_path / "c"))
     assert found.tobytes() == by_wfdb(tmp_path / "c.hea")[0].tobytes()
 
@@ -182,7 +182,7 @@ def test_a_checksum_in_another_format(real_data, tmp_path):
         (("r1 3 100 20", "three leads"), "not a WFDB header: .* found 'three leads'"),
         (("r1.dat 16", "r1.dat sixteen"), r"record r1\): not a signal line"),
         (("1000(0)", "1e999(0)"), "not a signal line"),
-        (("r1.dat 16", "r\0.dat 16"), "expected a signal file in the folder"),
+        (("r1.dat 16", "r\0.dat 16"), "damaged: it holds zero bytes"),
         (("r1.dat 16", "../r1.dat 16"), "expected a signal file in the folder"),
         (("r1.dat 16", "r2.dat 16"), "r2.dat .* cannot be read: No such file"),
         (("r1.dat 16", "r1.dat 16x2"), "must have the same format"),
@@ -236,3 +236,26 @@ def test_an_unknown_format_is_wfdbs_to_refuse(tmp_path):
     path = write(tmp_path, ramp(), form="9999")
     with pytest.raises(DataError, match=r"r1.hea \(record r1\): wfdb cannot read it"):
         read_signal(read_header(path))
+
+
+def test_a_header_cut_anywhere_is_refused_or_lacks_whole_comments_only(tmp_path):
+    path = write(tmp_path, ramp())
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    ends = {len(b"".join(lines[:count])) for count in range(4, len(lines) + 1)}  # after signals
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        if size in ends:
+            assert read_header(path).leads == ("L0", "L1", "L2")
+        else:
+            with pytest.raises(DataError, match=r"cut short|announces 3|not a WFDB header"):
+                pytest.fail(f"{read_header(path)} of the first {size} bytes")
+
+
+def test_a_header_with_a_zeroed_stretch_is_refused(tmp_path):
+    path = write(tmp_path, ramp())
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes(2) + content[place + 2 :])
+        with pytest.raises(DataError, match=r"zero bytes|cut short|not a WFDB header"):
+            read_header(path)

@@ -94,6 +94,13 @@ def read_header(path: str | Path) -> Header:
             if fields
             else f"{path}: not a WFDB header: the file holds no record line"
         )
+    if text[-1] != "\n":
+        raise DataError(
+            f"{path}: cut short: its last line does not end; fetch the file again, or, if it is "
+            "complete, end it with a line feed"
+        )
+    if "\0" in text:
+        raise DataError(f"{path}: damaged: it holds zero bytes; fetch the file again")
     record, segments, count, fs, length = match.groups()
     if segments:
         raise DataError(f"{path} (record {record}): records of several segments are not supported")
@@ -142,7 +149,7 @@ def _parse_signal(line: str, where: str) -> Signal:
         )
     except ValueError:
         raise DataError(f"{where}: not a signal line: {line[:80]!r}") from None
-    if "/" in signal.file or "\0" in signal.file or os.sep in signal.file:
+    if "/" in signal.file or os.sep in signal.file:
         raise DataError(
             f"{where}: expected a signal file in the folder of its header; found {signal.file!r}"
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seedless.core.display import escape_plot_text
 from seedless.studies.engine.arm_tables import name_arm
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.table import Published, mean_and_sd
@@ -91,7 +92,15 @@ def draw_classes(
         _draw_panel(axes, results, block, shown[block], arms, free)
         text = f"{block}: upper {arms[0]}, lower {arms[1]}" + (", ★ seed-free" if free else "")
         style_axes(figure, axes, "AUC, test (class and its positives on the left)")
-        figure.text(0.985, (top - 0.1) / whole, text, fontsize=8, ha="right", va="top", color=INK)
+        figure.text(
+            0.985,
+            (top - 0.1) / whole,
+            escape_plot_text(text),
+            fontsize=8,
+            ha="right",
+            va="top",
+            color=INK,
+        )
         top -= height
     return figure
 
@@ -118,7 +127,9 @@ def _draw_panel(
         starred = results.scores(arms[1], free, class_name=name).values() if free else ()
         axes.plot(list(starred), [place - 0.17] * len(starred), "*", color=STAR, markersize=10)
     axes.set_yticks(range(len(names)))
-    axes.set_yticklabels([f"{name} ({positives[name]})" for name in reversed(names)], fontsize=8)
+    axes.set_yticklabels(
+        [escape_plot_text(f"{name} ({positives[name]})") for name in reversed(names)], fontsize=8
+    )
     axes.set_ylim(-0.6, max(1, len(names)) - 0.4)
 
 
@@ -131,7 +142,7 @@ def draw_lines(
 
     figure, axes = make_axes(8.0, 4.6, (0.1, 0.13, 0.86, 0.8))
     for name, (x, mean, half) in lines.items():
-        (line,) = axes.plot(x, mean, label=name, linewidth=1.6)
+        (line,) = axes.plot(x, mean, label=escape_plot_text(name), linewidth=1.6)
         low = [m - h for m, h in zip(mean, half, strict=True)]
         high = [m + h for m, h in zip(mean, half, strict=True)]
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedless.core.display import escape_text
+
 
 @dataclass(frozen=True)
 class Published:
@@ -88,14 +90,15 @@ class Table:
             "|"
             + "|".join("---" if place == 0 else "--:" for place in range(len(self.columns)))
             + "|",
-            *("| " + " | ".join(row) + " |" for row in self.rows),
+            *("| " + " | ".join(map(_escape_cell, row)) + " |" for row in self.rows),
         ]
         if self.notes:
-            lines += ["", *(f"- {note}" for note in self.notes)]
+            lines += ["", *(f"- {escape_text(note)}" for note in self.notes)]
         return "\n".join(lines) + "\n"
 
     def __str__(self) -> str:
-        cells = [self.columns, *self.rows]
+        rows = [tuple(map(escape_text, row)) for row in self.rows]
+        cells = [self.columns, *rows]
         widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
 
         def line(row: Sequence[str]) -> str:
@@ -106,8 +109,14 @@ class Table:
             return "  ".join([first, *rest]).rstrip()
 
         rule = "  ".join("-" * width for width in widths)
-        parts = [self.title, "", line(self.columns), rule, *map(line, self.rows)]
-        return "\n".join([*parts, *(["", *self.notes] if self.notes else [])])
+        parts = [self.title, "", line(self.columns), rule, *map(line, rows)]
+        return "\n".join([*parts, *(["", *map(escape_text, self.notes)] if self.notes else [])])
+
+
+def _escape_cell(text: str) -> str:
+    """Return a cell that stays one cell, and holds neither HTML nor a link."""
+    plain = escape_text(text).replace("&", "&amp;").replace("<", "&lt;")
+    return plain.replace("|", "\\|").replace("](", "]\\(")
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.analysis.evaluation import ATTRIBUTES, evaluate
+from seedless.core.display import escape_plot_text
 from seedless.core.errors import DataError, StatsError
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.evaluate.subgroup import Rate, Subgroups
@@ -209,7 +210,7 @@ def draw(results: Results) -> Figure:
         if rate.interval is not None:
             axes.plot(rate.interval.as_list(), [place] * 2, color=colour, linewidth=1.2)
     axes.set_yticks(range(len(rows)))
-    axes.set_yticklabels([name for name, _, _ in reversed(rows)], fontsize=8)
+    axes.set_yticklabels([escape_plot_text(name) for name, _, _ in reversed(rows)], fontsize=8)
     axes.set_ylim(-0.7, max(1, len(rows)) - 0.3)
     style_axes(figure, axes, "Test macro AUC of the seed-free run, 95 % interval")
     return figure

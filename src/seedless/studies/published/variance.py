@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from seedless.core.config import Config
+from seedless.core.display import escape_plot_text
 from seedless.core.errors import StatsError
 from seedless.stats.variance_components import Source, decompose_crossed, separate_sources
 from seedless.studies.engine.figures import DOT, MARK, make_axes, style_axes
@@ -160,7 +161,9 @@ def draw(results: Results) -> Figure:
         axes.plot(away, [place] * len(away), "o", color=DOT, alpha=0.55, markeredgewidth=0)
         axes.errorbar(0, place, xerr=spread, color=MARK, capsize=4)
     axes.set_yticks(range(len(names)))
-    axes.set_yticklabels([f"{name} ({len(scores.get(name, []))})" for name in names], fontsize=8)
+    axes.set_yticklabels(
+        [escape_plot_text(f"{name} ({len(scores.get(name, []))})") for name in names], fontsize=8
+    )
     axes.set_ylim(-0.6, len(names) - 0.4)
     style_axes(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
     return figure
