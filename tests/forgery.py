@@ -1,12 +1,15 @@
 """What someone with an editor and this package at hand can do to a run folder."""
 
 import copy
+import dataclasses
 import json
 
 from safetensors import safe_open
 from safetensors.torch import save_file
 
 from seedless.core.digests import canonical_json, digest, digest_value
+from seedless.evaluate.predictions import parse_predictions, serialize
+from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS, cover_files
 from seedless.proof.trail import GENESIS, chain
 
@@ -61,6 +64,22 @@ def forge(run, entries, **claims):
     predicate["trail"] = {"head": chained[-1]["digest"], "entries": len(chained)}
     predicate["schedule"] = digest_value([entry.get("schedule") for entry in chained[1:]])
     predicate.update(claims)
+    seal(run, statement)
+
+
+def forge_predictions(run, split, change):
+    """Put other probabilities into a run, with the scores and digests that follow from them."""
+    path = run / "predictions.npz"
+    predictions = parse_predictions(path.read_bytes(), path.name)
+    part = predictions.splits[split]
+    part = dataclasses.replace(part, probabilities=change(part.probabilities))
+    splits = {**predictions.splits, split: part}
+    predictions = dataclasses.replace(predictions, splits=splits)
+    path.write_bytes(serialize(predictions))
+    statement = read_statement(run)
+    metrics = {**statement["predicate"]["metrics"], **score_predictions(predictions)}
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    statement["predicate"] |= {"metrics": metrics, "predictions": predictions.digest}
     seal(run, statement)
 
 

@@ -1,7 +1,6 @@
 """`verify --sample`: false segments are found where they are chosen; start, data and end always."""
 
 import itertools
-import json
 import shutil
 from functools import partial
 
@@ -12,13 +11,18 @@ import seedless
 from seedless.audit.sampling import choose_segments, miss_probability
 from seedless.audit.spot_check import execute_sample, plan_sample
 from seedless.core.errors import ConfigError, RunError
-from seedless.evaluate.predictions import parse_predictions, serialize
-from seedless.evaluate.scores import score_predictions
 from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.folder import read_config
 from seedless.runs.user_model import UserModel, prepare_user_model
 from seedless.runs.validation import validate
-from tests.forgery import forge, read_entries, read_statement, reconfigure, rewrite_checkpoint, seal
+from tests.forgery import (
+    forge,
+    forge_predictions,
+    read_entries,
+    read_statement,
+    reconfigure,
+    rewrite_checkpoint,
+)
 from tests.tiny import ENTRY, answer_here, copy_run, fit_run, flags_restored, give, make_arrays
 
 SEGMENTS = 3
@@ -111,17 +115,7 @@ def expect_found(run, epoch=None, **changes):
 
 def test_forged_final_scores_are_always_found(honest, tmp_path):
     run = copy_run(honest, tmp_path / "run")
-    path = run / "predictions.npz"
-    predictions = parse_predictions(path.read_bytes(), path.name)
-    predictions.splits["test"].probabilities[0] = np.roll(
-        predictions.splits["test"].probabilities[0], 1
-    )
-    path.write_bytes(serialize(predictions))
-    statement = read_statement(run)
-    metrics = {**statement["predicate"]["metrics"], **score_predictions(predictions)}
-    (run / "metrics.json").write_text(json.dumps(metrics))
-    statement["predicate"] |= {"metrics": metrics, "predictions": predictions.digest}
-    seal(run, statement)
+    forge_predictions(run, "test", lambda values: np.roll(values, 1, axis=1))
     assert expect_found(run).startswith(("metrics.test", "predictions"))
 
 
@@ -147,7 +141,7 @@ def test_a_forged_optimizer_state_before_the_first_step_is_always_found(honest, 
 
 def test_other_data_are_always_found(honest, tmp_path):
     detail = expect_found(honest, epoch=0, val=make_arrays(32, 9))
-    assert detail.startswith("data.digest: ")
+    assert detail.startswith("data.")
 
 
 def test_selected_weights_that_do_not_fit_the_model_are_found_and_break_nothing(honest, tmp_path):

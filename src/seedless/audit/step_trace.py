@@ -93,20 +93,25 @@ class OpRecordingStep(Step):
             name: value.clone(memory_format=torch.contiguous_format)
             for name, value in fetch_state(state).items()
         }
-        names = {
-            **state,
-            "batch/rows": rows,
-            "data/samples": problem.train.samples,
-            "data/labels": problem.train.labels,
-            "data/keys": problem.keys,
-            "optimizer/rate": problem.optimizer.param_groups[0]["lr"],
-        }
+        names = name_inputs(problem, rows)
         with OpRecorder(problem.model, names=names) as recorder:
             self.phase = recorder.phase
             losses = super().__call__(rows, epoch)
         self.phase = lambda _: nullcontext()
         self.records = [record.as_dict() for record in recorder.records]
         return losses
+
+
+def name_inputs(problem: TrainingProblem, rows: Tensor) -> dict[str, Tensor]:
+    """Return by name the tensors that exist before a step on some rows."""
+    return {
+        **collect_state(problem.model, problem.optimizer, problem.order),
+        "batch/rows": rows,
+        "data/samples": problem.train.samples,
+        "data/labels": problem.train.labels,
+        "data/keys": problem.keys,
+        "optimizer/rate": problem.optimizer.param_groups[0]["lr"],
+    }
 
 
 def trace_ops(

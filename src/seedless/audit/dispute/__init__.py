@@ -1,0 +1,1 @@
+"""Judge between two parties whose runs of one portable configuration differ: `seedless referee`."""
