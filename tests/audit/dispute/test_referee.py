@@ -20,9 +20,17 @@ from seedless.audit.dispute.party import LocalParty
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.referee import check_pair, referee, settle_pair
 from seedless.cli.main import main
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, RunError
 from seedless.runs.validation import validate
-from tests.forgery import forge, forge_predictions, read_entries, read_statement, replace
+from seedless.train.progress_state import Position
+from tests.forgery import (
+    forge,
+    forge_predictions,
+    read_entries,
+    read_statement,
+    replace,
+    rewrite_checkpoint,
+)
 from tests.tiny import copy_run, fit_run, flags_restored
 
 HONEST = Fault("none", 0)
@@ -246,6 +254,25 @@ def test_results_of_one_trail_are_settled_by_computing_them(make, tmp_path):
     forge_predictions(run, "validation", lambda values: values * (1 - 2**-40))  # ranks stay
     ruling = referee(run, make(), entry=ENTRY)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "the scores")
+
+
+def test_a_checkpoint_that_is_changed_after_the_validation_is_not_used(make, tmp_path):
+    run = copy_run(make(), tmp_path / "run")
+    opened = validate(run)
+
+    def change(meta, tensors):
+        tensors["model/0.bias"] += 1
+
+    rewrite_checkpoint(run / "checkpoints" / "epoch-0001.safetensors", change)
+    other = validate(make(Fault("gradient", 6, 5)))
+    with pytest.raises(RunError, match=r"epoch-0001\.safetensors was changed"):
+        settle_pair([opened, other], [None, None], make_preparer(HONEST))
+
+
+def test_a_step_that_the_schedule_does_not_have_is_not_executed(make):
+    execution = answer_with(make(), HONEST).execution
+    with pytest.raises(RunError, match="epoch 1 has no batch 5"):
+        execution.run_step(execution.beginning, Position(0, 4, 4))
 
 
 # What cannot be judged

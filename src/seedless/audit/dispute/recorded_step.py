@@ -171,7 +171,8 @@ class Execution:
             stop=lambda: True,
             step=partial(step.record, wanted=wanted),
         )
-        assert step.recorder is not None
+        if step.recorder is None or not recorder.steps:
+            raise RunError(f"epoch {position.epoch + 1} has no batch {position.batch + 1}")
         return StepResult(step.recorder.records, recorder.steps[0], step.recorder.call)
 
     def _set(self, state: Mapping[str, Tensor]) -> RecordedStep:
