@@ -34,6 +34,7 @@ from benchmarks.faulty_party import (
 )
 from benchmarks.measure import RESULTS, write_results
 from seedless.audit.dispute.judgement import is_disputed
+from seedless.audit.dispute.op_call import describe_tensor, read_tensor
 from seedless.audit.dispute.party import LocalParty
 from seedless.audit.dispute.party_process import Party, PartyError, PartyProcess
 from seedless.audit.dispute.referee import check_pair, settle_pair
@@ -75,8 +76,8 @@ class LyingParty(LocalParty):
         answer = super().ask(request, max_bytes)
         if self.lie == "false inputs" and ask == "inputs":
             for value in answer["arguments"]:
-                if isinstance(value, dict) and value.get("tensor", {}).get("data"):
-                    value["tensor"]["data"] = "/" + value["tensor"]["data"][1:]
+                if isinstance(value, dict) and "tensor" in value:
+                    value["tensor"] = describe_tensor(read_tensor(value["tensor"]).zero_())
         if self.lie == "false records" and ask == "record":
             answer["rate"] = 1.0
         return answer

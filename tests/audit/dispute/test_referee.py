@@ -16,6 +16,7 @@ from benchmarks.faulty_party import (
     make_faulty_run,
     make_preparer,
 )
+from seedless.audit.dispute.op_call import describe_tensor, read_tensor
 from seedless.audit.dispute.party import LocalParty
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.referee import check_pair, referee, settle_pair
@@ -152,10 +153,11 @@ def lie_about_operations(make, fault):
     )
 
 
-def change_tensor(request, right):
-    """Return the arguments of an operation, the first tensor of them with another element."""
+def clear_tensor(request, right):
+    """Return the arguments of an operation, the first tensor of them with zeros for elements."""
     first = next(value for value in right["arguments"] if isinstance(value, dict))
-    first["tensor"]["data"] = "/" + first["tensor"]["data"][1:]
+    tensor = read_tensor(first["tensor"])
+    first["tensor"] = describe_tensor(tensor.zero_())
     return right
 
 
@@ -168,20 +170,20 @@ def test_operations_of_an_honest_run_do_not_excuse_the_state_after_them(make):
 
 def test_false_inputs_of_an_operation_are_not_used(make):
     fault = CASES[0][0]
-    liar = Liar(answer_with(make(fault), fault), inputs=change_tensor)
+    liar = Liar(answer_with(make(fault), fault), inputs=clear_tensor)
     ruling = settle(make, fault, HONEST, a_party=liar)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "one operation")
 
 
 def test_without_agreed_inputs_the_step_is_executed(make):
     fault = CASES[0][0]
-    liars = [Liar(answer_with(make(f), f), inputs=change_tensor) for f in (fault, HONEST)]
+    liars = [Liar(answer_with(make(f), f), inputs=clear_tensor) for f in (fault, HONEST)]
     ruling = settle(make, fault, HONEST, *liars)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "one step")
 
 
 def test_a_false_state_is_not_used(make):
-    fault = Fault("swapped sample", 10, 107)
+    fault = Fault("gradient", 10, 5)
     runs = [answer_with(make(f), f) for f in (fault, HONEST)]
     liar = Liar(
         runs[0], state=lambda request, right: {**right, "model/0.bias": right["model/1.bias"]}
