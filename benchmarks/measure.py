@@ -15,17 +15,24 @@ from benchmarks.pages import RESULTS
 from seedless.numerics.environment import capture_environment
 
 
-def take_turns(rivals: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Return each rival's median seconds; every round runs all, in alternating order."""
+def take_turns(
+    rivals: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+    """Return each rival's median seconds; every round runs all, in alternating order.
+
+    With ``clock=time.process_time`` they are seconds of processor time, of all threads together.
+    """
     times: dict[str, list[float]] = {name: [] for name in rivals}
     for name in rivals:
         rivals[name]()  # warm up
     for turn in range(rounds):
         names = list(rivals) if turn % 2 == 0 else list(reversed(rivals))
         for name in names:
-            start = time.perf_counter()
+            start = clock()
             rivals[name]()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 

@@ -118,9 +118,16 @@ def test_an_added_file_is_named(run):
 
 
 def test_what_is_made_from_a_receipt_may_be_added(run):
-    for name in ("report.html", "receipt.dsse.json", ".lock"):
+    for name in ("report.html", ".lock"):
         (run / name).write_bytes(b"anything")
     assert seedless.verify(run, validate_only=True).outcome == "consistent"
+
+
+def test_a_signature_that_is_none_is_found_without_a_key(run):
+    (run / "receipt.dsse.json").write_bytes(b"anything")
+    verdict = seedless.verify(run, validate_only=True)
+    assert verdict.outcome == "invalid"
+    assert "expected a DSSE envelope" in verdict.sentence
 
 
 def test_two_files_that_changed_places_are_both_named(run):
@@ -475,6 +482,14 @@ def test_nobody_can_check_the_seconds_of_a_log(run):
     (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     seal(run)
     assert execute(run).outcome == "identical"
+
+
+def test_no_epoch_took_less_than_no_time(run):
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    lines[1]["seconds"] = -0.5
+    (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    seal(run)
+    assert "log.jsonl has an epoch of less than 0 seconds" in find_problems(run)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,15 @@ class TestModelSignature:
         assert call(*checked, public_path(model_key))[0] == 0
         assert call(*checked, public_path(key))[0] == 0
 
+    def test_a_bundle_carries_it(self, call, run, model_key, tmp_path):
+        call("sign", run, "--key", model_key, "--model-signing")
+        call("provenance", run)
+        assert call("bundle", run, "--out", tmp_path / "run.zip")[0] == 0
+        checked = ("--validate-only", "--public-key", public_path(model_key))
+        code, out, _ = call("verify", tmp_path / "run.zip", *checked)
+        assert code == 0
+        assert "in model.sig (checked)" in out
+
     def test_another_key_and_no_signature_are_invalid(self, call, run, model_key, tmp_path):
         checked = ("verify", run, "--validate-only", "--public-key", public_path(model_key))
         code, out, _ = call(*checked)

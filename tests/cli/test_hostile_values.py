@@ -6,6 +6,7 @@ The runs here are honest but for the names of their classes, which a command cou
 import json
 import sys
 
+import numpy as np
 import pytest
 
 import seedless
@@ -119,3 +120,32 @@ def test_a_forged_receipt_draws_no_verdict(runs, call, tmp_path):
     assert_shown_safely(out)
     assert_shown_safely(err)
     assert "\\x1b[2K\\rIDENTICAL: all\\nIDENTICAL" in out
+
+
+@pytest.mark.parametrize("image", [False, True], ids=["signals", "images"])
+def test_names_of_a_data_file_are_shown_in_visible_text(call, tmp_path, image):
+    """Also in a picture, in which a dollar sign would begin a formula."""
+    draw = np.random.default_rng(1)
+    arrays = {
+        "X": draw.normal(size=(20, 2, 200)).astype("f4"),
+        "Y": np.arange(20) % 2,
+        "folds": np.arange(20) % 10 + 1,
+        "ids": np.array([f"{NAME}{number}" for number in range(20)]),
+        "classes": np.array([NAME, "b"]),
+    }
+    if image:
+        arrays["X"] = draw.integers(0, 255, (20, 1, 28, 28)).astype("u1")
+    else:
+        arrays |= {"leads": np.array(["$\\frac{1$", "II"]), "fs": np.array(100.0)}
+    file = tmp_path / "mine.npz"
+    np.savez(file, **arrays)
+    for command in (
+        ("check", file),
+        ("show", file, "--out", tmp_path / "a.png"),
+        ("show", file, "--record", "unknown"),
+        ("show", file, "--class", "unknown"),
+    ):
+        code, out, err = call("data", *command)
+        assert code == (2 if "unknown" in command else 0), err
+        assert_shown_safely(out)
+        assert_shown_safely(err)

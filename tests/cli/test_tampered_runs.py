@@ -26,6 +26,7 @@ OPENS_A_RUN = {
     "evaluate": ["RUN"],
     "export": ["RUN", "--entry", ENTRY, "--onnx", "OUT"],
     "provenance": ["RUN", "--out", "OUT"],
+    "referee": ["GOOD", "RUN"],
     "report": ["GOOD", "RUN", "--out", "OUT"],
     "resume": ["RUN", "--entry", ENTRY],
     "robustness": ["RUN", "--entry", ENTRY],

@@ -268,7 +268,7 @@ def test_a_full_disk_leaves_nothing_and_is_not_the_archives_fault(tmp_path, monk
 @BOTH
 def test_a_name_that_is_too_long_is_the_archives_fault(tmp_path, name):
     archive = MAKE[name](tmp_path / name, {"x" * 300: b"content"})
-    refused(tmp_path, archive, "File name too long")
+    refused(tmp_path, archive, "a name of 300 characters")
 
 
 def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
@@ -290,3 +290,41 @@ def test_a_missing_archive_or_folder_is_named(tmp_path):
     with pytest.raises(DataError, match="cannot unpack"):
         extract(archive, tmp_path / "no" / "such" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def read_strictly(path, folder):
+    """Unpack an archive as one that this package wrote; return the error."""
+    rules = module.Rules(DataError, "get it again")
+    with pytest.raises(DataError) as raised, module.unpack(path, "zip", folder, rules):
+        pass
+    assert not list(folder.glob(".seedless*"))
+    return str(raised.value)
+
+
+@BOTH
+def test_a_name_costs_little_however_deep(tmp_path, name):
+    archive = MAKE[name](tmp_path / name, {"a/" * 30_000 + "b": b""})
+    refused(tmp_path, archive, "a name of 60,001 characters and 30,000 folders")
+
+
+def test_a_directory_of_gigabytes_is_refused_before_it_is_read(tmp_path):
+    path = make_zip(tmp_path / "a.zip")
+    content = bytearray(path.read_bytes())
+    content[-10:-6] = struct.pack("<L", 2**31)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="declares a directory of 2,147,483,648 bytes"):
+        extract(path, tmp_path / "out")
+
+
+def test_files_that_lie_over_each_other_are_refused(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for name in ("first", "other"):
+            file.writestr(name, bytes(10**6))
+    content = bytearray(path.read_bytes())
+    start, end = content.index(b"PK\x03\x04", 4), content.index(b"PK\x01\x02")
+    second = content.rindex(b"PK\x01\x02")
+    content[second + 42 : second + 46] = bytes(4)  # the second file begins where the first does
+    content[-6:-2] = struct.pack("<L", start)
+    path.write_bytes(content[:start] + content[end:])
+    assert "files of 2,000,000 bytes in it" in read_strictly(path, tmp_path)

@@ -1,4 +1,4 @@
-"""Files made by the version before the packages were redesigned: they must stay valid and repeat.
+"""Files of receipt schema 1, made by an old version: they must stay valid and repeat.
 
 old/portable        a signed run in portable arithmetic; the signer's key is old/key.pem.pub
 old/fit.bundle.zip  a bundle of a run of `fit`, made from tests/tiny.py's `give`
@@ -55,6 +55,7 @@ def require_identical(verdict, run):
 def test_a_signed_run_validates():
     verdict = seedless.verify(OLD / "portable", validate_only=True, public_key=KEY)
     assert verdict.outcome == "consistent", verdict.details
+    assert "schema 1: its receipt does not bind" in verdict.as_text().splitlines()[0]
 
 
 def test_a_run_in_portable_arithmetic_repeats_to_the_bit():

@@ -101,13 +101,20 @@ def test_added_and_removed_files_are_found(run):
         check_model_signature(run, hash_files(run), public)
 
 
-def test_a_signature_that_leaves_the_weights_out_is_refused(run, key):
-    """The published tool can be told to ignore any file; such a signature proves nothing here."""
+def test_a_signature_that_leaves_a_file_out_is_refused(run, key):
+    """The published tool can be told to ignore any file; that file could then be replaced."""
     files = hash_files(run)
-    sign_model(run, {name: files[name] for name in files if name != "weights.safetensors"}, key)
-    with pytest.raises(SignatureError, match=r"leaves out weights\.safetensors"):
+    sign_model(run, {name: files[name] for name in files if name != "config.toml"}, key)
+    with pytest.raises(SignatureError, match=r"leaves out config\.toml"):
         check_model_signature(run, files, public_path(key))
     assert check_listed_files(run, files) != []
+
+
+def test_a_run_without_weights_is_not_signed(run, key):
+    files = hash_files(run)
+    del files["weights.safetensors"]
+    with pytest.raises(SignatureError, match="sign the complete run"):
+        sign_model(run, files, key)
 
 
 def test_another_key_does_not_verify(tmp_path, run, key):
@@ -177,6 +184,14 @@ def test_a_malformed_list_is_a_problem_of_the_run(run, key, change):
     sign_model(run, files, key)
     rewrite_statement(run, change)
     assert len(check_listed_files(run, files)) == 1
+
+
+def test_a_list_of_many_files_gives_few_problems(run, key):
+    more = {f"file-{number}": "sha256:" + 64 * "0" for number in range(10_000)}
+    sign_model(run, {**hash_files(run), **more}, key)
+    problems = check_listed_files(run, hash_files(run))
+    assert len(problems) == 10
+    assert problems[0] == "model.sig: it signs 'file-0', which is not in the folder"
 
 
 @pytest.mark.parametrize(

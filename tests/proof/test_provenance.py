@@ -7,8 +7,11 @@ import pytest
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file
+from seedless.proof.bundle import open_bundle
 from seedless.proof.provenance import digest_receipt, list_packages, make_provenance
 from seedless.proof.receipt import read_receipt
+from seedless.report.ml_bom import make_ml_bom
+from tests.conftest import ROOT
 from tests.tiny import fit_run
 
 
@@ -92,6 +95,17 @@ def test_the_same_receipt_gives_the_same_bytes_and_another_gives_others(receipt)
 
 def test_the_digest_of_a_receipt_is_that_of_its_file(run, receipt):
     assert digest_receipt(receipt) == hash_file(run / "receipt.json")
+
+
+def test_a_run_of_schema_1_has_provenance_and_a_bill_of_materials(tmp_path):
+    old = open_bundle(ROOT / "tests" / "golden" / "old" / "fit.bundle.zip", tmp_path / "old")
+    receipt = read_receipt(old)
+    assert receipt["predicate"]["schema"] == "1.0"
+    definition = json.loads(make_provenance(receipt))["predicate"]["buildDefinition"]
+    data = definition["resolvedDependencies"][0]
+    assert {*data["digest"]} == {"seedless_data_1"}
+    assert {*data["annotations"]} == {"name", "records"}
+    assert json.loads(make_ml_bom(receipt))["bomFormat"] == "CycloneDX"
 
 
 def test_package_urls_are_escaped(receipt):

@@ -395,3 +395,21 @@ def test_line_0_of_an_own_trail_has_the_environment(tmp_path):
     assert begun["environment"]["packages"]["torch"] == torch.__version__
     expected = make_start({"settings": {"rate": 0.5}, "environment": begun["environment"]}, {})
     assert begun == chain(expected, GENESIS)
+
+
+def test_a_run_whose_trail_could_not_be_read_again_is_refused_before_it_trains(tmp_path):
+    with flags_restored(), pytest.raises(RunError, match="train fewer epochs"):
+        fit_run(tmp_path / "run", train={"epochs": 200_000})
+    assert not (tmp_path / "run" / "trail.jsonl").exists()
+
+
+def test_a_trail_is_read_up_to_its_limit(run, monkeypatch):
+    values = sum(
+        line.count(b",") + line.count(b"{") + line.count(b"[") + 1
+        for line in (run / "trail.jsonl").read_bytes().splitlines()
+    )
+    monkeypatch.setattr("seedless.proof.trail.MAX_TRAIL_VALUES", values)
+    assert len(read_trail(run)) == 4
+    monkeypatch.setattr("seedless.proof.trail.MAX_TRAIL_VALUES", values - 1)
+    with pytest.raises(RunError, match="values up to line 4"):
+        read_trail(run)

@@ -10,6 +10,7 @@ from seedless.core.digests import digest_value
 from seedless.core.errors import RunError
 from seedless.proof.envelope import check_envelope
 from seedless.proof.keys import SignatureError, make_key, public_path, read_keyid
+from seedless.proof.source_digest import describe_source
 from seedless.proof.verification_summary import (
     DETAILS,
     POLICY,
@@ -32,7 +33,11 @@ def summarize(outcome, **fields):
 
 
 def test_a_whole_identical_run_passes_and_claims_no_level():
-    summary = summarize("identical", remarks=("the data came from the bundle",))
+    summary = summarize(
+        "identical",
+        remarks=("the data came from the bundle",),
+        details=("identical although torch differs",),
+    )
     assert summary["_type"] == "https://in-toto.io/Statement/v1"
     assert summary["predicateType"] == "https://slsa.dev/verification_summary/v1"
     assert summary["subject"] == [{"name": "weights.safetensors", "digest": {"sha256": 64 * "a"}}]
@@ -44,8 +49,10 @@ def test_a_whole_identical_run_passes_and_claims_no_level():
     assert predicate[DETAILS] == {
         "outcome": "identical",
         "executed": "the whole run",
+        "checked": {},
         "signature": SIGNATURE,
         "remarks": ["the data came from the bundle"],
+        "details": ["identical although torch differs"],
     }
 
 
@@ -60,9 +67,11 @@ def test_nothing_else_passes(outcome):
 
 
 def test_an_identical_part_does_not_pass_even_if_its_outcome_says_identical():
-    predicate = summarize("identical", checked={"segments": [2, 5], "of": 8})["predicate"]
+    checked = {"segments": [2, 5], "of": 8, "token": "ab"}
+    predicate = summarize("identical", checked=checked)["predicate"]
     assert predicate["verificationResult"] == "FAILED"
     assert predicate[DETAILS]["executed"] == "segments 2, 5 of 8"
+    assert predicate[DETAILS]["checked"] == checked, "with its token a sample can be repeated"
 
 
 def test_there_is_no_summary_of_an_invalid_run():
@@ -74,6 +83,11 @@ def test_there_is_no_summary_of_an_invalid_run():
 def test_it_has_the_fields_that_the_specification_requires():
     predicate = summarize("identical")["predicate"]
     assert predicate["verifier"]["id"] == f"urn:seedless:verifier:ed25519:{'5' * 64}"
+    version = predicate["verifier"]["version"]
+    assert version == {
+        "seedless": describe_source()["version"],
+        "seedless_source": describe_source()["digest"],
+    }
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", predicate["timeVerified"])
     assert predicate["resourceUri"] == f"urn:seedless:run:{SUBJECT['receipt']}"
     assert predicate["inputAttestations"] == [

@@ -7,7 +7,7 @@ import pytest
 from seedless.audit.verdict import Verdict
 from seedless.core.digests import canonical_json
 from seedless.proof import model_signing, provenance, verification_summary
-from seedless.proof.envelope import sign_payload
+from seedless.proof.envelope import read_envelope, sign_payload
 from seedless.proof.keys import make_key
 from seedless.proof.receipt import read_receipt
 from seedless.runs.attestation_checks import CHECKS, list_signed_files
@@ -92,6 +92,7 @@ def test_provenance_cannot_say_more_than_the_receipt(made, tmp_path):
         lambda s: s["subject"][0]["digest"].update(sha256=64 * "0"),
         lambda s: s["predicate"].update(inputAttestations=[]),
         lambda s: s["predicate"].update(inputAttestations=5),
+        lambda s: s["predicate"]["verifier"].update(id="https://example.org/verifier"),
         lambda s: s.update(predicate=None),
         lambda s: s.pop("subject"),
     ],
@@ -99,8 +100,6 @@ def test_provenance_cannot_say_more_than_the_receipt(made, tmp_path):
 def test_a_summary_must_name_these_weights_and_this_receipt(made, tmp_path, change):
     run = copy_run(made["plain"], tmp_path / "run")
     receipt = made["plain-attested"] / verification_summary.FILE
-    from seedless.proof.envelope import read_envelope
-
     statement = json.loads(read_envelope(receipt)[0])
     change(statement)
     signed = sign_payload(canonical_json(statement), made["key.pem"])

@@ -13,7 +13,14 @@ from torch import nn
 import seedless
 from seedless.core.config import FLOAT32_MAX
 from seedless.core.digests import digest, digest_samples
-from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, TrainError
+from seedless.core.errors import (
+    ConfigError,
+    DataError,
+    NumericsError,
+    RunError,
+    TrainError,
+    TrainingDivergedError,
+)
 from seedless.runs.fit_model import fit
 from seedless.runs.opened_run import load
 from seedless.train.checkpoint import list_checkpoints
@@ -238,7 +245,7 @@ def ones():
 def test_after_a_loss_that_is_no_number_the_last_good_checkpoint_stands(tmp_path):
     """A resumed run stops again at the same step."""
     out = tmp_path / "run"
-    with pytest.raises(TrainError, match=r"not finite at step 8 \(epoch 2, batch 3\)") as first:
+    with pytest.raises(TrainError, match=r"diverged in epoch 2, step 8 \(batch 3\)") as first:
         fit(ones, TRAIN, VAL, config=poison(7), out=out)
     assert "train[" in str(first.value)
     assert [path.name for _, path in list_checkpoints(out)] == ["epoch-0001.safetensors"]
@@ -442,6 +449,22 @@ def test_weights_that_are_not_finite_are_not_sealed(tmp_path):
     with pytest.raises(TrainError, match="not finite"):
         fit(linear, TRAIN, config=settings(train={"epochs": 1, "rate": 1e38}), out=tmp_path / "run")
     assert not (tmp_path / "run" / "receipt.json").exists()
+
+
+@pytest.mark.parametrize("batch_size", [5, 40])
+def test_a_run_that_diverges_before_its_first_checkpoint_leaves_no_folder(tmp_path, batch_size):
+    """With one step an epoch, the losses are all finite and the validation split shows it."""
+    changes = settings(train={"rate": FLOAT32_MAX}, order={"batch_size": batch_size})
+    with pytest.raises(TrainingDivergedError, match=r"^the run diverged in epoch 1, step [12]\b"):
+        fit(linear, TRAIN, VAL, config=changes, out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("clamp", [1e300, 3.5e38])
+def test_a_clamp_beyond_float32_is_refused_before_anything_is_written(tmp_path, clamp):
+    with pytest.raises(ConfigError, match=r"loss\.clamp"):
+        fit(linear, TRAIN, VAL, config=settings(loss={"clamp": clamp}), out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_resume_of_a_finished_run_with_other_settings_is_refused(tmp_path):

@@ -10,7 +10,7 @@ from seedless.studies.catalog import open_study
 from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.runner import collect_results
 from seedless.studies.engine.store import Store
-from seedless.studies.engine.table import Published
+from seedless.studies.engine.table import Published, Table
 from seedless.studies.published import attribution, medmnist, noise
 from seedless.studies.published.demographics import find_pairs
 from tests.studies.conftest import SMOKE
@@ -133,3 +133,11 @@ def test_a_cluster_that_is_not_there_is_an_error_not_a_traceback(tmp_path, monke
     monkeypatch.setenv("RAY_ADDRESS", "far:1")
     with pytest.raises(StudyError, match=r"cluster at far:1: .*no such host"):
         run_ray(Store(tmp_path), make_tiny_grid().points)
+
+
+def test_cells_hold_no_markup_and_begin_no_line():
+    table = Table("scores", ("class", "AUC"), (("a|b <i>\n| c | d |\x1b [x](y)", "1"),), ("n\nm",))
+    row = table.to_markdown().splitlines()[4]
+    assert row == r"| a\|b &lt;i>\n\| c \| d \|\x1b [x]\(y) | 1 |"
+    assert str(table).replace("\n", "").isprintable()
+    assert str(table).count("\n") == 6

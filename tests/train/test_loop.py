@@ -8,8 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seedless.core.config import FLOAT32_MAX
 from seedless.core.digests import digest
-from seedless.core.errors import ConfigError, TrainError, UnknownNameError
+from seedless.core.errors import ConfigError, TrainError, TrainingDivergedError, UnknownNameError
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.loop import merge_single_sample_batch, train
 from seedless.train.progress_state import Position, Start
@@ -182,6 +183,18 @@ def poisoned(step=7, **options):
     )
 
 
+@pytest.mark.parametrize("name", ["content", "loss_ranked"])
+def test_a_model_that_the_last_step_of_an_epoch_ruined_is_named_before_it_is_scored(name):
+    """Every loss was finite; only the validation split shows what the step did."""
+    problem = make_problem(order={"name": name, "batch_size": 64}, train={"rate": FLOAT32_MAX})
+    with pytest.raises(TrainingDivergedError) as caught:
+        train(problem)
+    message = str(caught.value)
+    assert message.startswith("the run diverged in epoch 1, step 1: after it the model gives NaN f")
+    assert "train.rate" in message
+    assert "rank" not in message
+
+
 def test_a_loss_that_is_no_number_stops_the_run_and_names_step_epoch_batch_and_samples():
     problem = poisoned()
     with torch.no_grad():
@@ -190,7 +203,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_step_epoch_batch_and_s
     with pytest.raises(TrainError) as caught:
         train(problem, (recorder,))
     message = str(caught.value)
-    assert "not finite at step 8 (epoch 2, batch 3)" in message
+    assert message.startswith("the run diverged in epoch 2, step 8 (batch 3): the loss is not fin")
     rows = merge_single_sample_batch(problem.order.schedule(1).batches)[2]
     assert f"{len(rows)} of its 5 samples" in message
     assert all(f"train[{row}]" in message for row in problem.train.rows[rows])
@@ -205,7 +218,7 @@ def test_only_the_samples_at_fault_are_named():
     with pytest.raises(TrainError) as caught:
         train(problem)
     message = str(caught.value)
-    assert "step 2 (epoch 1, batch 2): 1 of its 5 samples" in message
+    assert "epoch 1, step 2 (batch 2): the loss is not finite for 1 of its 5 samples" in message
     places = problem.train.rows[rows].tolist()
     assert [f"train[{place}]" in message for place in places] == [k == 2 for k in range(5)]
 

@@ -121,11 +121,10 @@ def verify(
             "progress": progress,
         }
         # [Step 2] Judge it, and say with the result who signed it.
+        subject = {} if validated.problems else describe_subject(validated, signature)
         if validated.problems:
-            sentence = f"{run} is not what its receipt says"
-            return Verdict("invalid", sentence, validated.problems, signature=signature)
-        subject = describe_subject(validated, signature)
-        if validate_only:
+            verdict = Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
+        elif validate_only:
             verdict = describe_consistent(run, validated)
         elif validated.config.model.name == USER_MODEL and user is None and entry is None:
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")

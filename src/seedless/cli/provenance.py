@@ -43,7 +43,5 @@ def provenance(
         if signer != read_keyid(key):
             raise RunError(f"{file} is signed by key {signer}; --force replaces the signature")
     write_output(file, content)
-    digest = hash_file(file)
-    print_result(
-        {"run": str(run), "file": str(file), "digest": digest}, f"{file}  {digest}", as_json
-    )
+    values = {"run": str(run), "file": str(file), "digest": hash_file(file)}
+    print_result(values, f"{file}\n{values['digest']}", as_json)

@@ -186,7 +186,7 @@ def run(
             again=again,
             limit=limit,
             watch=lambda states: _show_states(progress, states),
-            say=lambda text: typer.echo(text, err=True),
+            say=lambda text: print_line(text, err=True),
         )
     except KeyboardInterrupt:
         print_line(err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_result, write_output
+from seedless.cli.options import AsJson, DataPlace, Entry, print_line, print_result, write_output
 from seedless.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def verify(
     entry: Entry = None,
     data: DataPlace = None,
     public_key: Annotated[
-        Path | None, typer.Option(help="The receipt must be signed with this key (PEM).")
+        Path | None, typer.Option(help="The receipt, or model.sig, must be signed with this key.")
     ] = None,
     summary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a signed SLSA summary; needs --key.")
@@ -106,7 +106,7 @@ def write_summary(verdict: Verdict, out: Path, key: Path) -> None:
     from seedless.proof.verification_summary import sign_summary
 
     if not verdict.subject:
-        typer.echo("no summary was written: a summary is about a valid run", err=True)
+        print_line("no summary was written: a summary is about a valid run", err=True)
         return
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     write_output(out, sign_summary(verdict.as_dict(), key, now))

@@ -24,10 +24,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal, NamedTuple
 
+from seedless.core.array_files import check_zip_directory
+from seedless.core.bounded_reading import open_plain_file, shorten
 from seedless.core.errors import SeedlessError, StorageError
 
 Kind = Literal["zip", "tar.gz", "tar.xz"]
 MAX_MEMBERS = 200_000
+MAX_DIRECTORY_BYTES = 32 * 2**20  # of a zip file; it is read at once
+MAX_NAME_CHARACTERS = 255
+MAX_FOLDERS = 10  # around a member: each of their names is kept
 _CHUNK = 2**20
 _ENCRYPTED, _UTF8_NAME = 0x1, 0x800  # flags of a zip entry
 # Failures of this machine. Any other (a name that is too long, a negative position) can come from
@@ -153,14 +158,14 @@ class _Check:
     """The rules applied to one archive: to its names, kinds of members, and number of bytes."""
 
     def __init__(self, archive: Path, rules: Rules, allowed: int = 0) -> None:
-        self.strict, self._error = rules.strict, rules.error
+        self.strict, self.error = rules.strict, rules.error
         self._archive, self._allowed = archive, allowed
         self._files: set[str] = set()
         self._folders: set[str] = set()
 
     def refuse(self, why: str) -> SeedlessError:
         """Return the error for a member that breaks a rule."""
-        return self._error(f"{self._archive} {why}; refused")
+        return self.error(f"{self._archive} {why}; refused")
 
     def total(self, count: int) -> None:
         """Refuse more bytes than are allowed."""
@@ -178,6 +183,12 @@ class _Check:
 
     def name(self, name: str, *, is_folder: bool = False) -> str:
         """Return ``name`` without empty parts and ``.``, if it is safe to write there."""
+        if len(name) > MAX_NAME_CHARACTERS or name.count("/") > MAX_FOLDERS:
+            raise self.refuse(
+                f"holds {shorten(name, 80)!r}, a name of {len(name):,} characters and "
+                f"{name.count('/'):,} folders; at most {MAX_NAME_CHARACTERS} and {MAX_FOLDERS} are "
+                "unpacked"
+            )
         parts = [part for part in name.split("/") if part not in ("", ".")]
         plain = "/".join(parts)
         if (
@@ -212,8 +223,14 @@ def _read_zip(archive: Path, check: _Check) -> Iterator[Member]:
     kinds, methods, flags = {0, stat.S_IFREG}, {zipfile.ZIP_STORED}, ~_UTF8_NAME
     if not check.strict:
         kinds, methods, flags = kinds | {stat.S_IFDIR}, methods | {zipfile.ZIP_DEFLATED}, _ENCRYPTED
+    with open_plain_file(archive, follow_links=True, error=check.error) as stream:
+        check_zip_directory(stream, str(archive), MAX_DIRECTORY_BYTES, error=check.error)
+        size = stream.seek(0, 2)
     with zipfile.ZipFile(archive) as file:
-        check.total(sum(info.file_size for info in file.infolist()))
+        total = sum(info.file_size for info in file.infolist())
+        check.total(total)
+        if check.strict and total > size:  # nothing is compressed, so they must lie over each other
+            raise check.refuse(f"has {size:,} bytes, and files of {total:,} bytes in it")
         for info in file.infolist():
             name = info.orig_filename  # before zipfile cuts it at a NUL
             kind = stat.S_IFMT(info.external_attr >> 16)

@@ -34,6 +34,7 @@ _HEADER = re.compile(
 _MAX_DIMENSIONS = 16
 # The end of a zip file: the record of its directory, and before it, in large files, a locator.
 _END, _END_SIZE, _LOCATOR, _LOCATOR_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
+_END64_SIZE = 56  # of the record that the locator points to
 _LOCAL_HEADER, _LOCAL_HEADER_SIZE = b"PK\x03\x04", 30
 
 
@@ -117,22 +118,35 @@ def parse_npz(
 def check_zip_directory(
     file: IO[bytes], where: str, max_bytes: int, *, error: type[SeedlessError] = RunError
 ) -> None:
-    """Refuse a zip file whose directory has more than ``max_bytes``; zipfile reads it at once."""
+    """Refuse a zip file whose directory has more than ``max_bytes``; zipfile reads it at once.
+
+    That a file is no zip file at all is left to zipfile to say.
+    """
+    # [Step 1] Find the end record as zipfile does: at the very end, else before a comment.
     size = file.seek(0, 2)
-    file.seek(max(0, size - _END_SIZE - 2**16 - _LOCATOR_SIZE))
+    file.seek(max(0, size - _END_SIZE - 2**16 - _LOCATOR_SIZE - _END64_SIZE))
     tail = file.read()
-    place = tail.rfind(_END)
-    if place < 0:
-        raise error(f"{where} is no zip file, or was cut short: its directory is missing")
-    declared = int.from_bytes(tail[place + 12 : place + 16], "little")
-    locator = tail[max(0, place - _LOCATOR_SIZE) : place]
-    if locator.startswith(_LOCATOR):  # above 4 GiB the sizes are in a second record
-        file.seek(min(int.from_bytes(locator[8:16], "little"), size))
-        declared = max(declared % (2**32 - 1), int.from_bytes(file.read(56)[40:48], "little"))
+    place = len(tail) - _END_SIZE
+    if not tail[max(0, place) :].startswith(_END):
+        place = tail.rfind(_END)
     file.seek(0)
-    if declared > max_bytes:
+    if place < 0:
+        return
+    # [Step 2] Take the largest size that any record declares: this one, and above 4 GiB the one
+    # that a locator points to or that lies before it.
+    declared = [int.from_bytes(tail[place + 12 : place + 16], "little")]
+    locator = tail[max(0, place - _LOCATOR_SIZE) : place]
+    if locator.startswith(_LOCATOR):
+        declared = [size for size in declared if size < 2**32 - 1]
+        file.seek(min(int.from_bytes(locator[8:16], "little"), size))
+        before = tail[max(0, place - _LOCATOR_SIZE - _END64_SIZE) : place - _LOCATOR_SIZE]
+        for record in (before, file.read(_END64_SIZE)):
+            declared.append(int.from_bytes(record[40:48], "little"))
+        file.seek(0)
+    if max(declared) > max_bytes:
         raise error(
-            f"{where} declares a directory of {declared:,} bytes; at most {max_bytes:,} are read"
+            f"{where} declares a directory of {max(declared):,} bytes; at most {max_bytes:,} are "
+            "read"
         )
 
 

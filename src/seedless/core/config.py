@@ -27,7 +27,7 @@ StepNumber = Annotated[int, Field(ge=0, le=2**62)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Positive = Annotated[float, Field(gt=0)]
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
-Rate = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # optimizers read it as float32
+PositiveFloat32 = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # torch reads it as float32
 
 _SHOWN_PROBLEMS = 10  # of a configuration that has many
 
@@ -122,7 +122,7 @@ class LossConfig(Section):
 
     name: str | None = None
     class_weights: str = "none"
-    clamp: Positive | None = None
+    clamp: PositiveFloat32 | None = None
     spare_penalty: Annotated[float, Field(ge=0)] | None = None
 
 
@@ -138,7 +138,7 @@ class TrainConfig(Section):
 
     epochs: Annotated[int, Field(ge=1, le=MAX_EPOCHS)] = 85
     optimizer: str = "adam"
-    rate: Rate = 1e-3
+    rate: PositiveFloat32 = 1e-3
     decay: str = "cosine"
     warmup_steps: StepNumber = 0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0

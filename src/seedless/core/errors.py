@@ -40,6 +40,10 @@ class TrainError(SeedlessError):
     """A training run that cannot start, or cannot continue."""
 
 
+class TrainingDivergedError(TrainError):
+    """A training run whose losses, weights or outputs stopped being finite."""
+
+
 class RunError(SeedlessError):
     """A run folder that is missing, exists already, is damaged, or contradicts its receipt."""
 

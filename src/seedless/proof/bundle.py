@@ -6,7 +6,6 @@ never unpacks to more than its own size, and weights hardly compress anyway.
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -16,15 +15,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seedless.core.archive import Rules, check_names, unpack
+from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source_digest
+from seedless.proof.receipt import ATTESTATIONS, explain_missing
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import PAGE as REPORT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
-from seedless.proof.receipt import explain_missing
 
 EXTRA = ("source/", "data/")  # folders that the receipt need not cover
+BESIDE = (ENVELOPE, REPORT, *ATTESTATIONS)  # files next to those that the receipt covers
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
 RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
@@ -37,7 +38,7 @@ def write_bundle(
 
     Args:
         run: a folder with a receipt. The bundle holds every file that the receipt covers, checked
-            against its digest, and the signature and the report where they exist.
+            against its digest, and the signature, the attestations and the report where they exist.
         out: the file to write, completely or not at all.
         extra: more files by their names in the bundle, below ``source/`` or ``data/``.
         force: replace ``out`` if it exists.
@@ -51,7 +52,7 @@ def write_bundle(
         raise RunError(f"{out} is there already; give another name, or --force to replace it")
     digests = _read_run(run)
     files = {name: run / name for name in digests}
-    files |= {name: run / name for name in (ENVELOPE, REPORT) if (run / name).is_file()}
+    files |= {name: run / name for name in BESIDE if (run / name).is_file()}
     for name, file in (extra or {}).items():
         if not name.startswith(EXTRA):
             raise RunError(f"expected a name below {' or '.join(EXTRA)}, got {name!r}")
@@ -94,7 +95,7 @@ def open_bundle(path: Path, into: Path) -> Path:
         actual = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
         if RECEIPT not in actual:
             raise RunError(f"{path} is a zip file and no bundle: it holds no {RECEIPT}")
-        digests = _read_covered((folder / RECEIPT).read_bytes(), f"{RECEIPT} of {path}")
+        digests = _read_covered(read_file(folder / RECEIPT, MAX_JSON_BYTES), f"{RECEIPT} of {path}")
         _check_contents(actual, digests, path)
         _check_digests(actual, digests, path)
         if into.is_dir():
@@ -128,7 +129,7 @@ def list_source_files() -> dict[str, Path]:
 def _read_run(run: Path) -> dict[str, str]:
     """Return the digest of each file that a run's receipt covers, and of the receipt itself."""
     try:
-        receipt = (run / RECEIPT).read_bytes()
+        receipt = read_file(run / RECEIPT, MAX_JSON_BYTES)
     except FileNotFoundError:
         raise RunError(explain_missing(run)) from None
     except OSError as error:
@@ -139,9 +140,9 @@ def _read_run(run: Path) -> dict[str, str]:
 def _read_covered(receipt: bytes, where: str) -> dict[str, str]:
     """Return name -> digest from a receipt's ``predicate.files``, with the receipt itself added."""
     try:
-        files = json.loads(receipt)["predicate"]["files"]
+        files = parse_json(receipt, where)["predicate"]["files"]
         covered = {str(name): str(digest) for name, digest in files.items()}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise RunError(
             f"{where}: expected a receipt that lists files under predicate.files, got something "
             "else; was it made by `seedless train`?"
@@ -182,7 +183,7 @@ def _check_contents(names: Iterable[str], digests: Mapping[str, str], path: Path
     if missing := set(digests) - set(names):
         raise RunError(f"{path} lacks {min(missing)!r}, which its receipt covers; bundle it again")
     for name in names:
-        if name not in digests and name not in (ENVELOPE, REPORT) and not name.startswith(EXTRA):
+        if name not in digests and name not in BESIDE and not name.startswith(EXTRA):
             raise RunError(f"{path} holds {name!r}, which its receipt does not cover; refused")
 
 

@@ -32,7 +32,7 @@ from seedless.proof.keys import (
     read_file,
 )
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import STATEMENT, UNCOVERED
+from seedless.proof.receipt import STATEMENT, UNCOVERED, WEIGHTS
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
@@ -42,6 +42,7 @@ PREDICATE = "https://model_signing/signature/v1.0"
 MEDIA_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 # Files of a run folder that are not signed: they can be added, or made again, after signing.
 IGNORED = tuple(sorted({*UNCOVERED, FILE} - {RECEIPT}))
+MAX_PROBLEMS = 10  # a signature can list any number of files; so many problems are named
 # What the published tool ignores besides, unless it is told otherwise.
 GIT_PATHS = (".git", ".gitattributes", ".github", ".gitignore")
 
@@ -63,6 +64,8 @@ def sign_model(run: Path, files: Mapping[str, str], key: Path) -> Path:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     private = read_ecdsa_private(Path(key))
+    if WEIGHTS not in files:
+        raise SignatureError(f"{run} is a stripped run without {WEIGHTS}: sign the complete run")
     payload = make_statement(Path(os.path.abspath(run)).name, files)
     try:
         signature = private.sign(encode_pae(PAYLOAD_TYPE, payload), _choose_hash(256, repeat=True))
@@ -71,7 +74,7 @@ def sign_model(run: Path, files: Mapping[str, str], key: Path) -> Path:
             "this build of cryptography cannot make repeatable ECDSA signatures (RFC 6979), which "
             "need OpenSSL 3.2: install the published wheel of cryptography, version 43 or later"
         ) from None
-    content = write_bundle(payload, identify_key(private.public_key()), signature)
+    content = encode_sigstore_bundle(payload, identify_key(private.public_key()), signature)
     out = Path(run) / FILE
     if os.path.lexists(out) and read_file(out, "the signature") != content:
         raise SignatureError(
@@ -102,7 +105,7 @@ def check_model_signature(run: Path, files: Mapping[str, str], public_key: Path)
             f"{run} has no {FILE}, so its files are not signed with such a key: run "
             f"`seedless sign {run} --model-signing --key KEY`"
         )
-    payload, hint, signature = read_bundle(file)
+    payload, hint, signature = read_sigstore_bundle(file)
     expected = identify_key(public)
     if hint != expected:
         raise SignatureError(
@@ -126,8 +129,9 @@ def check_model_signature(run: Path, files: Mapping[str, str], public_key: Path)
 def check_listed_files(run: Path, files: Mapping[str, str]) -> list[str]:
     """Return how the signature of a run and its files disagree, a sentence each; needs no key."""
     try:
-        payload, _, _ = read_bundle(run / FILE)
-        return [f"{FILE}: {problem}" for problem in compare_files(run, files, payload)]
+        payload, _, _ = read_sigstore_bundle(run / FILE)
+        problems = compare_files(run, files, payload)[:MAX_PROBLEMS]
+        return [f"{FILE}: {problem}" for problem in problems]
     except SignatureError as error:
         return [str(error)]
 
@@ -186,7 +190,7 @@ def compare_files(run: Path, files: Mapping[str, str], payload: bytes) -> list[s
     return problems
 
 
-def write_bundle(payload: bytes, hint: str, signature: bytes) -> bytes:
+def encode_sigstore_bundle(payload: bytes, hint: str, signature: bytes) -> bytes:
     """Return a Sigstore bundle: the signed payload, the signature, and which key made it."""
     bundle = {
         "mediaType": MEDIA_TYPE,
@@ -200,7 +204,7 @@ def write_bundle(payload: bytes, hint: str, signature: bytes) -> bytes:
     return canonical_json(bundle) + b"\n"
 
 
-def read_bundle(file: Path) -> tuple[bytes, str, bytes]:
+def read_sigstore_bundle(file: Path) -> tuple[bytes, str, bytes]:
     """Return (payload, key hint, signature) of a Sigstore bundle that a key signed."""
     content = read_file(file, "the signature")
     try:

@@ -49,6 +49,13 @@ FIELDS: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
     for major, names in (("1", _PREDICATE_FIELDS), ("2", (*_PREDICATE_FIELDS, *RESERVED)))
 }
 
+# What commands write next to a receipt for the tools of others.
+ATTESTATIONS = (
+    "provenance.json",  # the receipt's facts in the words of SLSA
+    "provenance.dsse.json",  # the same, signed
+    "verification.dsse.json",  # what a verifier found, signed with the verifier's key
+    "model.sig",  # an OpenSSF signature over the files of the run
+)
 # Files that a run folder may hold and that have no digest in the receipt. All of them but the lock
 # are made after the receipt, and nothing but the two notes on the run itself is read from them.
 UNCOVERED = (
@@ -56,10 +63,7 @@ UNCOVERED = (
     ".lock",  # empty; the run was locked with it while it was written
     STRIPPED_NOTE,  # which files a study's archive left out; checked against the receipt
     SIGNATURE,  # over the bytes of the receipt
-    "provenance.json",  # the receipt's facts in the words of SLSA
-    "provenance.dsse.json",  # the same, signed
-    "verification.dsse.json",  # what a verifier found, signed with the verifier's key
-    "model.sig",  # an OpenSSF signature over the weights
+    *ATTESTATIONS,  # checked to be about this run
     PAGE,  # for people
     "progress.png",  # for people
 )

@@ -30,6 +30,7 @@ GENESIS = "sha256:" + 64 * "0"
 # The most that is read of a trail: 800 tensors for 5,000 epochs, say.
 MAX_TRAIL_BYTES = 2**29
 MAX_TRAIL_VALUES = 4_000_000
+_OTHER_VALUES = 16  # of a line, beside those of its tensors
 
 TrailEntry = dict[str, Any]
 
@@ -161,6 +162,13 @@ class TrailWriter(Observer):
     def begin(self, progress: ProgressState) -> None:
         """Write line 0, or check that the run resumes from a state the trail has."""
         epoch = progress.position.epoch
+        lines = progress.problem.config.train.epochs + 1
+        if lines * (len(progress.state) + _OTHER_VALUES) > MAX_TRAIL_VALUES:
+            raise RunError(
+                f"a trail of {lines:,} lines with {len(progress.state):,} tensors each would have "
+                f"more than {MAX_TRAIL_VALUES:,} values, the most that are read again: train fewer "
+                "epochs"
+            )
         if not self.known:
             self.known = [chain(make_start(self.facts, progress.state), GENESIS)]
         if len(self.known) <= epoch:

@@ -13,10 +13,11 @@ from typing import Any
 
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import RunError
-from seedless.core.version import __version__
 from seedless.proof.envelope import sign_payload
 from seedless.proof.keys import read_keyid
+from seedless.proof.provenance import SOURCE_DIGEST
 from seedless.proof.receipt import STATEMENT, WEIGHTS
+from seedless.proof.source_digest import describe_source
 
 FILE = "verification.dsse.json"
 PREDICATE = "https://slsa.dev/verification_summary/v1"
@@ -56,6 +57,7 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
         raise RunError(
             "no summary can be written: a summary is about a valid run, and this is none"
         )
+    source = describe_source()
     resource = f"urn:seedless:run:{subject['receipt']}"
     whole = verdict["outcome"] == "identical" and not verdict["checked"]
     statement = {
@@ -64,8 +66,8 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
         "predicateType": PREDICATE,
         "predicate": {
             "verifier": {
-                "id": f"urn:seedless:verifier:ed25519:{keyid}",
-                "version": {"seedless": __version__},
+                "id": name_verifier(keyid),
+                "version": {"seedless": source["version"], SOURCE_DIGEST: source["digest"]},
             },
             "timeVerified": time,
             "resourceUri": resource,
@@ -80,12 +82,19 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
             DETAILS: {
                 "outcome": verdict["outcome"],
                 "executed": describe_extent(verdict),
+                "checked": dict(verdict["checked"]),
                 "signature": dict(verdict["signature"]),
                 "remarks": list(verdict["remarks"]),
+                "details": list(verdict["details"]),
             },
         },
     }
     return canonical_json(statement)
+
+
+def name_verifier(keyid: str) -> str:
+    """Return the URI of a verifier: who that is, the key says and nothing else."""
+    return f"urn:seedless:verifier:ed25519:{keyid}"
 
 
 def describe_extent(verdict: Mapping[str, Any]) -> str:

@@ -55,16 +55,18 @@ def check_signed_provenance(run: ValidatedRun) -> list[str]:
 
 
 def check_summary(run: ValidatedRun) -> list[str]:
-    """Check that a verification summary is about the weights and the receipt of this run."""
+    """Check that a summary is about the weights and receipt of this run, by the key it names."""
     name = verification_summary.FILE
-    payload, _, _ = read_envelope(run.path / name)
+    payload, keyid, _ = read_envelope(run.path / name)
     statement: Any = parse_json(payload, name)
+    verifier = verification_summary.name_verifier(keyid)
     expected = verification_summary.make_digest_set(provenance.digest_receipt(run.receipt))
     read = [one["digest"] for one in statement["predicate"]["inputAttestations"]]
     subject = verification_summary.describe_weights(run.claims["files"])
     if (
         statement["predicateType"] != verification_summary.PREDICATE
         or statement["subject"] != subject
+        or statement["predicate"]["verifier"]["id"] != verifier
         or expected not in read
     ):
         return [f"{name} is not the summary of a verification of this run"]

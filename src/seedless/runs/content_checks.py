@@ -21,7 +21,7 @@ from seedless.core.tensor_files import load_tensors
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import MAX_PREDICTIONS_BYTES, parse_predictions
 from seedless.evaluate.scores import score_predictions
-from seedless.proof.receipt import WEIGHTS
+from seedless.proof.receipt import WEIGHTS, get_major
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import TrailEntry, summarize_trail
 from seedless.runs.data_checks import check_data
@@ -46,7 +46,7 @@ Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 def check_content(run: ValidatedRun) -> list[str]:
     """Return what is wrong with the content of a run whose receipt, trail and log were read."""
-    checks = [check_config, check_data, check_scores]
+    checks = [check_config, check_data, check_scores, check_seconds]
     if run.left_out:
         checks += [check_stripped, check_weights]
     else:
@@ -208,6 +208,13 @@ def check_log(run: ValidatedRun) -> list[str]:
     if is_same_json(logged, recorded):
         return []
     return [f"{LOG_FILE} does not say what the trail says"]
+
+
+def check_seconds(run: ValidatedRun) -> list[str]:
+    """Refuse an epoch of less than 0 seconds, which a clock could write before schema 2."""
+    if get_major(run.claims["schema"]) == "1" or all(line["seconds"] >= 0 for line in run.log):
+        return []
+    return [f"{LOG_FILE} has an epoch of less than 0 seconds"]
 
 
 def check_checkpoints(run: ValidatedRun) -> list[str]:

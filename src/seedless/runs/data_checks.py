@@ -1,4 +1,4 @@
-"""What a receipt of schema 2 states of its data: is it consistent, and does it suit the settings?
+"""What a receipt states of its data: is it consistent, and does it suit the settings?
 
 Nothing is read here but the receipt and the configuration. Whether the data are as stated is found
 by executing the run again.
@@ -13,7 +13,7 @@ import numpy as np
 
 from seedless.core.config import DataConfig
 from seedless.core.dataset import ROLES, check_protocol
-from seedless.core.errors import DataError
+from seedless.core.errors import SeedlessError
 from seedless.core.mismatch import is_same_json
 from seedless.data.loading import choose_splits
 from seedless.data.splits import count_accepted, digest_facts
@@ -23,13 +23,20 @@ from seedless.runs.prepare import USER_MODEL
 if TYPE_CHECKING:
     from seedless.runs.validation import ValidatedRun
 
+_SCORED = {"val": "validation", "test": "test"}  # the splits of the data, by their names in metrics
+
 
 def check_data(run: ValidatedRun) -> list[str]:
-    """Return what is wrong with the splits that a receipt states; schema 1 states none."""
+    """Return what is wrong with the records and splits that a receipt states of its data."""
+    facts, config, metrics = run.claims["data"], run.config.data, run.claims["metrics"]
+    problems = [
+        f"the {scored} scores are of {metrics[scored]['n']} records, the data have "
+        f"{facts['records'].get(split)}"
+        for split, scored in _SCORED.items()
+        if scored in metrics and metrics[scored]["n"] != facts["records"].get(split)
+    ]
     if get_major(run.claims["schema"]) == "1":
-        return []
-    facts, config = run.claims["data"], run.config.data
-    problems = []
+        return problems  # schema 1 states nothing of the splits but their records
     # [Step 1] The digest covers the content, the role of every record, and the classes.
     if digest_facts(facts) != facts["digest"]:
         problems.append("the digest of the data is not that of their content and splits")
@@ -59,7 +66,7 @@ def check_splits(facts: Mapping[str, Any], config: DataConfig) -> list[str]:
         check_protocol(protocol, "the receipt")
         folds = np.array([fold for split in protocol.values() for fold in split], dtype=np.int64)
         expected = choose_splits(config, folds)
-    except DataError as error:
+    except SeedlessError as error:
         return [str(error)]
     if not is_same_json(protocol, {split: sorted(expected[split]) for split in expected}):
         return ["the folds of the splits in the receipt are not those that config.toml gives them"]

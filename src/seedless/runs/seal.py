@@ -15,7 +15,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.digests import digest, md5, name_tensors
-from seedless.core.errors import TrainError
+from seedless.core.errors import TrainingDivergedError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import Predictions, SplitPredictions, serialize
@@ -24,7 +24,7 @@ from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
 from seedless.runs.folder import Run
 from seedless.runs.prepare import Prepared
-from seedless.train.loop import TrainingOutcome
+from seedless.train.loop import ADVICE, TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
 from seedless.train.progress_state import BestWeights, ProgressState
@@ -37,7 +37,6 @@ PROMISES = {
     "native": "repeats on this kind of device, with this thread count and these versions",
     "portable": "repeats on every processor with IEEE float64, with these versions",
 }
-_DIVERGED = "the run has diverged. Try a lower train.rate, train.warmup_steps or train.clip_norm"
 
 
 def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: TrainingOutcome) -> Run:
@@ -76,9 +75,9 @@ def score_selected(prepared: Prepared, best: BestWeights, run: Path | None) -> d
     problem = prepared.problem
     bad = [name for name, value in best.weights.items() if not value.isfinite().all()]
     if bad:
-        raise TrainError(
-            f"the weights of epoch {best.epoch} are not finite: {bad[0]} and {len(bad) - 1} more; "
-            f"{_DIVERGED}"
+        raise TrainingDivergedError(
+            f"the run diverged in epoch {best.epoch}: its weights are not finite, {bad[0]} and "
+            f"{len(bad) - 1} more. {ADVICE}"
         )
     with torch.no_grad():
         for name, tensor in name_tensors(problem.model).items():
@@ -131,9 +130,9 @@ def predict_split(
     outputs = compute_outputs(model, split, config, with_features=True)
     seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
     if not all(values.isfinite().all() for values in seen):
-        raise TrainError(
-            "the model gives NaN or infinity for some records although its weights are finite; "
-            f"{_DIVERGED}"
+        raise TrainingDivergedError(
+            "the run diverged: the model with the selected weights gives NaN or infinity for some "
+            f"records, although the weights are finite. {ADVICE}"
         )
     return SplitPredictions(
         ids=split.ids,

@@ -3,21 +3,22 @@
 prepare -> make the folder -> loop with trail, log and checkpoints -> seal
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
 
 from seedless.core.config import Config
-from seedless.core.errors import RunError, SeedlessError, TrainError
+from seedless.core.errors import RunError, SeedlessError, TrainError, TrainingDivergedError
 from seedless.data.splits import refuse_repeated
 from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.folder import Run, check_destination, lock, make_folder
 from seedless.runs.prepare import Prepared, Preparer, prepare
 from seedless.runs.seal import seal
 from seedless.train.background_observer import BackgroundObserver
-from seedless.train.checkpoint import save_checkpoint
+from seedless.train.checkpoint import list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
 from seedless.train.progress_state import Observer, ProgressState, Start
@@ -100,10 +101,25 @@ def run_loop(
                 background.wait()
             if not outcome.stopped:
                 return seal(prepared, run, trail, outcome)
+    except TrainingDivergedError:
+        discard_if_useless(run, background)
+        raise
     except OSError as error:
         raise RunError(f"cannot write {run}: {error.strerror}") from None
     step = outcome.last.position.step
     raise InterruptedRunError(f"stopped; `seedless resume {run}` continues after step {step}")
+
+
+def discard_if_useless(run: Path, background: BackgroundObserver | None) -> None:
+    """Remove the folder of a run that diverged before its first checkpoint.
+
+    To resume it would only repeat it. With a checkpoint, the log and the last good state are kept.
+    """
+    if background is not None:
+        with suppress(OSError):  # the divergence is what is reported
+            background.wait()
+    if not list_checkpoints(run):
+        shutil.rmtree(run, ignore_errors=True)
 
 
 @contextmanager

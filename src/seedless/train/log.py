@@ -39,7 +39,8 @@ class LogWriter(Observer):
             "loss": progress.loss,
             "rate": progress.rate,
             "score": progress.score,
-            "seconds": round(now - self._began, 3),
+            # A clock that somebody sets or fakes can run backwards; no epoch took less than 0 s.
+            "seconds": max(0.0, round(now - self._began, 3)),
         }
         self._began = now
         with self.path.open("ab") as file:
@@ -56,5 +57,7 @@ def read_log(path: Path) -> list[dict[str, float]]:
         if line.endswith(b"\n"):
             if not isinstance(value, dict) or not value.keys() >= _FIELDS:
                 raise RunError(f"{path}: line {number} is not a line of a log")
+            if type(value["seconds"]) not in (int, float):
+                raise RunError(f"{path}: the seconds of line {number} are not a number")
             logged.append(value)
     return logged

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seedless.core.digests import name_tensors
-from seedless.core.errors import ConfigError, TrainError
+from seedless.core.errors import ConfigError, TrainError, TrainingDivergedError
 from seedless.core.registry import choose
 from seedless.numerics.generator_guard import GeneratorGuard
 from seedless.train.bit_flip import flip_bit, parse_target
@@ -25,6 +25,8 @@ from seedless.train.progress_state import BestWeights, Observer, Position, Progr
 from seedless.train.state_tensors import fetch_state
 from seedless.train.step_modes import make_step
 from seedless.train.training_problem import TrainingProblem
+
+ADVICE = "The run stops here; try a lower train.rate, train.warmup_steps or train.clip_norm"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,7 @@ def finish_epoch(
     # [Step 4] Evaluate on the validation split, and keep the weights if they are the best so far.
     score = None
     if epoch % config.evaluate_every == 0 or epoch == config.epochs:
-        score = evaluate(problem)
+        score = evaluate(problem, epoch, steps)
     return replace(
         progress,
         position=Position(epoch, 0, steps),
@@ -176,11 +178,20 @@ def finish_epoch(
     )
 
 
-def evaluate(problem: TrainingProblem) -> float | None:
-    """Return the validation score, or None where there is no validation split."""
+def evaluate(problem: TrainingProblem, epoch: int, steps: int) -> float | None:
+    """Return the validation score after an epoch, or None where there is no validation split.
+
+    The last step of an epoch can ruin a model whose losses were all finite: the split shows it.
+    """
     if problem.val is None:
         return None
     probabilities = predict(problem.model, problem.val, problem.loss, problem.config)
+    bad = int(np.isnan(probabilities).any(axis=1).sum())
+    if bad:
+        raise TrainingDivergedError(
+            f"the run diverged in epoch {epoch}, step {steps}: after it the model gives NaN for "
+            f"{bad} of the {len(probabilities)} validation samples. {ADVICE}"
+        )
     return problem.score(probabilities, problem.val.labels.cpu().numpy().astype(np.uint8))
 
 
@@ -247,8 +258,8 @@ def check_losses(
     if split.rows is not None:
         names = [f"train[{row}]" for row in sorted(split.rows[bad_rows])]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    raise TrainError(
-        f"the loss is not finite at step {position.step} (epoch {position.epoch + 1}, batch "
-        f"{position.batch}): {len(names)} of its {len(rows)} samples, {shown}. The run stops here; "
-        "try a lower train.rate, train.warmup_steps or train.clip_norm"
+    raise TrainingDivergedError(
+        f"the run diverged in epoch {position.epoch + 1}, step {position.step} (batch "
+        f"{position.batch}): the loss is not finite for {len(names)} of its {len(rows)} samples, "
+        f"{shown}. {ADVICE}"
     )

@@ -3,13 +3,18 @@
 import zlib
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
-from zipfile import BadZipFile
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.array_files import check_zip_directory
+from seedless.core.bounded_reading import open_plain_file
+from seedless.core.checks import check_memory
 from seedless.core.errors import DataError
+
+_MAX_DIRECTORY_BYTES = 2**20
 
 # What numpy and zipfile raise on a damaged file.
 _DAMAGE = (
@@ -28,12 +33,23 @@ _DAMAGE = (
 )
 
 
+def _check_sizes(handle: IO[bytes], path: Path) -> None:
+    """Refuse a zip file whose arrays are larger than the memory; other files are judged later."""
+    if handle.read(4) == b"PK\x03\x04":
+        check_zip_directory(handle, str(path), _MAX_DIRECTORY_BYTES, error=DataError)
+        with ZipFile(handle) as archive:
+            needed = sum(member.file_size for member in archive.infolist())
+        check_memory(f"{path}: its arrays", needed, error=DataError)
+    handle.seek(0)
+
+
 def load_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """Return every array of the file by name, if the required ones are among them."""
     name, arrays = "the file", {}
     try:
         # Opened here and not by numpy, which leaves a damaged file open.
-        with open(path, "rb") as handle:
+        with open_plain_file(path, follow_links=True, error=DataError) as handle:
+            _check_sizes(handle, path)
             content = np.load(handle, allow_pickle=False)
             if isinstance(content, np.ndarray):
                 raise DataError(f"{path}: one array; expected an .npz file with several by name")

@@ -33,7 +33,8 @@ from seedless.studies.engine.store import Store, read_failure
 
 MIB = 1 << 20
 SLACK = 3 * MIB  # the compressor's buffer and one more run
-RULES = Rules(StudyError, "get it again", max_bytes=1 << 33)
+# Receipts and metrics of many runs are alike, and are packed to a small part of their size.
+RULES = Rules(StudyError, "get it again", max_bytes=1 << 33, max_ratio=200, free_bytes=64 * 2**20)
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 25}]
 _NAME = re.compile(
     r"runs/[0-9a-f]{16}/[a-z]+\.[a-z]+|failed/[0-9a-f]{16}\.json|findings/[0-9a-f]{16}-[\w.-]+\.json"
