@@ -98,8 +98,8 @@ def plan(cases: int) -> list[Dispute]:
         expected, lie = "A is right" if sides[0] == HONEST else "B is right", ""
         if case % 10 == 4:  # both wrong at one place
             kind = SAME_PLACE[case // 10 % len(SAME_PLACE)]
-            # 24 more is the same tensor or operation, and another bit.
-            sides = [Fault(kind, step, choice), Fault(kind, step, choice + 24)]
+            # 96 more is the same tensor or operation, and another bit or rate.
+            sides = [Fault(kind, step, choice), Fault(kind, step, choice + 96)]
             expected = "neither is right"
         elif case % 10 == 9:  # both wrong, at different steps: the first difference decides
             early, late = Fault("gradient", 2, choice), Fault("swapped sample", 7, choice)

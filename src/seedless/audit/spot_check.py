@@ -64,8 +64,9 @@ class Sample:
     def describe(self) -> list[str]:
         """Return in words what was chosen, how to choose it again, and how likely a miss is."""
         numbers = ", ".join(map(str, self.chosen))
+        plural = "s" * (len(self.chosen) > 1)
         return [
-            f"segments {numbers} of {self.total}, chosen by --sample-token {self.token}",
+            f"segment{plural} {numbers} of {self.total}, chosen by --sample-token {self.token}",
             *describe_chances(self.total, len(self.chosen)),
         ]
 

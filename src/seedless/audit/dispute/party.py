@@ -77,7 +77,10 @@ class AnsweringRun:
         """The run, prepared once for all requests."""
         config = choose_device(self.run, "cpu")
         assert config is not None  # only a missing GPU gives None
-        return self.execution_type(self._preparer(config))
+        # Portable bits do not depend on micro-batches. In one piece, each operation has the result
+        # that it has alone; in pieces, a sum over the batch is completed later.
+        whole = config.change(train={"microbatch": None})
+        return self.execution_type(self._preparer(whole))
 
     def answer(self, request: Request) -> dict[str, Any]:
         """Return the answer to one request."""

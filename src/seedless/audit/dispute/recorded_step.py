@@ -51,7 +51,7 @@ class CallRecorder(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in t
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Keep the arguments if they are wanted; then run and record the operation."""
-        if self._wanted == len(self.records):
+        if self._wanted == len(self.records) and func.namespace == "aten":  # not a profiler's mark
             self.call = describe_call(args, kwargs or {})
         return super().__torch_dispatch__(func, types, args, kwargs)
 
