@@ -4,38 +4,34 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestIndPower
 
+from seedless.stats import tost
 from seedless.studies.engine.figures import encode_png
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.published import main, power
 from tests.studies.fake_outcomes import make_results
 
 OPTIONS = StudyOptions(seeds=6, device="cpu")
-SHIFT = {
-    "mixed": 0.01,
-    "mixed + weights": 0.03,
-    "kaiming": 0.0,
-    "kaiming + weights": 0.0,
-    "kaiming at 0.01 etf": 0.0,
-    "kaiming at 0.01 etf + weights": 0.0,
-}
+SHIFT = {"mixed": 0.01, "mixed + weights": 0.03, "dct": 0.01, "dct + weights": 0.05}
 
 
 def score(point):
     seed = int(point.replicate.removeprefix("seed "))
-    return 0.9 + SHIFT[point.arm] + 0.01 * ((seed * 7) % 5)
+    return 0.9 + SHIFT.get(point.arm, 0.0) + 0.01 * ((seed * 7) % 5)
 
 
 def test_every_run_is_one_of_mains():
     grid = power.make(OPTIONS)
-    assert grid.arms == tuple(SHIFT)
+    assert grid.blocks == ("conformer", "baseline")
+    assert {*SHIFT} < {*grid.arms}
     assert {p.key for p in grid.points} < {p.key for p in main.make(OPTIONS).points}
-    assert len(grid.points) == 36
+    assert len(grid.points) == 72
 
 
 def test_power_and_runs_needed_are_those_of_statsmodels():
     results = make_results(power.make(OPTIONS), OPTIONS, score)
     found, _ = power.tabulate(results)
-    one, other = (list(results.scores(arm).values()) for arm in power.AS_PUBLISHED)
+    pair = power.AS_PUBLISHED["conformer"]
+    one, other = (list(results.scores(arm, "conformer").values()) for arm in pair)
     d = (np.mean(one) - np.mean(other)) / np.sqrt((np.var(one, ddof=1) + np.var(other, ddof=1)) / 2)
     value = found.values[0]
     assert value["d"] == pytest.approx(d)
@@ -44,7 +40,8 @@ def test_power_and_runs_needed_are_those_of_statsmodels():
     assert value["needed"] == int(np.ceil(needed))
     assert found.rows[0][-2] == "0.71, 25"
     assert found.rows[0][-1] == f"{value['power'] - 0.71:+.2f}, {value['needed'] - 25:+d}"
-    assert [row[-2:] for row in found.rows[1:]] == [("", "")] * 2
+    assert [row[-2] for row in found.rows[1:]] == ["", "", "0.99, 7", "", ""]
+    assert value["tost"] == pytest.approx(tost(one, other, 0.015).p)
 
 
 def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
@@ -54,7 +51,10 @@ def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
     assert (np.diff(curves, axis=1) >= 0).all()
     assert (np.diff(curves[:3], axis=0) > 0).all()
     assert [row[-1] for row in by_count.rows[:3]] == ["394", "64", "26"]
-    assert by_count.rows[3][0].startswith("found, ")
+    assert [row[0].split(",")[:2] for row in by_count.rows[3:]] == [
+        ["found", " conformer"],
+        ["found", " baseline"],
+    ]
 
 
 def test_arms_that_do_not_vary_have_no_effect_size_and_still_a_table_and_a_figure():

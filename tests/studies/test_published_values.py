@@ -20,7 +20,7 @@ from seedless.studies.engine.table import (
 )
 from seedless.studies.published import convergence, cv, golden, main, order, perclass
 from tests.studies.conftest import SMOKE
-from tests.studies.fake_outcomes import make_results
+from tests.studies.fake_outcomes import make_outcome, make_results
 from tests.studies.plans import plan
 
 PAPER = StudyOptions(scale="paper", device="cpu", seeds=2)
@@ -77,6 +77,34 @@ def test_folds_and_rare_classes_have_their_difference_too():
     assert len(rare.rows) == len(rare.values) == 12
 
 
+def test_folds_have_a_table_of_classes():
+    results = make_results(cv.make(PAPER), PAPER, lambda _: 0.95)
+    scored = [
+        make_outcome(one.point, 0.95, SR=0.9 + 0.01 * (one.point.config.data.test_fold or 10))
+        for one in results.outcomes
+    ]
+    table = cv.tabulate(replace(results, outcomes=tuple(scored)))[2]
+    assert table.rows == (("SR", "9, 9, 9", *["0.9900 ± 0.0100"] * len(cv.ARMS)),)
+
+
+def test_the_spread_of_the_headline_is_tested_where_the_order_alone_varies():
+    options = replace(PAPER, seeds=4)
+    results = make_results(
+        main.make(options),
+        options,
+        lambda p: 0.9 + 0.01 * (p.config.order.seed or 0) ** 2 * ("kaiming" in p.arm),
+    )
+    spreads = main.tabulate(results)[2]
+    assert [row[2] for row in spreads.rows] == ["order", "order"]
+    assert all(float(row[-2]) < 1 for row in spreads.rows)
+
+
+def test_published_values_of_other_datasets_belong_to_runs_in_golden_order():
+    grid = open_study("crossdataset").make(replace(PAPER, scale="smoke"))
+    assert {p.config.order.name for p in grid.points} == {"golden"}
+    assert {p.config.order.offset for p in grid.points_of("conformer")} == {0, 2}
+
+
 def test_images_of_the_class_study_are_runs_of_medmnist(tmp_path):
     """Pixels to [-1, 1], and images without a finding kept: the protocol of that study."""
     for name in ("chestmnist", "bloodmnist"):
@@ -98,6 +126,11 @@ def test_failed_runs_are_explained_once_a_reason():
     assert failures == ("mixed / seed 0 and 1 more failed: it broke",)
     told = describe_counts({"converged": 2, "failed": 2}, failures)
     assert told == f"Ended: 2 converged, 0 at chance, 2 failed.\n\n- {failures[0]}\n\n"
+
+
+def test_a_reason_from_elsewhere_is_one_line_of_plain_text():
+    told = describe_counts({"failed": 1}, ["it broke\n# IDENTICAL \x1b[31m<script>"])
+    assert "\n- it broke\\n# IDENTICAL \\x1b[31m&lt;script>\n" in told
 
 
 def test_one_run_has_no_spread(smoke_store):

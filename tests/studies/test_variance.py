@@ -58,6 +58,18 @@ def test_sd_and_share_are_those_of_numpy():
     assert parts["initializationxorder and repeats"] == pytest.approx(0, abs=1e-12)
 
 
+def test_intervals_of_sds_cover():
+    """Of 2,000 samples of 8 normal scores, about 95 % of the intervals hold the true SD, 1."""
+    normal = np.random.default_rng(0).standard_normal((2000, 8))
+    intervals = [variance.find_sd_interval(row.std(ddof=1), 8) for row in normal]
+    covered = np.mean([low <= 1 <= high for low, high in intervals])
+    assert 0.935 < covered < 0.965
+    found = variance.tabulate(make_results(variance.make(OPTIONS), OPTIONS, score))[0]
+    low, high = found.values[0]["interval"]
+    assert low < found.values[0]["sd"] < high
+    assert found.rows[0][3] == f"{low:.5f} to {high:.5f}"
+
+
 def test_the_device_is_not_measured_on_a_cpu_and_that_is_said():
     results = make_results(variance.make(OPTIONS), OPTIONS, score)
     row = variance.tabulate(results)[0].rows[-1]

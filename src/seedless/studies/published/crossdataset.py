@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
 from seedless.data.catalog import CATALOG
 from seedless.studies.engine.arm_tables import tabulate_arms
 from seedless.studies.engine.figures import DOT, INK, MARK, make_axes, style_axes
-from seedless.studies.engine.grid import Grid, make_grid, seed_points
-from seedless.studies.engine.options import StudyOptions
+from seedless.studies.engine.grid import Grid, Point, make_grid, offset_points
+from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.study import Study
 from seedless.studies.engine.table import Table, format_mean
@@ -62,14 +61,22 @@ class Measured:
 
 
 def make(options: StudyOptions) -> Grid:
-    """Return both models on the limb leads, paired by seed, each with the head it declares."""
+    """Return both models on the limb leads in golden order, each with the head it declares.
+
+    This is the published protocol; replicates take other epochs' permutations of the order.
+    """
     list_external_datasets(options)  # a missing dataset is an error before any model is trained
 
-    def build(model: str, seed: int) -> Config:
-        return options.ecg_run("mixed", seed, model={"name": model}, data={"leads": "6"})
-
-    factor = ("model.name", "init.heads")
-    return make_grid("crossdataset", factor, seed_points(MODELS, options.count, build))
+    points: list[Point] = []
+    for model in MODELS:
+        config = options.ecg(
+            model={"name": model},
+            data={"leads": "6"},
+            init=choose_init("mixed"),
+            order={"name": "golden"},
+        )
+        points += offset_points(model, options.count, config)
+    return make_grid("crossdataset", ("model.name", "init.heads"), points)
 
 
 def measure(results: Results) -> Measured:
@@ -137,7 +144,7 @@ def _list_notes(results: Results, stand_ins: Sequence[str]) -> list[str]:
     ]
     if measured.descriptions:
         text = " ".join(measured.descriptions)
-        notes.append(f"{text} ± is over seeds; few people say little about others.")
+        notes.append(f"{text} ± is over offsets of the order; few people say little about others.")
     if results.options.simulated:
         notes.append("The models were trained on simulated ECGs: approximate on real ones.")
     elif results.options.data.endswith(".npz"):

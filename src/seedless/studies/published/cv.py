@@ -14,6 +14,7 @@ from seedless.studies.engine.table import (
     Published,
     Table,
     compare_with_published,
+    format_mean,
 )
 from seedless.studies.shared.headline_arms import START_FACTOR
 
@@ -60,7 +61,7 @@ def build(options: StudyOptions, arm: str, test: int, val: int) -> Config:
 
 
 def tabulate(results: Results) -> list[Table]:
-    """Return each arm in each fold, and its mean over folds."""
+    """Return each arm in each fold, its mean over folds, and its classes."""
     rows, values = [], []
     for arm in ARMS:
         scores = [s for block in results.grid.blocks for s in results.scores(arm, block).values()]
@@ -77,7 +78,32 @@ def tabulate(results: Results) -> list[Table]:
     return [
         tabulate_arms("Test macro AUC by fold", results, PUBLISHED, (note,)),
         Table("Over folds", columns, tuple(rows), (), tuple(values)),
+        tabulate_classes(results),
     ]
+
+
+def tabulate_classes(results: Results) -> Table:
+    """Return the AUC of each class: mean and SD over the folds in which it has positives."""
+    positives: dict[str, list[int]] = {}
+    for test, _ in FOLDS:
+        for name, count in results.classes(name_block("baseline", test)).items():
+            positives.setdefault(name, []).append(count)
+    rows = []
+    for name, counts in positives.items():
+        cells = [
+            format_mean(
+                [
+                    score
+                    for block in results.grid.blocks
+                    for score in results.scores(arm, block, class_name=name).values()
+                ]
+            )
+            for arm in ARMS
+        ]
+        rows.append((name, ", ".join(map(str, counts)), *cells))
+    columns = ("class", f"positives in folds {', '.join(str(test) for test, _ in FOLDS)}", *ARMS)
+    note = "Mean and SD over folds, of folds in which the class has a score; one fold has no SD."
+    return Table("By class", columns, tuple(rows), (note,))
 
 
 STUDY = Study("cv", "Do the results hold on other folds?", make, tabulate, make_draw(PUBLISHED))

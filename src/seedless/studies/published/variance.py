@@ -98,24 +98,38 @@ def tabulate(results: Results) -> list[Table]:
         row = sources.get(name)
         if row is None:
             why = ON_A_CPU if name == DEVICE and name not in scores else "too few runs"
-            rows.append((name, str(len(scores.get(name, []))), why, "", varied))
+            rows.append((name, str(len(scores.get(name, []))), why, "", "", varied))
             continue
         share = row.observed / whole if whole else None
         sd = math.sqrt(row.observed)
         shown = "" if share is None else f"{share:.1%}"
-        rows.append((name, str(row.n), f"{sd:.5f}", shown, varied))
-        values.append({"source": name, "n": row.n, "sd": sd, "share": share})
+        low, high = find_sd_interval(sd, row.n)
+        interval = f"{low:.5f} to {high:.5f}"
+        rows.append((name, str(row.n), f"{sd:.5f}", interval, shown, varied))
+        values.append(
+            {"source": name, "n": row.n, "sd": sd, "interval": [low, high], "share": share}
+        )
     notes = (
         "Each source is varied alone. Shares are of the sum of these variances: they suppose that "
         "sources add up.",
+        "Intervals are for normal scores, by the chi-square distribution.",
         "Folds differ in their records as well, so their SD holds the luck of the test set.",
         "Device operations: the same start and batches, trained by the step most people write, "
         "without deterministic mode. On a CPU with a fixed number of threads such repeats are "
         "equal and the component is 0; runs of ours repeat on a GPU too.",
     )
-    columns = ("source", "n", "SD of macro AUC", "share", "what is varied")
+    columns = ("source", "n", "SD of macro AUC", "95 % interval", "share", "what is varied")
     title = "Spread of test macro AUC by source"
     return [Table(title, columns, tuple(rows), notes, tuple(values)), _tabulate_crossed(results)]
+
+
+def find_sd_interval(sd: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval of a standard deviation of n normal scores: (n - 1) s^2 is chi-square."""
+    from scipy.stats import chi2
+
+    tail = (1 - level) / 2
+    high, low = (float(chi2.ppf(share, n - 1)) for share in (tail, 1 - tail))
+    return sd * math.sqrt((n - 1) / low), sd * math.sqrt((n - 1) / high)
 
 
 def _tabulate_crossed(results: Results) -> Table:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from seedless.studies.engine.grid import Point
-from seedless.studies.engine.options import StudyOptions
+from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
 
 # The structured basis of each model, and how many seeds were published at most.
 MODELS = {"conformer": ("mixed", 20), "baseline": ("dct", 20), "xresnet1d101": ("dct", 5)}
@@ -29,6 +29,30 @@ def make_headline_arms(options: StudyOptions, model: str) -> list[Point]:
     structured, most = MODELS[model]
     seeds, starts = min(options.count, most), (structured, "kaiming", EQUAL_KAIMING[model])
     return cross_class_weights(options, starts, seeds, model, model={"name": model})
+
+
+def make_one_start_arms(options: StudyOptions, model: str, block: str) -> list[Point]:
+    """Return the structured start and one Kaiming start in the same orders, with class weights.
+
+    A random start that varies with the seed adds a spread of its own. Here the order alone varies
+    in both arms, so that their spreads can be compared.
+    """
+    structured, most = MODELS[model]
+    return [
+        Point(
+            start,
+            f"order {seed}",
+            options.ecg(
+                model={"name": model},
+                init=choose_init(start),
+                order=choose_order(seed),
+                loss={"class_weights": "sqrt"},
+            ),
+            block,
+        )
+        for start in (structured, EQUAL_KAIMING[model])
+        for seed in range(min(options.count, most))
+    ]
 
 
 def cross_class_weights(
