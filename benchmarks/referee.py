@@ -92,8 +92,11 @@ def plan(cases: int) -> list[Dispute]:
     """Return the cases: most with one fault, every tenth with two, every seventh with a lie."""
     planned = []
     for case in range(cases):
-        step, choice = 1 + draw("step", case) % STEPS, draw("choice", case)
-        fault = Fault(KINDS[case % len(KINDS)], step, choice)
+        step, choice = 2 + draw("step", case) % (STEPS - 1), draw("choice", case)
+        kind = KINDS[case % len(KINDS)]
+        if kind != "moment" and case % 5 == 0:  # before the first step all moments are zero
+            step = 1
+        fault = Fault(kind, step, choice)
         sides = [fault, HONEST] if draw("side", case) % 2 else [HONEST, fault]
         expected, lie = "A is right" if sides[0] == HONEST else "B is right", ""
         if case % 10 == 4:  # both wrong at one place
