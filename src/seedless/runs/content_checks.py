@@ -160,8 +160,11 @@ def check_facts(claims: Mapping[str, Any], config: Config) -> list[str]:
         problems.append("the run was begun with another configuration than config.toml")
     if not is_same_json(environment["threads"]["intraop"], config.execution.threads):
         problems.append("the threads of the environment are not those of config.toml")
-    if not all(isinstance(value, str) for value in environment["variables"].values()):
-        problems.append("the variables of the environment are not text")
+    # They become variables of the process that executes the run again, which have no NUL in them
+    # and are not long.
+    variables = environment["variables"].values()
+    if not all(isinstance(v, str) and v.isprintable() and len(v) <= 1000 for v in variables):
+        problems.append("the variables of the environment are not lines of up to 1000 characters")
     return problems
 
 
