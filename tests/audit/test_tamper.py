@@ -236,12 +236,12 @@ def test_a_trail_with_a_part_of_another_type_is_no_crash(run, field, wrong):
         assert seedless.verify(run, **give()).outcome == "differs" or field == "source"
 
 
-@pytest.mark.parametrize("wrong", [7, None, ["AVX2"]])
-def test_a_variable_that_is_no_text_is_refused(run, wrong):
+@pytest.mark.parametrize("wrong", [7, None, ["AVX2"], "1\0", "1\n", "x" * 501])
+def test_a_variable_that_is_no_short_text_is_refused(run, wrong):
     """It would be set in the process that executes the run."""
     variables = {"ATEN_CPU_CAPABILITY": wrong}
     forge(run, replace(read_entries(run), (0, "environment", "variables"), variables))
-    assert "the variables of the environment are not text" in find_problems(run)
+    assert "the variables of the environment are not short texts of one line" in find_problems(run)
 
 
 # One file, with all digests made to fit
