@@ -201,6 +201,8 @@ def check_weights(run: ValidatedRun) -> list[str]:
 
 def check_log(run: ValidatedRun) -> list[str]:
     """Compare the log with the trail, except for the seconds, which nothing can check."""
+    if len(run.log) != len(run.trail) - 1:
+        return [f"{LOG_FILE} has {len(run.log)} lines for {len(run.trail) - 1} epochs of the trail"]
     recorded = [
         {key: entry[key] for key in ("epoch", "step", "loss", "score")}
         | {"rate": learning_rate_at(run.config.train, entry["epoch"] - 1, entry["step"] - 1)}
