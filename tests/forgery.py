@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import shutil
 
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -11,6 +12,7 @@ from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.evaluate.predictions import parse_predictions, serialize
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS, cover_files
+from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.proof.trail import GENESIS, chain
 
 
@@ -180,3 +182,14 @@ def list_mappings(value, path=()):
         items = enumerate(value)
     for key, item in items:
         yield from list_mappings(item, (*path, key))
+
+
+def strip_run(run, statement=None, weights=False):
+    """Remove the large files of a run and write the note on it, as an archive does."""
+    statement = read_statement(run) if statement is None else statement
+    names = [n for n in statement["predicate"]["files"] if is_stripped(n, weights=weights)]
+    for name in names:
+        (run / name).unlink(missing_ok=True)
+    shutil.rmtree(run / "checkpoints", ignore_errors=True)
+    (run / "light.json").write_bytes(describe_stripped(statement, names))
+    return names

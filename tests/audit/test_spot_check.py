@@ -1,7 +1,6 @@
 """`verify --sample`: false segments are found where they are chosen; start, data and end always."""
 
 import itertools
-import shutil
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,6 @@ import seedless
 from seedless.audit.sampling import choose_segments, miss_probability
 from seedless.audit.spot_check import execute_sample, plan_sample
 from seedless.core.errors import ConfigError, RunError
-from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.folder import read_config
 from seedless.runs.user_model import UserModel, prepare_user_model
 from seedless.runs.validation import validate
@@ -22,6 +20,7 @@ from tests.forgery import (
     read_statement,
     reconfigure,
     rewrite_checkpoint,
+    strip_run,
 )
 from tests.tiny import ENTRY, answer_here, copy_run, fit_run, flags_restored, give, make_arrays
 
@@ -178,11 +177,7 @@ def test_a_run_without_checkpoints_is_refused(tmp_path):
 
 def test_a_stripped_run_is_refused(honest, tmp_path):
     run = copy_run(honest, tmp_path / "run")
-    shutil.rmtree(run / "checkpoints")
-    (run / "trail.jsonl").unlink()
-    statement = read_statement(run)
-    names = [name for name in statement["predicate"]["files"] if is_stripped(name, weights=True)]
-    (run / "light.json").write_bytes(describe_stripped(statement, names))
+    strip_run(run, weights=True)
     with pytest.raises(RunError, match=r"stripped run, without checkpoints.*leave --sample out"):
         check(run, 1)
 

@@ -17,7 +17,6 @@ from seedless.audit import validate
 from seedless.core.digests import digest
 from seedless.evaluate.predictions import digest_predictions, parse_predictions
 from seedless.evaluate.scores import score_predictions
-from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.folder import read_config
 from tests.forgery import (
     alter,
@@ -33,6 +32,7 @@ from tests.forgery import (
     replace,
     rewrite_checkpoint,
     seal,
+    strip_run,
 )
 from tests.tiny import copy_run, fit_run, flags_restored, give, make_model
 
@@ -236,12 +236,12 @@ def test_a_trail_with_a_part_of_another_type_is_no_crash(run, field, wrong):
         assert seedless.verify(run, **give()).outcome == "differs" or field == "source"
 
 
-@pytest.mark.parametrize("wrong", [7, None, ["AVX2"]])
-def test_a_variable_that_is_no_text_is_refused(run, wrong):
+@pytest.mark.parametrize("wrong", [7, None, ["AVX2"], "1\0", "1\n", "x" * 501])
+def test_a_variable_that_is_no_short_text_is_refused(run, wrong):
     """It would be set in the process that executes the run."""
     variables = {"ATEN_CPU_CAPABILITY": wrong}
     forge(run, replace(read_entries(run), (0, "environment", "variables"), variables))
-    assert "the variables of the environment are not text" in find_problems(run)
+    assert "the variables of the environment are not short texts of one line" in find_problems(run)
 
 
 # One file, with all digests made to fit
@@ -392,12 +392,7 @@ def test_predictions_of_other_weights_are_refused_with_their_scores_too(run):
 
 
 def test_damaged_weights_of_a_stripped_run_are_a_problem_and_no_crash(run):
-    statement = read_statement(run)
-    files = [name for name in statement["predicate"]["files"] if is_stripped(name, weights=True)]
-    for name in files:
-        (run / name).unlink()
-    (run / "checkpoints").rmdir()
-    (run / "light.json").write_bytes(describe_stripped(statement, files))
+    strip_run(run, weights=True)
     assert validate(run).problems == ()
     (run / "weights.safetensors").write_bytes(b"damaged")
     assert "weights.safetensors cannot be read" in find_problems(run)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import seedless
 from seedless.audit.trail_comparison import (
     DivergenceError,
     TrailComparison,
@@ -12,6 +13,8 @@ from seedless.audit.trail_comparison import (
 )
 from seedless.proof.trail import make_entry, make_start
 from seedless.train.progress_state import Position
+from tests.forgery import read_statement, seal, strip_run
+from tests.tiny import copy_run, fit_run, flags_restored, give
 
 # Entry by entry
 
@@ -84,3 +87,51 @@ def test_a_difference_in_words():
         "in epoch 7: 4 tensors (model/a, model/b, model/c, ...), the loss, the score"
     )
     assert describe_difference(2, ["schedule"]) == "in epoch 2: the schedule"
+
+
+# A stripped run: its receipt still names the digest of every file that was left out
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    with flags_restored():
+        return fit_run(tmp_path_factory.mktemp("stripped") / "run")
+
+
+def test_a_stripped_run_repeats(fitted, tmp_path):
+    run = copy_run(fitted, tmp_path / "run")
+    assert "weights.safetensors" in strip_run(run)
+    assert seedless.verify(run, **give()).outcome == "identical"
+
+
+FALSE = "sha256:" + 64 * "0"
+
+
+@pytest.mark.parametrize(
+    "name", ["trail.jsonl", "weights.safetensors", "checkpoints/epoch-0002.safetensors"]
+)
+def test_the_digest_of_a_file_that_was_left_out_is_compared(fitted, tmp_path, name):
+    run = copy_run(fitted, tmp_path / "run")
+    statement = read_statement(run)
+    statement["predicate"]["files"][name] = FALSE
+    if name == "weights.safetensors":
+        statement["subject"][0]["digest"]["sha256"] = FALSE[7:]
+    seal(run, statement, files=False)
+    strip_run(run)
+    assert seedless.verify(run, **give(), validate_only=True).outcome == "consistent"
+    verdict = seedless.verify(run, **give())
+    assert verdict.outcome == "differs"
+    assert name in verdict.details[0]
+
+
+def test_another_version_of_safetensors_may_write_other_bytes(fitted, tmp_path, monkeypatch):
+    run = copy_run(fitted, tmp_path / "run")
+    strip_run(run)
+    monkeypatch.setattr("seedless.audit.trail_comparison.has_same_safetensors", lambda _: False)
+    monkeypatch.setattr("seedless.audit.reexecution.has_same_safetensors", lambda _: False)
+    monkeypatch.setattr(
+        "seedless.audit.reexecution.serialize_weights", lambda best: b"another format"
+    )
+    verdict = seedless.verify(run, **give())
+    assert verdict.outcome == "identical"
+    assert any("were not compared" in detail for detail in verdict.details)

@@ -60,7 +60,7 @@ def test_make_a_key_sign_bundle_open_and_check(cli, tmp_path, run):
     assert packed["digest"] == f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
     folder = open_bundle(file, tmp_path / "out")
     assert check_signature(folder, Path(made["public_key"])) == made["keyid"]
-    assert (folder / "source/seedless/cli/bundle.py").is_file()
+    assert (folder.parent / "source/seedless/cli/bundle.py").is_file()
 
 
 def test_plain_output_says_where_things_are(cli, tmp_path, run):

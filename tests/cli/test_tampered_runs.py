@@ -43,6 +43,8 @@ OTHER_WAYS = {
     "provenance in the folder": ["provenance", "RUN"],
     "sign --model-signing": ["sign", "RUN", "--model-signing", "--key", "MODEL_KEY"],
     "verify --summary": ["verify", "RUN", "--entry", ENTRY, "--summary", "OUT", "--key", "KEY"],
+    "referee --answer": ["referee", "RUN", "--answer", "--entry", ENTRY],
+    "verify --sample": ["verify", "RUN", "--sample", "1", "--entry", ENTRY],
     "verify --validate-only": ["verify", "RUN", "--validate-only"],
     "verify --segment": ["verify", "RUN", "--segment", "1", "--entry", ENTRY],
 }
@@ -146,7 +148,8 @@ def test_a_tampered_run_is_refused(call, tampered, tmp_path, capsys, case, tampe
     assert {path: path.lstat().st_mtime_ns for path in run.rglob("*")} == before
 
 
-@pytest.mark.parametrize("case", CASES)
+# `referee --answer` is left out: with a run that is intact, it waits for requests.
+@pytest.mark.parametrize("case", sorted({*CASES} - {"referee --answer"}))
 def test_an_intact_run_is_not_called_tampered(call, made, capsys, case):
     """Whether the command then succeeds is tested with the command."""
     _, said = call(CASES[case], made, capsys)

@@ -88,6 +88,14 @@ CHANGES = {
         lambda a: a["test_features"].__setitem__((0, 0), np.inf),
         "expected finite features",
     ),
+    "features that take long to score": (
+        lambda a: a.update(test_features=np.zeros((40, 2049), "f4")),
+        "and 2,048 of a record, are scored",
+    ),
+    "more classes than are scored": (
+        lambda a: a.update(classes=np.arange(10_001).astype("U")),
+        "10,001 classes; at most 10,000",
+    ),
     "features of others": (
         lambda a: a.update(test_features=a["test_features"][1:]),
         r"features as float32 \(40, D\)",

@@ -152,6 +152,11 @@ def test_failed_runs_are_explained_once_a_reason():
     assert told == f"Ended: 2 converged, 0 at chance, 2 failed.\n\n- {failures[0]}\n\n"
 
 
+def test_a_reason_from_elsewhere_is_one_line_of_plain_text():
+    told = describe_counts({"failed": 1}, ["it broke\n# IDENTICAL \x1b[31m<script>"])
+    assert "\n- it broke\\n# IDENTICAL \\x1b[31m&lt;script>\n" in told
+
+
 def test_one_run_has_no_spread(smoke_store):
     for seeds, shown in ((1, False), (2, True)):
         options = replace(SMOKE, seeds=seeds)

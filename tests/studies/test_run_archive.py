@@ -12,7 +12,12 @@ from seedless.audit.verification import verify
 from seedless.core.errors import RunError, StudyError
 from seedless.runs.opened_run import load
 from seedless.runs.validation import validate
-from seedless.studies.engine.findings import prove_run, read_finding, write_finding
+from seedless.studies.engine.findings import (
+    PROOF_FORM,
+    prove_run,
+    read_finding,
+    write_finding,
+)
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
@@ -176,16 +181,16 @@ def test_findings_travel_with_their_run(made, tmp_path):
     (archive,) = write_run_archives(store, points[1:2], tmp_path / "proved.tar.xz")
     other = Store(tmp_path / "elsewhere")
     unpack_run_archive(archive.file, other)
-    assert read_finding(other.run_folder(points[1]), "proof") == found
+    assert read_finding(other.run_folder(points[1]), "proof", PROOF_FORM) == found
     write_finding(run, "note", {"a": 1})
     receipt = json.loads((run / "receipt.json").read_bytes())
     shutil.copytree(run, tmp_path / "s" / "runs" / run.name)
     copy = tmp_path / "s" / "runs" / run.name
     shutil.copytree(store.folder / "findings", tmp_path / "s" / "findings")
-    assert read_finding(copy, "note") == {"a": 1}
+    assert read_finding(copy, "note", {"a": int}) == {"a": 1}
     receipt["predicate"]["metrics"]["converged"] = "maybe"
     seal(copy, receipt)
-    assert read_finding(copy, "note") is None  # it was about another receipt
+    assert read_finding(copy, "note", {"a": int}) is None  # it was about another receipt
 
 
 def rewrite_archive(archive, out, rename=lambda name: name, change=lambda name, data: data):
@@ -245,7 +250,7 @@ def test_findings_of_an_archive_replace_none_of_the_store(made, tmp_path):
     unpack_run_archive(archive.file, other)
     copy = other.run_folder(points[0])
     unpack_run_archive(rewrite_archive(archive.file, tmp_path / "b.tar.xz", change=change), other)
-    assert read_finding(copy, "note") == {"a": 1}
+    assert read_finding(copy, "note", {"a": int}) == {"a": 1}
 
     def address(name, data):
         digest = json.loads((run / "receipt.json").read_bytes())["predicate"]["digest"].encode()
@@ -268,9 +273,30 @@ def test_what_is_no_finding_is_refused(made, content):
     file.write_bytes(content)
     try:
         with pytest.raises(StudyError, match="cannot be read as a finding"):
-            read_finding(run, "broken")
+            read_finding(run, "broken", {})
     finally:
         file.unlink()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"outcome": "identical"},
+        {"outcome": "identical", "sentence": 5, "details": [], "device": "cpu"},
+        {"outcome": "consistent", "sentence": "", "details": [], "device": "cpu"},
+        {"outcome": "identical", "sentence": "", "details": [], "device": "cpu", "more": 1},
+    ],
+)
+def test_a_proof_of_another_form_is_refused(made, values):
+    store, points = made
+    run = store.run_folder(points[0])
+    write_finding(run, "proof", values)
+    try:
+        with pytest.raises(StudyError, match="remove it"):
+            prove_run(run)
+    finally:
+        (store.folder / "findings" / f"{run.name}-proof.json").unlink()
 
 
 def write_tar(path, name, kind=tarfile.REGTYPE):

@@ -14,7 +14,14 @@ from typing import Any
 
 import torch
 
-from seedless.audit.trail_comparison import ChainComparison, DivergenceError, TrailComparison
+from seedless.audit.trail_comparison import (
+    ChainComparison,
+    DivergenceError,
+    TrailComparison,
+    compare_left_out,
+    has_same_safetensors,
+    hash_bytes,
+)
 from seedless.audit.verdict import PART, Verdict
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, DataError, RunError
@@ -23,10 +30,10 @@ from seedless.core.registry import choose
 from seedless.data.splits import describe_repeated
 from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
-from seedless.proof.receipt import list_unknown, state_data
+from seedless.proof.receipt import WEIGHTS, list_unknown, state_data
 from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared, Preparer
-from seedless.runs.seal import describe_promise, score_selected
+from seedless.runs.seal import describe_promise, score_selected, serialize_weights
 from seedless.runs.validation import ValidatedRun
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.loop import TrainingOutcome, train
@@ -203,6 +210,9 @@ def train_again(
     if segment.end is not None and segment.end.epoch < run.config.train.epochs:
         return compared
     compare_results(run, prepared, outcome, comparison.claims)
+    if isinstance(comparison, ChainComparison):
+        weights = hash_bytes(serialize_weights(outcome.best))
+        compare_left_out(run.claims, run.left_out, {**comparison.files, WEIGHTS: weights})
     return f"{compared}, weights, predictions and scores"
 
 
@@ -231,6 +241,11 @@ def list_notes(run: ValidatedRun, config: Config) -> list[str]:
         notes.append(f"made {name_processor(run.claims['environment'], run.config)}")
         notes.append(f"executed {name_processor(environment, config)}")
     notes += [f"identical although {item}" for item in list_decisive(run, environment)]
+    if run.left_out and not has_same_safetensors(run.claims):
+        notes.append(
+            "the digests of the files left out, but for the trail, were not compared: another "
+            "version of safetensors may write the same tensors as other bytes"
+        )
     if unknown := list_unknown({"predicate": run.claims}):
         notes.append(f"this version does not know, and did not check, {', '.join(unknown)}")
     return notes

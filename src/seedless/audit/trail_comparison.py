@@ -1,14 +1,17 @@
 """Compare a run executed again with its records, epoch by epoch; stop where they differ.
 
 `TrailComparison` has the run's trail. `ChainComparison` is for a stripped run, which has none: it
-writes the trail again in memory, and the digest of its last line must be the one in the receipt.
+makes the trail and the checkpoints again in memory, and their digests must be those in the receipt.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seedless.core.digests import digest_each
+from seedless.core.digests import canonical_json, digest_each
+from seedless.numerics.environment import capture_environment
 from seedless.proof.stripped_run import FACTS
+from seedless.proof.trail import FILE as TRAIL
 from seedless.proof.trail import (
     GENESIS,
     TrailEntry,
@@ -17,6 +20,12 @@ from seedless.proof.trail import (
     make_entry,
     make_start,
     summarize_trail,
+)
+from seedless.train.checkpoint import (
+    CHECKPOINT_FOLDER,
+    checkpoint_file_name,
+    is_checkpoint_due,
+    serialize_checkpoint,
 )
 from seedless.train.progress_state import Observer, ProgressState
 
@@ -66,15 +75,19 @@ class TrailComparison(Observer):
 
 
 class ChainComparison(Observer):
-    """Writes the trail of a stripped run again, in memory, to compare the digest of its last line.
+    """Makes the trail and the checkpoints of a stripped run again, to compare their digests.
 
     Loss and score of each epoch are compared with the log on the way, to stop early.
+
+    Attributes:
+        checkpoints: "sha256:..." of each checkpoint by its name in the run folder.
     """
 
     def __init__(self, claims: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> None:
         self.facts = {name: claims[name] for name in FACTS}
         self.log = log
         self.entries: list[TrailEntry] = []
+        self.checkpoints: dict[str, str] = {}
 
     @property
     def compared(self) -> int:
@@ -85,6 +98,12 @@ class ChainComparison(Observer):
     def claims(self) -> Mapping[str, Any]:
         """The fields of the receipt on the trail, to be compared at the end."""
         return summarize_trail(self.entries)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The digest of each file that was made again: the trail and the checkpoints."""
+        lines = (canonical_json(entry) + b"\n" for entry in self.entries)
+        return {TRAIL: hash_bytes(b"".join(lines)), **self.checkpoints}
 
     def begin(self, progress: ProgressState) -> None:
         """Write line 0 with what the receipt says the run began with."""
@@ -97,6 +116,38 @@ class ChainComparison(Observer):
         if differing:
             raise diverge(progress.position.epoch, differing)
         self.entries.append(chain(entry, self.entries[-1]["digest"]))
+        config = progress.problem.config
+        if is_checkpoint_due(config.train, progress.position.epoch):
+            name = f"{CHECKPOINT_FOLDER}/{checkpoint_file_name(progress.position)}"
+            self.checkpoints[name] = hash_bytes(serialize_checkpoint(progress, config.digest))
+
+
+def hash_bytes(content: bytes) -> str:
+    """Return "sha256:" and the hex digest, as a receipt lists files."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def compare_left_out(
+    claims: Mapping[str, Any], left_out: Iterable[str], files: Mapping[str, str]
+) -> None:
+    """Compare the digests of files that a stripped run lacks with those in its receipt.
+
+    ``files``: the digest of each, executed again.
+    """
+    same_format, claimed = has_same_safetensors(claims), claims["files"]
+    changed = [
+        f"{name}: the receipt says {claimed[name]}, executed again it is {files.get(name)}"
+        for name in left_out
+        if files.get(name) != claimed[name] and (same_format or name == TRAIL)
+    ]
+    if changed:
+        raise DivergenceError(changed)
+
+
+def has_same_safetensors(claims: Mapping[str, Any]) -> bool:
+    """Whether the installed safetensors, which writes tensors to files, is the version of a run."""
+    made, here = claims["environment"]["packages"], capture_environment()["packages"]
+    return bool(made.get("safetensors") == here["safetensors"])
 
 
 def diverge(epoch: int, names: Sequence[str]) -> DivergenceError:

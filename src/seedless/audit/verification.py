@@ -20,16 +20,15 @@ from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
 from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
-from seedless.proof.bundle import EXTRA, is_bundle, open_bundle
+from seedless.proof.bundle import is_bundle, open_bundle
 from seedless.proof.keys import SignatureError, is_ecdsa_public, read_ed25519_public
 from seedless.proof.model_signing import FILE as MODEL_SIGNATURE
 from seedless.proof.model_signing import check_model_signature
 from seedless.proof.provenance import digest_receipt
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
-from seedless.proof.receipt import WEIGHTS, describe_schema, get_major, read_receipt
+from seedless.proof.receipt import WEIGHTS, describe_schema, get_major
 from seedless.proof.signature import read_signature
-from seedless.proof.source_digest import digest_source
 from seedless.runs.attestation_checks import list_signed_files
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import (
@@ -97,7 +96,8 @@ def verify(
         path = Path(run)
         try:
             if is_bundle(path):
-                path = unpack(path, Path(stack.enter_context(make_temporary_folder())))
+                folder = Path(stack.enter_context(make_temporary_folder()))
+                path = open_bundle(path, folder / "bundle")
                 packed = path.parent / "data"
                 data = str(packed) if data is None and packed.exists() else data
             validated = validate(path)
@@ -214,19 +214,6 @@ def describe_consistent(run: AnyPath, validated: ValidatedRun) -> Verdict:
     repeated = describe_repeated(counts, validated.config.data)
     remarks = (repeated,) if repeated else ()
     return Verdict("consistent", f"{run} agrees with its receipt{limits}", remarks=remarks)
-
-
-def unpack(bundle: Path, folder: Path) -> Path:
-    """Unpack a bundle and return its run folder; source and data are moved next to it."""
-    run = open_bundle(bundle, folder / "run")
-    for name in EXTRA:
-        if (run / name).exists():
-            (run / name).rename(folder / name)
-    source = folder / "source" / "seedless"
-    claimed = read_receipt(run)["predicate"]["source"]["digest"]
-    if source.exists() and digest_source(source) != claimed:
-        raise RunError(f"the source in {bundle} is not the source its receipt names: changed")
-    return run
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,8 +139,22 @@ def is_packed(folder: Path) -> bool:
 
 def read_packed(folder: Path) -> Dataset:
     """Read a packed dataset, every sample checked against its digest."""
-    try:
+    with _name_folder(folder):
         return read_folder(folder, read_manifest(folder, PACKED_HEAD), verify=True)
+
+
+def list_packed_files(folder: Path) -> set[str]:
+    """Return the names of the files of a packed dataset, as its manifest implies them."""
+    with _name_folder(folder):
+        manifest = read_manifest(folder, PACKED_HEAD)
+    return {MANIFEST, SAMPLES, *(f"{name}.npy" for name in manifest["arrays"])}
+
+
+@contextmanager
+def _name_folder(folder: Path) -> Iterator[None]:
+    """Turn an unusable entry into an error that names the folder."""
+    try:
+        yield
     except UnusableEntryError as error:
         raise DataError(f"the data in {folder} cannot be used: {error}") from None
 

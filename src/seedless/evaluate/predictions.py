@@ -27,7 +27,8 @@ PARTS = ("ids", "probabilities", "labels", "features")
 # Limits within which scoring predictions again takes neither much memory nor much time.
 MAX_PREDICTIONS_BYTES = 2**28
 MAX_CLASSES = 10_000
-MAX_FEATURE_VALUES = 2**25  # of one split: its singular values are computed
+MAX_FEATURES = 2_048  # the singular values of a split's features are computed
+MAX_FEATURE_VALUES = 2**25
 _MAX_SPLIT_NAME = 40
 
 
@@ -200,10 +201,11 @@ def _check_scored(scored: SplitPredictions) -> None:
             f"expected features as float32 ({len(ids)}, D), got {features.dtype} of shape "
             f"{features.shape}"
         )
-    if features.size > MAX_FEATURE_VALUES:
+    if features.size > MAX_FEATURE_VALUES or features.shape[1] > MAX_FEATURES:
         raise DataError(
             f"features of shape {features.shape}; at most {MAX_FEATURE_VALUES:,} values of one "
-            "split are scored. Use fewer records, or a head that receives fewer features"
+            f"split, and {MAX_FEATURES:,} of a record, are scored. Use fewer records, or a head "
+            "that receives fewer features"
         )
     if not np.isfinite(features).all():
         raise DataError("expected finite features, found NaN or infinity")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from seedless.proof.bundle import open_bundle, write_bundle
+    from seedless.proof.bundle import open_bundle
     from seedless.proof.envelope import check_envelope
     from seedless.proof.keys import make_key
     from seedless.proof.model_signing import check_model_signature, sign_model
@@ -26,7 +26,6 @@ __all__ = [
     "read_trail",
     "sign_model",
     "sign_receipt",
-    "write_bundle",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

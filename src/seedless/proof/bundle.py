@@ -1,8 +1,9 @@
 """Bundles: a run, its receipt and its source code in one file; the same run gives the same bytes.
 
 A bundle is a zip file with the run folder's files at its top level, and ``source/`` and ``data/``.
-Files are stored without compression: so the bytes do not depend on the version of zlib, a bundle
-never unpacks to more than its own size, and weights hardly compress anyway.
+bundle_contents.py says what it holds. Files are stored without compression: so the bytes do not
+depend on the version of zlib, a bundle never unpacks to more than its own size, and weights hardly
+compress anyway.
 """
 
 import hashlib
@@ -11,36 +12,36 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from seedless.core.archive import Rules, check_names, unpack
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source_digest
-from seedless.proof.receipt import ATTESTATIONS, explain_missing
+from seedless.proof.bundle_contents import DATA, SOURCE, check_contents, list_source_files
+from seedless.proof.receipt import ATTESTATIONS, SIGNATURE, explain_missing
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import PAGE as REPORT
-from seedless.proof.receipt import SIGNATURE as ENVELOPE
 
-EXTRA = ("source/", "data/")  # folders that the receipt need not cover
-BESIDE = (ENVELOPE, REPORT, *ATTESTATIONS)  # files next to those that the receipt covers
+# Sizes of the parts of a zip file, in bytes, without names and contents. A file that needs 64 bits
+# for a size or a place has one more part at its end.
+_LOCAL_HEADER, _DIRECTORY_ENTRY, _END, _END_64 = 30, 46, 22, 56 + 20
+_EXTRA_LENGTH = 28  # the place in a local header of the length of its extra field
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
 RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
 
 
-def write_bundle(
-    run: Path, out: Path, extra: Mapping[str, Path] | None = None, *, force: bool = False
-) -> str:
+def write_bundle(run: Path, out: Path, *, data: Path | None = None, force: bool = False) -> str:
     """Write a run folder as one file; return the file's ``"sha256:..."``.
 
     Args:
-        run: a folder with a receipt. The bundle holds every file that the receipt covers, checked
-            against its digest, and the signature, the attestations and the report where they exist.
+        run: the folder of a finished run, made by the release that is installed here. Every file
+            that the receipt covers is checked against its digest.
         out: the file to write, completely or not at all.
-        extra: more files by their names in the bundle, below ``source/`` or ``data/``.
+        data: a folder of `write_packed` with the data of the run, to be added.
         force: replace ``out`` if it exists.
 
     Example:
@@ -50,15 +51,19 @@ def write_bundle(
     run, out = Path(run), Path(out)
     if os.path.lexists(out) and not force:
         raise RunError(f"{out} is there already; give another name, or --force to replace it")
-    digests = _read_run(run)
-    files = {name: run / name for name in digests}
-    files |= {name: run / name for name in BESIDE if (run / name).is_file()}
-    for name, file in (extra or {}).items():
-        if not name.startswith(EXTRA):
-            raise RunError(f"expected a name below {' or '.join(EXTRA)}, got {name!r}")
-        if name in files:
-            raise RunError(f"{name!r} is a file of the run {run}; it cannot be added twice")
-        files[name] = Path(file)
+    claims = _read_claims(run / RECEIPT, str(run / RECEIPT))
+    if source_digest.digest_source(source_digest.PACKAGE) != (
+        made_by := claims["source"]["digest"]
+    ):
+        raise RunError(
+            f"{run} was made by another release than the one installed here ({made_by[:23]}...): "
+            "bundle it with that release, because a bundle holds the source code that made the run"
+        )
+    files = {name: run / name for name in (*claims["files"], RECEIPT)}
+    files |= {name: run / name for name in (SIGNATURE, *ATTESTATIONS) if (run / name).is_file()}
+    files |= list_source_files()
+    if data is not None:
+        files |= {f"{DATA}{path.name}": path for path in sorted(Path(data).iterdir())}
     # [Step 2] Refuse what could not be unpacked again, before anything is written.
     check_names(files, run, RULES)
     for name, file in files.items():
@@ -66,10 +71,11 @@ def write_bundle(
             raise RunError(f"{file} is not there, and the bundle needs it as {name!r}")
         if out.exists() and file.samefile(out):
             raise RunError(f"{out} is itself a file of the bundle; give another name")
+    check_contents(files, claims, run)
     # [Step 3] Write it, checking the bytes that go in, and rename it only if all are right.
     try:
         with replace_when_written(out) as temporary:
-            _check_digests(_write_zip(temporary, files), digests, run)
+            _check_digests(_write_zip(temporary, files), claims["files"], run)
             digest = hash_file(temporary)
     except OSError as error:
         raise RunError(f"cannot bundle {run} as {out}: {error.strerror or error}") from error
@@ -77,13 +83,15 @@ def write_bundle(
 
 
 def open_bundle(path: Path, into: Path) -> Path:
-    """Unpack a bundle as the folder ``into``, new or empty; return that folder.
+    """Unpack a bundle into the folder ``into``, new or empty; return the run folder in it.
 
-    Only plain files with the names a bundle may hold are written, and only if every file that the
-    receipt covers has its digest. A refused bundle leaves nothing behind.
+    The run is unpacked as ``into/run``, the source code as ``into/source`` and data, where it has
+    any, as ``into/data``. Everything must be what the receipt implies, and nothing may be added. A
+    refused bundle leaves nothing behind.
 
     Example:
-        >>> open_bundle(Path("demo.bundle.zip"), Path("runs/demo"))
+        >>> open_bundle(Path("demo.bundle.zip"), Path("received"))
+        PosixPath('received/run')
     """
     path, into = Path(path), Path(into)
     if os.path.lexists(into) and not (into.is_dir() and not any(into.iterdir())):
@@ -91,18 +99,29 @@ def open_bundle(path: Path, into: Path) -> Path:
     # A parent that does not exist is made at the end, so that a refusal leaves nothing behind.
     existing = next(parent for parent in into.absolute().parents if parent.is_dir())
     with unpack(path, "zip", existing, RULES) as folder:
-        files = [file for file in folder.rglob("*") if file.is_file()]
-        actual = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
-        if RECEIPT not in actual:
+        # [Step 1] Check that every file is one that the receipt implies, and none is missing.
+        _refuse_hidden_bytes(path)
+        found = [file for file in folder.rglob("*") if file.is_file()]
+        files = {file.relative_to(folder).as_posix(): file for file in found}
+        if RECEIPT not in files:
             raise RunError(f"{path} is a zip file and no bundle: it holds no {RECEIPT}")
-        digests = _read_covered(read_file(folder / RECEIPT, MAX_JSON_BYTES), f"{RECEIPT} of {path}")
-        _check_contents(actual, digests, path)
-        _check_digests(actual, digests, path)
+        claims = _read_claims(folder / RECEIPT, f"{RECEIPT} of {path}")
+        check_contents(files, claims, path)
+        _check_digests(
+            {name: hash_file(files[name]) for name in claims["files"]}, claims["files"], path
+        )
+        # [Step 2] Move source and data out of the run folder, and all of it to its place.
+        whole = folder.with_name("whole")
+        whole.mkdir()
+        for extra in (SOURCE, DATA):
+            if (folder / extra).exists():
+                (folder / extra).rename(whole / extra)
+        folder.rename(whole / "run")
         if into.is_dir():
-            shutil.copymode(into, folder)  # a private folder stays private
+            shutil.copymode(into, whole)  # a private folder stays private
         into.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(folder, into)
-    return into
+        os.rename(whole, into)
+    return into / "run"
 
 
 def is_bundle(path: Path) -> bool:
@@ -117,42 +136,27 @@ def is_bundle(path: Path) -> bool:
         return False
 
 
-def list_source_files() -> dict[str, Path]:
-    """Return every file of the installed package by its name in a bundle, sorted.
-
-    These are the files of the receipt's source digest, and ``py.typed``.
-    """
-    files = {**source_digest.list_source(), "py.typed": source_digest.PACKAGE / "py.typed"}
-    return {f"source/{source_digest.PACKAGE.name}/{name}": files[name] for name in sorted(files)}
-
-
-def _read_run(run: Path) -> dict[str, str]:
-    """Return the digest of each file that a run's receipt covers, and of the receipt itself."""
+def _read_claims(file: Path, where: str) -> dict[str, Any]:
+    """Return the predicate of a receipt that names its source and lists files with digests."""
     try:
-        receipt = read_file(run / RECEIPT, MAX_JSON_BYTES)
+        content = read_file(file, MAX_JSON_BYTES)
     except FileNotFoundError:
-        raise RunError(explain_missing(run)) from None
+        raise RunError(explain_missing(file.parent)) from None
     except OSError as error:
-        raise RunError(f"cannot read {run / RECEIPT}: {error.strerror}") from error
-    return _read_covered(receipt, str(run / RECEIPT))
-
-
-def _read_covered(receipt: bytes, where: str) -> dict[str, str]:
-    """Return name -> digest from a receipt's ``predicate.files``, with the receipt itself added."""
+        raise RunError(f"cannot read {file}: {error.strerror}") from error
     try:
-        files = parse_json(receipt, where)["predicate"]["files"]
-        covered = {str(name): str(digest) for name, digest in files.items()}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        claims = parse_json(content, where)["predicate"]
+        files = {str(name): str(digest) for name, digest in claims["files"].items()}
+        source = str(claims["source"]["digest"])
+    except (LookupError, TypeError, AttributeError) as error:
         raise RunError(
             f"{where}: expected a receipt that lists files under predicate.files, got something "
             "else; was it made by `seedless train`?"
         ) from error
-    for name, digest in covered.items():
+    for name, digest in files.items():
         if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
             raise RunError(f"{where}: expected sha256:... for {name!r}, got {digest!r}")
-    if RECEIPT in covered:
-        raise RunError(f"{where} lists {RECEIPT}: no file can hold its own digest")
-    return {**covered, RECEIPT: f"sha256:{hashlib.sha256(receipt).hexdigest()}"}
+    return {**claims, "files": files, "source": {"digest": source}}
 
 
 def _write_zip(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
@@ -178,13 +182,26 @@ def _write_zip(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
     return digests
 
 
-def _check_contents(names: Iterable[str], digests: Mapping[str, str], path: Path) -> None:
-    """Refuse a bundle that lacks a file its receipt covers, or holds one that nothing covers."""
-    if missing := set(digests) - set(names):
-        raise RunError(f"{path} lacks {min(missing)!r}, which its receipt covers; bundle it again")
-    for name in names:
-        if name not in digests and name not in BESIDE and not name.startswith(EXTRA):
-            raise RunError(f"{path} holds {name!r}, which its receipt does not cover; refused")
+def _refuse_hidden_bytes(path: Path) -> None:
+    """Refuse a zip file with bytes that belong to no file in it: before, between or after them."""
+    place = directory = 0
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        for info in archive.infolist():
+            file.seek(info.header_offset + _EXTRA_LENGTH)
+            extra = int.from_bytes(file.read(2), "little")  # 0, or 20 for sizes of 64 bits
+            if info.header_offset != place or extra not in (0, 20) or info.comment:
+                break
+            name = len(info.orig_filename.encode())
+            place += _LOCAL_HEADER + name + extra + info.file_size
+            directory += _DIRECTORY_ENTRY + name + len(info.extra)
+        else:
+            rest = path.stat().st_size - place - directory
+            if archive.start_dir == place and rest in (_END, _END + _END_64):
+                return
+    raise RunError(
+        f"{path} holds bytes that belong to none of its files: a comment, or something added; "
+        "refused. Get the bundle again, made with `seedless bundle`"
+    )
 
 
 def _check_digests(actual: Mapping[str, str], digests: Mapping[str, str], where: Path) -> None:

@@ -20,6 +20,7 @@ from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
 from seedless.numerics.environment import capture_environment
 from seedless.proof.source_digest import describe_source
+from seedless.train.checkpoint import is_checkpoint_due
 from seedless.train.progress_state import Observer, ProgressState
 from seedless.train.state_tensors import collect_state, fetch_state
 
@@ -191,13 +192,12 @@ class TrailWriter(Observer):
         entry = chain(content, self.entries[-1]["digest"])
         self.entries.append(entry)
         self.known.append(entry)
-        train = progress.problem.config.train
         with self.path.open("ab") as file:
             file.write(canonical_json(entry) + b"\n")
             file.flush()
             # The line must be on the disk before the checkpoint of this epoch is. Lines after the
             # last checkpoint are written again on resuming, so losing them loses nothing.
-            if epoch % train.checkpoint_every == 0 or epoch == train.epochs:
+            if is_checkpoint_due(progress.problem.config.train, epoch):
                 os.fsync(file.fileno())
 
     def _agree(self, known: TrailEntry, now: Mapping[str, Any]) -> None:

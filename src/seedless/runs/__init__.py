@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from seedless.runs.bundled_run import bundle_run
     from seedless.runs.fit_model import fit
     from seedless.runs.folder import Run
     from seedless.runs.opened_run import OpenRun, load, open_run
     from seedless.runs.resume import resume_run
     from seedless.runs.train import train_run
 
-__all__ = ["OpenRun", "Run", "fit", "load", "open_run", "resume_run", "train_run"]
+__all__ = ["OpenRun", "Run", "bundle_run", "fit", "load", "open_run", "resume_run", "train_run"]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -160,8 +160,10 @@ def check_facts(claims: Mapping[str, Any], config: Config) -> list[str]:
         problems.append("the run was begun with another configuration than config.toml")
     if not is_same_json(environment["threads"]["intraop"], config.execution.threads):
         problems.append("the threads of the environment are not those of config.toml")
-    if not all(isinstance(value, str) for value in environment["variables"].values()):
-        problems.append("the variables of the environment are not text")
+    # They become those of the process that executes the run: a NUL or a huge one would stop it.
+    values = environment["variables"].values()
+    if not all(isinstance(text, str) and re.fullmatch("[ -~]{0,500}", text) for text in values):
+        problems.append("the variables of the environment are not short texts of one line")
     return problems
 
 
@@ -199,6 +201,8 @@ def check_weights(run: ValidatedRun) -> list[str]:
 
 def check_log(run: ValidatedRun) -> list[str]:
     """Compare the log with the trail, except for the seconds, which nothing can check."""
+    if len(run.log) != len(run.trail) - 1:
+        return [f"{LOG_FILE} has {len(run.log)} lines for {len(run.trail) - 1} epochs of the trail"]
     recorded = [
         {key: entry[key] for key in ("epoch", "step", "loss", "score")}
         | {"rate": learning_rate_at(run.config.train, entry["epoch"] - 1, entry["step"] - 1)}

@@ -11,7 +11,7 @@ from seedless.data.dataset_folder import is_packed, read_packed, write_packed
 from seedless.data.loading import check_data_exists, choose_splits, load
 from seedless.proof.receipt import get_content_digest
 from seedless.runs.prepare import USER_MODEL
-from seedless.runs.validation import open_validated
+from seedless.runs.validation import ValidatedRun
 
 
 class RunData(NamedTuple):
@@ -69,21 +69,19 @@ def read_packed_data(config: Config, folder: Path) -> Dataset:
     return data
 
 
-def pack_data(run: Path, folder: Path) -> dict[str, Path]:
-    """Pack a run's data into a folder; return its files by their names in a bundle."""
-    validated = open_validated(run)
-    config = validated.config
+def pack_data(run: ValidatedRun, folder: Path) -> None:
+    """Pack a run's data into a new folder, to travel with the run in a bundle."""
+    config = run.config
     if config.data.name == USER_MODEL:
-        raise RunError(f"{run} is a run of fit(): pass on its arrays and the model yourself")
+        raise RunError(f"{run.path} is a run of fit(): pass on its arrays and the model yourself")
     data = load(config.data)
-    expected = get_content_digest(validated.claims)
+    expected = get_content_digest(run.claims)
     if data.digest != expected:
         raise RunError(
-            f"{run} was trained on other data than {config.data.name} holds now: expected "
+            f"{run.path} was trained on other data than {config.data.name} holds now: expected "
             f"{expected}, found {data.digest}"
         )
     write_packed(folder, data)
-    return {f"data/{path.name}": path for path in sorted(folder.iterdir())}
 
 
 def _show(protocol: Mapping[str, tuple[int, ...]]) -> str:

@@ -116,11 +116,16 @@ def write_results(
     run: Path, best: BestWeights, predictions: Predictions, metrics: Mapping[str, Any]
 ) -> None:
     """Write the selected weights, their predictions and their metrics into a run folder."""
-    tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
-    write_atomic(run / WEIGHTS, save(tensors, metadata={"format": "pt"}))
+    write_atomic(run / WEIGHTS, serialize_weights(best))
     write_atomic(run / PREDICTIONS, serialize(predictions))
     text = json.dumps(metrics, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     write_atomic(run / METRICS, text.encode() + b"\n")
+
+
+def serialize_weights(best: BestWeights) -> bytes:
+    """Return the content of the file of weights."""
+    tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
+    return save(tensors, metadata={"format": "pt"})
 
 
 def predict_split(

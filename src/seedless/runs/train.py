@@ -18,7 +18,7 @@ from seedless.runs.folder import Run, check_destination, lock, make_folder
 from seedless.runs.prepare import Prepared, Preparer, prepare
 from seedless.runs.seal import seal
 from seedless.train.background_observer import BackgroundObserver
-from seedless.train.checkpoint import list_checkpoints, save_checkpoint
+from seedless.train.checkpoint import is_checkpoint_due, list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
 from seedless.train.progress_state import Observer, ProgressState, Start
@@ -37,8 +37,7 @@ class CheckpointWriter(Observer):
 
     def epoch(self, progress: ProgressState) -> None:
         """Write the state after the k-th, 2k-th, ... and the last epoch."""
-        config, epoch = progress.problem.config.train, progress.position.epoch
-        if epoch % config.checkpoint_every == 0 or epoch == config.epochs:
+        if is_checkpoint_due(progress.problem.config.train, progress.position.epoch):
             save_checkpoint(self.run, progress, self.config_digest)
 
     def stop(self, progress: ProgressState) -> None:

@@ -20,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from seedless.core.bounded_reading import parse_json
+from seedless.core.config import TrainConfig
 from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError
 from seedless.core.files import write_atomic
@@ -58,8 +59,13 @@ def parse_checkpoint_name(name: str) -> Position | None:
     return position if checkpoint_file_name(position) == name else None  # one name a position
 
 
-def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> Path:
-    """Write the state of a run, and return the path of the file."""
+def is_checkpoint_due(settings: TrainConfig, epoch: int) -> bool:
+    """Whether a run writes a checkpoint after this epoch: every k-th, and the last."""
+    return epoch % settings.checkpoint_every == 0 or epoch == settings.epochs
+
+
+def serialize_checkpoint(progress: ProgressState, config_digest: str) -> bytes:
+    """Return the content of the checkpoint of a state."""
     # [Step 1] Collect the tensors: the state, the losses of an unfinished epoch, the best weights.
     position, best = progress.position, progress.best
     layout = torch.contiguous_format  # and copies: safetensors refuses tensors that share memory
@@ -80,11 +86,16 @@ def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> P
         "tensors": digest(tensors),
     }
     sealed = canonical_json({**meta, "digest": digest_value(meta)}).decode()
-    # [Step 3] Write the file atomically.
+    return save(tensors, metadata={"seedless": sealed})
+
+
+def save_checkpoint(run: Path, progress: ProgressState, config_digest: str) -> Path:
+    """Write the state of a run, and return the path of the file."""
+    position = progress.position
     path = run / CHECKPOINT_FOLDER / checkpoint_file_name(position)
     path.parent.mkdir(exist_ok=True)
-    write_atomic(path, save(tensors, metadata={"seedless": sealed}))
-    # [Step 4] Only now delete the checkpoints within an epoch that this one replaces.
+    write_atomic(path, serialize_checkpoint(progress, config_digest))
+    # Only now delete the checkpoints within an epoch that this one replaces.
     if not position.batch:
         for old in path.parent.glob("epoch-*-batch-*.safetensors"):
             old.unlink()

@@ -12,9 +12,9 @@ from seedless.train.progress_state import Observer, ProgressState
 LOG_FILE = "log.jsonl"
 _FIELDS = {"epoch", "step", "loss", "rate", "score", "seconds"}
 
-# Enough for a million epochs.
-MAX_LOG_BYTES = 2**28
-MAX_LOG_VALUES = 8_000_000
+# Enough for 280,000 epochs, which is more than a trail can have.
+MAX_LOG_BYTES = 2**26
+MAX_LOG_VALUES = 2_000_000
 
 
 class LogWriter(Observer):

@@ -4,7 +4,6 @@ benchmarks/referee.py does the same for a hundred faults; here is one of each wa
 """
 
 import json
-import shutil
 import sys
 
 import pytest
@@ -22,7 +21,13 @@ from seedless.audit.dispute.referee import check_pair, referee, settle_pair
 from seedless.cli.main import main
 from seedless.core.errors import ConfigError
 from seedless.runs.validation import validate
-from tests.forgery import forge, forge_predictions, read_entries, read_statement, replace
+from tests.forgery import (
+    forge,
+    forge_predictions,
+    read_entries,
+    replace,
+    strip_run,
+)
 from tests.tiny import copy_run, fit_run, flags_restored
 
 HONEST = Fault("none", 0)
@@ -286,14 +291,8 @@ def test_other_versions_cannot_be_judged_where_there_is_a_dispute(make, tmp_path
 
 
 def test_a_stripped_run_cannot_be_judged(make, tmp_path):
-    from seedless.proof.stripped_run import describe_stripped, is_stripped
-
     run = copy_run(make(), tmp_path / "run")
-    shutil.rmtree(run / "checkpoints")
-    (run / "trail.jsonl").unlink()
-    statement = read_statement(run)
-    names = [name for name in statement["predicate"]["files"] if is_stripped(name, weights=True)]
-    (run / "light.json").write_bytes(describe_stripped(statement, names))
+    strip_run(run, weights=True)
     assert referee(make(), run, entry=ENTRY).outcome == "cannot judge"
 
 

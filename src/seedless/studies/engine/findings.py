@@ -21,9 +21,12 @@ from seedless.numerics.environment import capture_environment
 from seedless.proof.receipt import read_receipt
 from seedless.runs.folder import read_config
 
+Form = Mapping[str, Any]  # of each field the type, several types, or the form of its own fields
+
 FOLDER = "findings"
 PROOF = "proof"
 MAX_BYTES = 16 << 20
+PROOF_FORM = {"outcome": str, "sentence": str, "details": list, "device": str}
 CONCLUSIVE = ("identical", "differs")
 
 
@@ -44,13 +47,35 @@ def write_finding(run: Path, name: str, values: Mapping[str, Any]) -> None:
         raise StudyError(f"cannot write {path}: {error.strerror}") from None
 
 
-def read_finding(run: Path, name: str) -> dict[str, Any] | None:
-    """Return a finding about exactly this run, or None."""
+def read_finding(run: Path, name: str, form: Form) -> dict[str, Any] | None:
+    """Return a finding about exactly this run, or None; one of another form is an error.
+
+    Args:
+        run: the run folder, in a store.
+        name: of the finding.
+        form: the type, or the types, of each of its fields; a mapping for a field with fields.
+
+    Example: ``read_finding(run, "proof", PROOF_FORM)``
+    """
+    path = find_path(run, name)
     try:
-        receipt, values = parse_finding(find_path(run, name))
+        receipt, values = parse_finding(path)
     except FileNotFoundError:
         return None
-    return values if receipt == read_receipt(run)["predicate"]["digest"] else None
+    if receipt != read_receipt(run)["predicate"]["digest"]:
+        return None
+    if not _has_form(values, form):
+        raise StudyError(f"{path} does not have the fields of such a finding; remove it")
+    return values
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    """Whether a value has exactly the fields of a form, each of its type."""
+    if not isinstance(form, Mapping):
+        return isinstance(value, form) and not isinstance(value, bool)
+    if not isinstance(value, dict) or {*value} != {*form}:
+        return False
+    return all(_has_form(value[name], form[name]) for name in form)
 
 
 def parse_finding(path: Path) -> tuple[str, dict[str, Any]]:
@@ -72,8 +97,10 @@ def prove_run(run: Path) -> dict[str, Any]:
 
     The finding is written only where this machine could decide between equal and different.
     """
-    known = read_finding(run, PROOF)
+    known = read_finding(run, PROOF, PROOF_FORM)
     if known is not None:
+        if known["outcome"] not in CONCLUSIVE:
+            raise StudyError(f"{find_path(run, PROOF)} holds no result of an execution; remove it")
         return known
     verdict = verify(run)
     here = capture_environment()

@@ -28,7 +28,7 @@ from seedless.studies.engine.ray_workers import run_ray
 from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.store import State, Store
 from seedless.studies.engine.study import Plan
-from seedless.studies.engine.table import Table
+from seedless.studies.engine.table import Table, escape_cell
 
 Watch = Callable[[Sequence[tuple[Point, State]]], None]
 
@@ -166,7 +166,7 @@ def describe_counts(counts: Mapping[str, int], failures: Sequence[str]) -> str:
     if not counts:
         return ""
     ended = ", ".join(f"{counts.get(k, 0)} {k}" for k in ("converged", "at chance", "failed"))
-    reasons = "".join(f"- {why}\n" for why in failures)
+    reasons = "".join(f"- {escape_cell(why)}\n" for why in failures)
     return f"Ended: {ended}.\n\n" + (f"{reasons}\n" if reasons else "")
 
 

@@ -97,7 +97,7 @@ class Table:
             "|"
             + "|".join("---" if place == 0 else "--:" for place in range(len(self.columns)))
             + "|",
-            *("| " + " | ".join(map(_escape_cell, row)) + " |" for row in self.rows),
+            *("| " + " | ".join(map(escape_cell, row)) + " |" for row in self.rows),
         ]
         if self.notes:
             lines += ["", *(f"- {escape_text(note)}" for note in self.notes)]
@@ -120,7 +120,7 @@ class Table:
         return "\n".join([*parts, *(["", *map(escape_text, self.notes)] if self.notes else [])])
 
 
-def _escape_cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Return a cell that stays one cell, and holds neither HTML nor a link."""
     plain = escape_text(text).replace("&", "&amp;").replace("<", "&lt;")
     return plain.replace("|", "\\|").replace("](", "]\\(")

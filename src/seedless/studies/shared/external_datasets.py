@@ -86,6 +86,12 @@ class ExternalScore:
     calls: float | None
 
 
+SCORE_FORM = {
+    "n": int,
+    "positives": int,
+    "auc": (float, int, type(None)),
+    "calls": (float, int, type(None)),
+}
 SOURCES: dict[str, Source] = {
     "afdb": Source("afdb"),
     "cpsc2018": Source("cpsc2018", (SIX_LEADS,)),
@@ -141,7 +147,7 @@ def _evaluate(
     name = f"on-{dataset.name.replace(', ', '-').replace(' ', '-')}"
     name += "-standardized" if dataset.standardized else ""
     if not (run / WEIGHTS).exists():
-        finding = read_finding(run, name)
+        finding = read_finding(run, name, {"records": str, "verdict": SCORE_FORM})
         if finding is None or finding["records"] != records:
             raise StudyError(
                 f"{run} is a stripped run without weights, and has no scores on these records of "
