@@ -27,7 +27,7 @@ from seedless.data.loading import load
 from seedless.numerics.determinism import set_environment_variables
 from seedless.proof.receipt import get_content_digest, read_receipt
 from seedless.studies.catalog import open_study
-from seedless.studies.engine.findings import PROOF, read_finding
+from seedless.studies.engine.findings import PROOF, PROOF_FORM, read_finding
 from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.runner import write_study
@@ -126,7 +126,8 @@ def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
 def count_proofs(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """Return how many runs were executed again, and how many of them gave the same bits."""
     runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
-    found = [proof for run in runs if (proof := read_finding(run, PROOF)) is not None]
+    proofs = [read_finding(run, PROOF, PROOF_FORM) for run in runs]
+    found = [proof for proof in proofs if proof is not None]
     return {"all": len(found), "identical": sum(p["outcome"] == "identical" for p in found)}
 
 

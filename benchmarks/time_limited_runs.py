@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.results_plan import Entry, choose_tenth, list_entries
 from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.catalog import open_study
-from seedless.studies.engine.findings import PROOF, prove_run, read_finding
+from seedless.studies.engine.findings import PROOF, PROOF_FORM, prove_run, read_finding
 from seedless.studies.engine.gpu_sharing import share_gpus
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.local_workers import (
@@ -69,7 +69,7 @@ def execute_again(points: Sequence[Point], store: Store, until: float) -> int:
     for point in choose_tenth(points):
         run = store.run_folder(point)
         began = time.monotonic()
-        if store.state(point) != "done" or read_finding(run, PROOF) is not None:
+        if store.state(point) != "done" or read_finding(run, PROOF, PROOF_FORM) is not None:
             continue
         if began + 1.2 * longest > until:
             break

@@ -94,7 +94,8 @@ def test_every_tenth_run_is_executed_again_once(smoke_store, tmp_path, monkeypat
 
     def prove(run):
         executed.append(run.name)
-        values = {"outcome": "identical" if len(executed) == 1 else "differs"}
+        outcome = "identical" if len(executed) == 1 else "differs"
+        values = {"outcome": outcome, "sentence": "", "details": [], "device": "cpu"}
         write_finding(run, PROOF, values)
         return values
 
