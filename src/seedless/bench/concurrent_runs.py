@@ -15,8 +15,8 @@ from seedless.core.config_files import open_config
 from seedless.core.errors import RunError
 from seedless.core.registry import choose
 from seedless.models import MODELS
-from seedless.proof.receipt import read_receipt
 from seedless.runs.parallel_runs import Result, TrainingJob, train_many
+from seedless.runs.validation import open_validated
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def count_samples(result: Result) -> int:
     """Return how many samples a run trained on: training records times epochs."""
     if not result.ok:
         return 0
-    claims = read_receipt(result.job.out)["predicate"]
+    claims = open_validated(result.job.out).claims
     return int(claims["data"]["records"]["train"] * claims["config"]["values"]["train"]["epochs"])
 
 

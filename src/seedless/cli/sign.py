@@ -29,10 +29,7 @@ def sign(
     """
     from seedless.core.errors import SeedlessError
     from seedless.proof.keys import make_key, public_path, read_keyid
-    from seedless.proof.model_signing import sign_model
-    from seedless.proof.signature import sign_receipt
-    from seedless.runs.attestation_checks import list_signed_files
-    from seedless.runs.validation import open_validated
+    from seedless.runs.signed_run import sign_run
 
     if run is None and key is None and new_key is not None:
         private = make_key(new_key, "P-256" if model_signing else "ed25519")
@@ -40,14 +37,14 @@ def sign(
         text = f"private key in {private}: keep it secret\n"
         text += f"public key in {done['public_key']}: publish it"
     elif run is not None and key is not None and new_key is None:
-        validated, private = open_validated(run), key
+        private, signature = key, sign_run(run, key, model_signing=model_signing)
         if model_signing:
-            done = {"signature": str(sign_model(run, list_signed_files(validated), key))}
+            done = {"signature": str(signature)}
             text = f"signed the files of {run} in {done['signature']}; others check it with\n"
             text += f"model_signing verify key {run} --signature {done['signature']} "
             text += f"--public_key {public_path(key)}"
         else:
-            done = {"envelope": str(sign_receipt(run, key))}
+            done = {"envelope": str(signature)}
             text = f"signed {run} in {done['envelope']}"
         done["run"] = str(run)
     else:

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from seedless.proof.bundle import open_bundle
     from seedless.proof.envelope import check_envelope
     from seedless.proof.keys import make_key
-    from seedless.proof.model_signing import check_model_signature, sign_model
+    from seedless.proof.model_signing import check_model_signature
     from seedless.proof.provenance import make_provenance
     from seedless.proof.receipt import read_receipt
-    from seedless.proof.signature import check_signature, sign_receipt
+    from seedless.proof.signature import check_signature
     from seedless.proof.trail import Trail, read_trail
 
 __all__ = [
@@ -24,8 +24,6 @@ __all__ = [
     "open_bundle",
     "read_receipt",
     "read_trail",
-    "sign_model",
-    "sign_receipt",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

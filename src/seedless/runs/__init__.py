@@ -10,8 +10,19 @@ if TYPE_CHECKING:
     from seedless.runs.folder import Run
     from seedless.runs.opened_run import OpenRun, load, open_run
     from seedless.runs.resume import resume_run
+    from seedless.runs.signed_run import sign_run
     from seedless.runs.train import train_run
 
-__all__ = ["OpenRun", "Run", "bundle_run", "fit", "load", "open_run", "resume_run", "train_run"]
+__all__ = [
+    "OpenRun",
+    "Run",
+    "bundle_run",
+    "fit",
+    "load",
+    "open_run",
+    "resume_run",
+    "sign_run",
+    "train_run",
+]
 
 __getattr__, __dir__ = lazy_names(__name__)

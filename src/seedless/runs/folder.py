@@ -16,8 +16,7 @@ from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import explain_missing
-from seedless.proof.run_files import TOP_NAMES
-from seedless.train.checkpoint import CHECKPOINT_FOLDER
+from seedless.proof.run_files import check_run_files
 
 CONFIG = "config.toml"
 
@@ -76,13 +75,12 @@ def check_destination(run: Path, force: bool) -> None:
 
 
 def _refuse_existing(run: Path, force: bool) -> None:
-    names = {path.name for path in run.iterdir() if not path.name.endswith(".part")}
-    if CONFIG not in names:
+    if not os.path.lexists(run / CONFIG):
         raise RunError(f"{run} holds files that are not a run; choose another folder")
-    if foreign := sorted(name for name in names if name not in TOP_NAMES | {CHECKPOINT_FOLDER}):
+    if added := check_run_files(run, finished=False):
         raise RunError(
-            f"{run} holds {foreign[0]!r}, which no run wrote; move it away, or choose another "
-            "folder: nothing here is replaced"
+            f"{run} holds something that no run wrote: {added[0]}, or choose another folder: "
+            "nothing here is replaced"
         )
     if force:
         return

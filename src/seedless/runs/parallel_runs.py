@@ -22,7 +22,7 @@ from seedless.core.processes import (
     Workers,
     list_device_slots,
 )
-from seedless.proof.receipt import read_receipt
+from seedless.runs.validation import open_validated
 
 TAIL = 20  # last lines of standard error in a result
 
@@ -115,7 +115,7 @@ def read_result(job: TrainingJob, ended: WorkerResult) -> Result:
     tail = "\n".join(ended.stderr.splitlines()[-TAIL:])
     if ended.exit_code == 0:
         try:
-            digest = str(read_receipt(job.out)["predicate"]["weights"]["digest"])
-        except (RunError, KeyError, TypeError) as error:
+            digest = str(open_validated(job.out).claims["weights"]["digest"])
+        except RunError as error:
             tail = f"{tail}\n{error}".strip()
     return Result(job, ended.exit_code, digest, ended.seconds, tail)
