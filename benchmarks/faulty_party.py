@@ -43,6 +43,7 @@ SETTINGS: dict[str, Any] = {
     "execution": {"device": "cpu", "threads": 1, "arithmetic": "portable"},
 }
 STEPS_PER_EPOCH = 4
+FLOAT_OPERATIONS = 32  # of a step, that give or change a tensor of floats
 ENTRY = "benchmarks.faulty_party:give"
 
 
@@ -101,7 +102,7 @@ class FlippedResult(TorchDispatchMode):  # type: ignore[no-untyped-call]  # unty
 
     def __init__(self, choice: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
-        self.choice, self.left = choice, choice % 24
+        self.choice, self.left = choice, choice % FLOAT_OPERATIONS
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -177,7 +178,7 @@ class FaultyStep(RecordedStep):
         elif fault.kind == "running mean":
             flip(self.problem.model[1].running_mean, fault.choice)  # type: ignore[index, arg-type]
         elif fault.kind == "learning rate":
-            group["lr"] *= 1.0 + 2.0 ** -(fault.choice % 16)
+            group["lr"] *= 1.0 + 2.0 ** -(fault.choice % 14)
         elif fault.kind == "weight decay":
             group["weight_decay"] = 0.02
         elif fault.kind == "dropout of another epoch":

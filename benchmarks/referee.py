@@ -34,6 +34,7 @@ from benchmarks.faulty_party import (
 )
 from benchmarks.measure import RESULTS, write_results
 from seedless.audit.dispute.judgement import is_disputed
+from seedless.audit.dispute.op_call import describe_tensor, read_tensor
 from seedless.audit.dispute.party import LocalParty
 from seedless.audit.dispute.party_process import Party, PartyError, PartyProcess
 from seedless.audit.dispute.referee import check_pair, settle_pair
@@ -75,8 +76,8 @@ class LyingParty(LocalParty):
         answer = super().ask(request, max_bytes)
         if self.lie == "false inputs" and ask == "inputs":
             for value in answer["arguments"]:
-                if isinstance(value, dict) and value.get("tensor", {}).get("data"):
-                    value["tensor"]["data"] = "/" + value["tensor"]["data"][1:]
+                if isinstance(value, dict) and "tensor" in value:
+                    value["tensor"] = describe_tensor(read_tensor(value["tensor"]).zero_())
         if self.lie == "false records" and ask == "record":
             answer["rate"] = 1.0
         return answer
@@ -91,14 +92,17 @@ def plan(cases: int) -> list[Dispute]:
     """Return the cases: most with one fault, every tenth with two, every seventh with a lie."""
     planned = []
     for case in range(cases):
-        step, choice = 1 + draw("step", case) % STEPS, draw("choice", case)
-        fault = Fault(KINDS[case % len(KINDS)], step, choice)
+        step, choice = 2 + draw("step", case) % (STEPS - 1), draw("choice", case)
+        kind = KINDS[case % len(KINDS)]
+        if kind != "moment" and case % 5 == 0:  # before the first step all moments are zero
+            step = 1
+        fault = Fault(kind, step, choice)
         sides = [fault, HONEST] if draw("side", case) % 2 else [HONEST, fault]
         expected, lie = "A is right" if sides[0] == HONEST else "B is right", ""
         if case % 10 == 4:  # both wrong at one place
             kind = SAME_PLACE[case // 10 % len(SAME_PLACE)]
-            # 24 more is the same tensor or operation, and another bit.
-            sides = [Fault(kind, step, choice), Fault(kind, step, choice + 24)]
+            # 96 more is the same tensor or operation, and another bit or rate.
+            sides = [Fault(kind, step, choice), Fault(kind, step, choice + 96)]
             expected = "neither is right"
         elif case % 10 == 9:  # both wrong, at different steps: the first difference decides
             early, late = Fault("gradient", 2, choice), Fault("swapped sample", 7, choice)

@@ -19,6 +19,7 @@ from seedless.audit.reexecution import (
     explain_divergence,
     find_segment,
     list_notes,
+    list_remarks,
     prepare_again,
     train_again,
 )
@@ -63,8 +64,9 @@ class Sample:
     def describe(self) -> list[str]:
         """Return in words what was chosen, how to choose it again, and how likely a miss is."""
         numbers = ", ".join(map(str, self.chosen))
+        plural = "s" * (len(self.chosen) > 1)
         return [
-            f"segments {numbers} of {self.total}, chosen by --sample-token {self.token}",
+            f"segment{plural} {numbers} of {self.total}, chosen by --sample-token {self.token}",
             *describe_chances(self.total, len(self.chosen)),
         ]
 
@@ -144,7 +146,7 @@ def execute_sample(
             "the other segments were not executed"
         )
         details = (*sample.describe(), *list_notes(run, prepared.config))
-        verdict = Verdict(PART, sentence, details)
+        verdict = Verdict(PART, sentence, details, remarks=list_remarks(run, prepared))
     seconds = round(time.perf_counter() - began, 1)
     return replace(verdict, checked=sample.checked, seconds=seconds)
 
@@ -160,17 +162,22 @@ def compare_start(run: ValidatedRun, prepared: Prepared) -> None:
 
 
 def compare_final(run: ValidatedRun, prepared: Prepared) -> None:
-    """Compute predictions and scores of the selected weights again and compare them.
+    """Compute predictions and scores of the selected weights again and compare them."""
+    results = score_again(run, prepared)
+    changed = compare_values({key: run.claims[key] for key in results}, results)
+    if changed:
+        raise DivergenceError(map(str, changed))
+
+
+def score_again(run: ValidatedRun, prepared: Prepared) -> dict[str, Any]:
+    """Return what the receipt says of the selected weights, computed from them again.
 
     The weights are those of the last checkpoint. It is read after the validation, which is safe:
-    their digest is compared with the receipt's, and validation compared that with the trail.
+    their digest is among the results, and validation compared the receipt's with the trail.
     """
     path = list_checkpoints(run.path)[-1][1]
     best = read_checkpoint(path, run.config.digest).start.best
     model = {name: value.shape for name, value in name_tensors(prepared.problem.model).items()}
     if best is None or {name: value.shape for name, value in best.weights.items()} != model:
         raise DivergenceError([f"the selected weights of {path.name} do not fit the run's model"])
-    results = score_selected(prepared, best, None)
-    changed = compare_values({key: run.claims[key] for key in results}, results)
-    if changed:
-        raise DivergenceError(map(str, changed))
+    return score_selected(prepared, best, None)

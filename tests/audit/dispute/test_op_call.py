@@ -34,6 +34,18 @@ CALLS = {
     "aten.index.Tensor": ((X, [torch.tensor([2, 0])]), {}),
     "aten.cat.default": (([X, X + 1], 1), {}),
     "aten.add_.Tensor": ((X.clone(), X), {"alpha": 2}),
+    "aten._fused_sgd_.tensor_lr": (
+        ([X.clone()], [X], [X + 1]),
+        {
+            "weight_decay": 0.1,
+            "momentum": 0.9,
+            "lr": torch.tensor(0.1),
+            "dampening": 0.0,
+            "nesterov": False,
+            "maximize": False,
+            "is_first_step": False,
+        },
+    ),
 }
 
 

@@ -15,17 +15,19 @@ from benchmarks.faulty_party import (
     make_faulty_run,
     make_preparer,
 )
+from seedless.audit.dispute.op_call import describe_tensor, read_tensor
 from seedless.audit.dispute.party import LocalParty
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.referee import check_pair, referee, settle_pair
 from seedless.cli.main import main
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, RunError
 from seedless.runs.validation import validate
 from tests.forgery import (
     forge,
     forge_predictions,
     read_entries,
     replace,
+    rewrite_checkpoint,
     strip_run,
 )
 from tests.tiny import copy_run, fit_run, flags_restored
@@ -77,7 +79,8 @@ def settle(make, a, b, a_party=None, b_party=None):
 # One party is wrong
 
 CASES = [
-    (Fault("operation", 6, 316), "one operation", {"step": 6, "op": "aten.relu.default"}),
+    (Fault("operation", 6, 324), "one operation", {"step": 6, "op": "aten.relu.default"}),
+    (Fault("operation", 7, 63), "one operation", {"step": 7, "op": "aten._fused_adam_.tensor_lr"}),
     (Fault("gradient", 3, 5), "one step", {"epoch": 1, "step": 3, "kind": "source"}),
     (Fault("learning rate", 5, 3), "one step", {"step": 5, "names": ["optimizer/rate"]}),
     (Fault("weight decay", 11, 0), "one step", {"epoch": 3, "step": 11, "kind": "setting"}),
@@ -121,7 +124,7 @@ def test_two_runs_that_agree_are_no_dispute(make):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (Fault("operation", 6, 316), Fault("operation", 6, 340)),
+        (Fault("operation", 6, 324), Fault("operation", 6, 420)),
         (Fault("learning rate", 5, 3), Fault("learning rate", 5, 4)),
         (Fault("first weight", 0, 3), Fault("first weight", 0, 9)),
     ],
@@ -149,10 +152,11 @@ def lie_about_operations(make, fault):
     )
 
 
-def change_tensor(request, right):
-    """Return the arguments of an operation, the first tensor of them with another element."""
+def clear_tensor(request, right):
+    """Return the arguments of an operation, the first tensor of them with zeros for elements."""
     first = next(value for value in right["arguments"] if isinstance(value, dict))
-    first["tensor"]["data"] = "/" + first["tensor"]["data"][1:]
+    tensor = read_tensor(first["tensor"])
+    first["tensor"] = describe_tensor(tensor.zero_())
     return right
 
 
@@ -165,20 +169,20 @@ def test_operations_of_an_honest_run_do_not_excuse_the_state_after_them(make):
 
 def test_false_inputs_of_an_operation_are_not_used(make):
     fault = CASES[0][0]
-    liar = Liar(answer_with(make(fault), fault), inputs=change_tensor)
+    liar = Liar(answer_with(make(fault), fault), inputs=clear_tensor)
     ruling = settle(make, fault, HONEST, a_party=liar)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "one operation")
 
 
 def test_without_agreed_inputs_the_step_is_executed(make):
     fault = CASES[0][0]
-    liars = [Liar(answer_with(make(f), f), inputs=change_tensor) for f in (fault, HONEST)]
+    liars = [Liar(answer_with(make(f), f), inputs=clear_tensor) for f in (fault, HONEST)]
     ruling = settle(make, fault, HONEST, *liars)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "one step")
 
 
 def test_a_false_state_is_not_used(make):
-    fault = Fault("swapped sample", 10, 107)
+    fault = Fault("gradient", 10, 5)
     runs = [answer_with(make(f), f) for f in (fault, HONEST)]
     liar = Liar(
         runs[0], state=lambda request, right: {**right, "model/0.bias": right["model/1.bias"]}
@@ -251,6 +255,19 @@ def test_results_of_one_trail_are_settled_by_computing_them(make, tmp_path):
     forge_predictions(run, "validation", lambda values: values * (1 - 2**-40))  # ranks stay
     ruling = referee(run, make(), entry=ENTRY)
     assert (ruling.outcome, ruling.settled_by) == ("B is right", "the scores")
+
+
+def test_a_checkpoint_that_is_changed_after_the_validation_is_not_used(make, tmp_path):
+    run = copy_run(make(), tmp_path / "run")
+    opened = validate(run)
+
+    def change(meta, tensors):
+        tensors["model/0.bias"] += 1
+
+    rewrite_checkpoint(run / "checkpoints" / "epoch-0001.safetensors", change)
+    other = validate(make(Fault("gradient", 6, 5)))
+    with pytest.raises(RunError, match=r"epoch-0001\.safetensors was changed"):
+        settle_pair([opened, other], [None, None], make_preparer(HONEST))
 
 
 # What cannot be judged

@@ -193,7 +193,10 @@ def execute_step(case: Case, step: DisputedStep) -> StepResult:
         size = sum(tensor.nbytes for tensor in execution.beginning.values())
         most = 2 * size + 1_000 * len(execution.beginning) + 2**20  # base64, names and shapes
         state = ask_either(case, partial(ask_state, step=step, max_bytes=most))
-    return execution.run_step(state, position)
+    try:
+        return execution.run_step(state, position)
+    except SeedlessError as error:
+        raise PartyError(f"the step that both state cannot be executed: {error}") from None
 
 
 def ask_either(case: Case, ask: Callable[[Side], Any]) -> Any:

@@ -14,12 +14,13 @@ from seedless.audit.dispute.disputed_step import Case, judge_steps
 from seedless.audit.dispute.party_answers import Place, list_fields
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.ruling import Ruling, rule
+from seedless.audit.spot_check import score_again
+from seedless.audit.trail_comparison import DivergenceError
 from seedless.core.digests import digest_each
 from seedless.core.mismatch import compare_values
 from seedless.proof.trail import compare_trails
-from seedless.runs.seal import score_selected
 from seedless.runs.validation import ValidatedRun
-from seedless.train.checkpoint import list_checkpoints, read_checkpoint
+from seedless.train.checkpoint import list_checkpoints
 
 FACTS = ("data", "initialization", "model")
 RESULTS = ("weights", "metrics", "predictions")
@@ -88,11 +89,10 @@ def judge_results(case: Case) -> Ruling:
     names = [mismatch.field for mismatch in compare_values(stated[0], stated[1])]
     if not names:
         return Ruling("no dispute", "every entry of the two trails agrees, and so do the results")
-    path = list_checkpoints(case.a.run.path)[-1][1]
-    best = read_checkpoint(path, case.a.run.config.digest).start.best
-    if best is None:
-        return Ruling("cannot judge", f"{path} holds no selected weights")
-    here = score_selected(case.judge.execution.prepared, best, None)
+    try:
+        here = score_again(case.a.run, case.judge.execution.prepared)
+    except DivergenceError as error:
+        return Ruling("cannot judge", str(error))
     return rule(
         [not compare_values(here, one) for one in stated],
         f"the trails agree, and {list_fields(names)}; computed from the selected weights",

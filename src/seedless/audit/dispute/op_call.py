@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seedless.audit.op_record import OpRecord, find_tensors
+from seedless.audit.op_record import OpRecord, find_tensors, read_signature
 from seedless.audit.op_recorder import OpRecorder
 from seedless.core.errors import RunError, SeedlessError
 from seedless.portable.mode import portable
+from seedless.portable.ops.registry import REGISTRY, find_rule
 
 MAX_TENSOR_BYTES = 2**30
 MAX_DIMENSIONS = 16
@@ -100,20 +101,18 @@ def execute_call(op: str, call: Any) -> OpRecord:
         op: name and overload, as "aten.addmm.default".
         call: the arguments, as `describe_call` returned them.
     """
-    # [Step 1] Read what was sent.
+    # [Step 1] Refuse what is no operation of portable arithmetic, and read what was sent.
     func = find_overload(op)
+    if func.name() not in REGISTRY:
+        find_rule(func)  # raises an error for one that has no rule
     try:
         args = tuple(_read(value) for value in call["arguments"])
         kwargs = {str(name): _read(value) for name, value in call["options"].items()}
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RunError(f"expected the arguments of {op} and its options") from None
-    # [Step 2] Execute it with shapes alone, to know how large its results are.
+    # [Step 2] Refuse results that would not fit into memory.
     try:
-        options = {name: _forget(value) for name, value in kwargs.items()}
-        if any(argument.name == "device" for argument in func._schema.arguments):
-            options["device"] = torch.device("meta")
-        shapes = func(*map(_forget, args), **options)
-        size = sum(tensor.numel() * tensor.itemsize for tensor in find_tensors(shapes))
+        size = measure_results(func, args, kwargs)
     except Exception as error:  # the arguments are not ours: whatever torch raises refuses them
         raise RunError(f"{op} cannot be executed alone: {type(error).__name__}") from None
     if size > MAX_TENSOR_BYTES:
@@ -128,6 +127,18 @@ def execute_call(op: str, call: Any) -> OpRecord:
     except Exception as error:
         raise RunError(f"{op} cannot be executed alone: {type(error).__name__}") from None
     return recorder.records[0]
+
+
+def measure_results(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """Return the bytes of the tensors that an operation will return, found from shapes alone."""
+    signature = read_signature(func)
+    if signature.written and all(signature.aliased):
+        return 0  # it writes into its arguments, as an optimizer's step does
+    options = {name: _forget(value) for name, value in kwargs.items()}
+    if "device" in signature.arguments:
+        options["device"] = torch.device("meta")
+    shapes = func(*map(_forget, args), **options)
+    return sum(tensor.numel() * tensor.itemsize for tensor in find_tensors(shapes))
 
 
 def find_overload(op: str) -> Any:

@@ -27,7 +27,7 @@ from seedless.audit.dispute.recorded_step import Execution, StepResult, find_pos
 from seedless.audit.op_record import OpRecord
 from seedless.audit.reexecution import choose_device
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json
-from seedless.core.digests import digest_value
+from seedless.core.digests import digest_each, digest_value
 from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.trail import TrailEntry
 from seedless.runs.prepare import Preparer
@@ -77,7 +77,10 @@ class AnsweringRun:
         """The run, prepared once for all requests."""
         config = choose_device(self.run, "cpu")
         assert config is not None  # only a missing GPU gives None
-        return self.execution_type(self._preparer(config))
+        # Portable bits do not depend on micro-batches. In one piece, each operation has the result
+        # that it has alone; in pieces, a sum over the batch is completed later.
+        whole = config.change(train={"microbatch": None})
+        return self.execution_type(self._preparer(whole))
 
     def answer(self, request: Request) -> dict[str, Any]:
         """Return the answer to one request."""
@@ -157,11 +160,16 @@ class LocalParty:
 def find_start(
     run: ValidatedRun, execution: Execution, epoch: int
 ) -> tuple[Mapping[str, Tensor], Start]:
-    """Return the state and position of the checkpoint of an epoch; 0 is the run's beginning."""
+    """Return the state and position of the checkpoint of an epoch; 0 is the run's beginning.
+
+    The checkpoint is read after the validation, so its state is compared with the trail again.
+    """
     if epoch == 0:
         return execution.beginning, Start()
     path = run.path / CHECKPOINT_FOLDER / checkpoint_file_name(Position(epoch))
     checkpoint = read_checkpoint(path, run.config.digest)
+    if digest_each(checkpoint.state) != run.trail[epoch]["state"]:
+        raise RunError(f"{path} was changed: it does not have the state that the trail records")
     return checkpoint.state, checkpoint.start
 
 

@@ -51,7 +51,7 @@ class CallRecorder(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in t
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Keep the arguments if they are wanted; then run and record the operation."""
-        if self._wanted == len(self.records):
+        if self._wanted == len(self.records) and func.namespace == "aten":  # not a profiler's mark
             self.call = describe_call(args, kwargs or {})
         return super().__torch_dispatch__(func, types, args, kwargs)
 
@@ -171,7 +171,8 @@ class Execution:
             stop=lambda: True,
             step=partial(step.record, wanted=wanted),
         )
-        assert step.recorder is not None
+        if step.recorder is None or not recorder.steps:
+            raise RunError(f"epoch {position.epoch + 1} has no batch {position.batch + 1}")
         return StepResult(step.recorder.records, recorder.steps[0], step.recorder.call)
 
     def _set(self, state: Mapping[str, Tensor]) -> RecordedStep:

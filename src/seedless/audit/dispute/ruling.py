@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from seedless.core.display import escape_text
+
 # Exit codes of `seedless referee`. 2: no valid pair of runs. 3: this machine cannot decide.
 CODES = {
     "no dispute": 0,
@@ -54,7 +56,8 @@ class Ruling:
 
     def as_text(self) -> str:
         """Return the ruling as people read it."""
-        return "\n  ".join((f"{self.outcome.upper()}: {self.sentence}", *self.details))
+        lines = (f"{self.outcome.upper()}: {self.sentence}", *self.details)
+        return "\n  ".join(map(escape_text, lines))
 
 
 def rule(agree: Sequence[bool], what: str, **more: Any) -> Ruling:
