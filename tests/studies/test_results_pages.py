@@ -2,14 +2,16 @@
 
 import gzip
 import json
+import math
 import shutil
 
 from benchmarks import time_limited_runs
-from benchmarks.results import build
+from benchmarks.results import build, count_proofs
 from benchmarks.results_answers import answer
 from benchmarks.results_page import choose_remarks
-from benchmarks.results_plan import Entry, list_entries, spell_command
+from benchmarks.results_plan import Entry, choose_tenth, list_entries, spell_command
 from seedless.studies.catalog import open_study
+from seedless.studies.engine.findings import PROOF, write_finding
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
@@ -48,6 +50,9 @@ def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
     assert {row["key"] for row in receipts["runs"]} == {point.key for point in grid.points}
     outcome = Store(smoke_store).read(grid.points[0])
     by_key = {row["key"]: row for row in receipts["runs"]}
+    scores = by_key[grid.points[0].key]["scores"]
+    assert scores["macro_auc"] == outcome.metrics["test"]["macro_auc"]
+    assert {*scores["classes"]} == {*outcome.metrics["test"]["classes"]}
     assert by_key[grid.points[0].key]["weights"]["digest"] == outcome.weights
     assert by_key[grid.points[0].key]["environment"] in receipts["environments"]
 
@@ -76,6 +81,31 @@ def test_time_limited_runs_archive_what_is_done(smoke_store, tmp_path, monkeypat
     assert unpack_run_archive(file, Store(tmp_path / "elsewhere")).new == 8
     twice = time_limited_runs.list_points([entry, entry])
     assert len(twice) == 8
+
+
+def test_every_tenth_run_is_executed_again_once(smoke_store, tmp_path, monkeypatch):
+    grid = open_study("main").plan(SMOKE).grid
+    chosen = choose_tenth(grid.points)
+    assert [p.key for p in chosen] == sorted({p.key for p in grid.points})[::10]
+    store = Store(tmp_path / "store")
+    for point in chosen[:2]:
+        shutil.copytree(Store(smoke_store).run_folder(point), store.run_folder(point))
+    executed = []
+
+    def prove(run):
+        executed.append(run.name)
+        outcome = "identical" if len(executed) == 1 else "differs"
+        values = {"outcome": outcome, "sentence": "", "details": [], "device": "cpu"}
+        write_finding(run, PROOF, values)
+        return values
+
+    monkeypatch.setattr(time_limited_runs, "prove_run", prove)
+    assert time_limited_runs.execute_again(grid.points, store, math.inf) == 2
+    assert time_limited_runs.execute_again(grid.points, store, math.inf) == 0
+    assert executed == [point.key for point in chosen[:2]]
+    outcomes = [store.read(point) for point in chosen[:2]]
+    assert count_proofs(outcomes) == {"all": 2, "identical": 1}
+    assert time_limited_runs.execute_again(grid.points, store, 0.0) == 0
 
 
 def test_remarks_follow_from_the_data():
