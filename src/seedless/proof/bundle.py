@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from seedless.proof.receipt import FILE as RECEIPT
 # for a size or a place has one more part at its end.
 _LOCAL_HEADER, _DIRECTORY_ENTRY, _END, _END_64 = 30, 46, 22, 56 + 20
 _EXTRA_LENGTH = 28  # the place in a local header of the length of its extra field
+_CHECKSUM = 14  # where it lies in a local header, before the two sizes
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
 RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
@@ -187,9 +189,16 @@ def _refuse_hidden_bytes(path: Path) -> None:
     place = directory = 0
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
         for info in archive.infolist():
+            # A program that reads the file in one pass believes the copy of checksum and sizes in
+            # front of a member, and so they must be those of the directory.
+            file.seek(info.header_offset + _CHECKSUM)
+            checksum, *sizes = struct.unpack("<III", file.read(12))
             file.seek(info.header_offset + _EXTRA_LENGTH)
             extra = int.from_bytes(file.read(2), "little")  # 0, or 20 for sizes of 64 bits
+            expected = [info.file_size, info.file_size] if not extra else 2 * [2**32 - 1]
             if info.header_offset != place or extra not in (0, 20) or info.comment:
+                break
+            if checksum != info.CRC or sizes != expected:
                 break
             name = len(info.orig_filename.encode())
             place += _LOCAL_HEADER + name + extra + info.file_size
@@ -199,8 +208,8 @@ def _refuse_hidden_bytes(path: Path) -> None:
             if archive.start_dir == place and rest in (_END, _END + _END_64):
                 return
     raise RunError(
-        f"{path} holds bytes that belong to none of its files: a comment, or something added; "
-        "refused. Get the bundle again, made with `seedless bundle`"
+        f"{path} holds bytes that belong to none of its files: a comment, something added, or sizes "
+        "other than its directory's; refused. Get the bundle again, made with `seedless bundle`"
     )
 
 
