@@ -188,7 +188,7 @@ def test_json_files_are_matched_by_field_before_name(tmp_path):
     with pytest.raises(StatsError, match=r"seed9.json: auc is nan"):
         seedless.compare(*pair, field="auc")
     (tmp_path / "b" / "seed9.json").write_text("{")
-    with pytest.raises(StatsError, match=r"seed9.json is not JSON"):
+    with pytest.raises(StatsError, match=r"seed9.json is not valid JSON"):
         seedless.compare(*pair, field="auc")
 
 
