@@ -205,11 +205,15 @@ def _refuse_hidden_bytes(path: Path) -> None:
             directory += _DIRECTORY_ENTRY + name + len(info.extra)
         else:
             rest = path.stat().st_size - place - directory
-            if archive.start_dir == place and rest in (_END, _END + _END_64):
+            file.seek(-_END, os.SEEK_END)
+            counts = struct.unpack("<HH", file.read(12)[8:])
+            same = {*counts} == {min(len(archive.infolist()), 2**16 - 1)}
+            if archive.start_dir == place and rest in (_END, _END + _END_64) and same:
                 return
     raise RunError(
-        f"{path} holds bytes that belong to none of its files: a comment, something added, or sizes "
-        "other than its directory's; refused. Get the bundle again, made with `seedless bundle`"
+        f"{path} holds bytes that belong to none of its files: a comment, something added, or "
+        "sizes other than its directory's; refused. Get the bundle again, made with `seedless "
+        "bundle`"
     )
 
 
