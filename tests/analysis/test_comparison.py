@@ -8,6 +8,8 @@ import pytest
 from scipy import stats
 
 import seedless
+from seedless.analysis.arms import ArmRuns, ScoredRun
+from seedless.analysis.comparison import pair_runs
 from seedless.core.errors import RunError, StatsError, UnknownNameError
 from tests.tiny import copy_run, fit_run, flags_restored, give, make_arrays
 
@@ -106,6 +108,18 @@ def test_repeats_of_one_run_are_one_observation(arms):
     assert "in both arms" in text
     assert "the arms have the same settings" in text
     assert found.matched.startswith("no pairs")  # one seed twice is no match
+
+
+def test_a_seed_that_is_there_twice_is_named():
+    def arm(name, seeds):
+        runs = [ScoredRun(None, 0.9, "", {"order.seed": seed}) for seed in seeds]
+        return ArmRuns(name, tuple(runs))
+
+    pairs, told = pair_runs(arm("A", (1, 2, 2, 3)), arm("B", (1, 2, 3)))
+    assert pairs is None
+    assert told == "no pairs: order.seed 2 is in A 2 times, so its partner cannot be told"
+    assert pair_runs(arm("A", (1, 2, 3)), arm("B", (1, 2, 3)))[0] is not None
+    assert pair_runs(arm("A", (1, 2)), arm("B", (3, 4)))[1].endswith("no seeds that match")
 
 
 def test_seed_free_replicates_are_matched_by_offset(arms, tmp_path):
