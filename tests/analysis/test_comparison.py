@@ -94,6 +94,23 @@ def test_more_than_one_factor_is_named(arms):
         seedless.compare(*pair, factor="init.bases")
 
 
+def test_starts_whose_defaults_differ_are_said_to_differ_in_more_than_the_basis(arms):
+    """dct scales residual exits by 0.01 where nothing is said of it, and kaiming does not."""
+    for seed in (1, 2):
+        out = arms / "random" / f"r{seed}"
+        if not out.exists():
+            with flags_restored():
+                fit_run(
+                    out,
+                    order={"name": "seeded", "seed": seed},
+                    init={"basis": "kaiming", "seed": seed},
+                )
+    found = seedless.compare(arms / "dct/*", arms / "random/*", factor="init.basis")
+    assert found.warnings[0].startswith("besides init.basis the arms differ in")
+    assert "init.residual_scale (0.01 against 1.0)" in found.warnings[0]
+    assert "init.heads (as declared against basis)" in found.warnings[0]
+
+
 def test_an_arm_of_two_kinds_is_said_to_be(arms):
     mixed = [*sorted((arms / "dct").iterdir())[:2], arms / "both" / "r3"]
     found = seedless.compare(mixed, arms / "hartley/*")
