@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.evaluate.predictions import parse_predictions, serialize
 from seedless.evaluate.scores import score_predictions
-from seedless.proof.receipt import WEIGHTS, cover_files
+from seedless.proof.receipt import RESERVED, WEIGHTS, cover_files, state_data
 from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.proof.trail import GENESIS, chain
 
@@ -83,6 +83,19 @@ def forge_predictions(run, split, change):
     (run / "metrics.json").write_text(json.dumps(metrics))
     statement["predicate"] |= {"metrics": metrics, "predictions": predictions.digest}
     seal(run, statement)
+
+
+def relabel_as_schema_1(run):
+    """Make a run of schema 2 one of schema 1: drop what only schema 2 states."""
+    statement = read_statement(run)
+    statement["predicateType"] = "urn:seedless:receipt:1"
+    statement["predicate"]["schema"] = "1.0"
+    for name in RESERVED:
+        del statement["predicate"][name]
+    seal(run, statement)
+    entries = read_entries(run)
+    entries[0]["data"] = state_data(entries[0]["data"], "1.0")
+    forge(run, entries)
 
 
 def rewrite_checkpoint(path, change):

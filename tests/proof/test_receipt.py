@@ -8,23 +8,16 @@ import pytest
 import seedless
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
-from seedless.proof.receipt import (
-    check_fields,
-    cover_files,
-    list_unknown,
-    read_receipt,
-    state_data,
-)
+from seedless.proof.receipt import check_fields, cover_files, list_unknown, read_receipt
 from seedless.runs.validation import validate
 from tests.forgery import (
     alter,
-    forge,
     list_leaves,
     list_mappings,
     look_up,
     pun,
-    read_entries,
     read_statement,
+    relabel_as_schema_1,
     remove,
     replace,
     seal,
@@ -229,21 +222,8 @@ def test_a_reserved_field_has_the_one_value_it_can_have(run, schema):
             assert f"as predicate.{name} in receipt.json, got something else" in refuse(run)
 
 
-def relabel(run):
-    """Make a run of schema 2 one of schema 1: drop what only schema 2 states."""
-    statement = read_statement(run)
-    statement["predicateType"] = "urn:seedless:receipt:1"
-    statement["predicate"]["schema"] = "1.0"
-    for name in RESERVED:
-        del statement["predicate"][name]
-    seal(run, statement)
-    entries = read_entries(run)
-    entries[0]["data"] = state_data(entries[0]["data"], "1.0")
-    forge(run, entries)
-
-
 def test_a_run_relabelled_as_schema_1_says_so_in_its_first_line(run):
-    relabel(run)
+    relabel_as_schema_1(run)
     for verdict in (seedless.verify(run, validate_only=True), seedless.verify(run, **give())):
         assert verdict.ok, verdict.details
         first_line = verdict.as_text().splitlines()[0]
@@ -256,7 +236,7 @@ def test_a_run_relabelled_as_schema_1_says_so_in_its_first_line(run):
 
 
 def test_schema_1_does_not_have_the_fields_of_schema_2(run):
-    relabel(run)
+    relabel_as_schema_1(run)
     statement = read_statement(run)
     seal(run, replace(statement, ("predicate", "script"), None), files=False)
     assert "has predicate.script, which schema 1.0 does not have" in refuse(run)

@@ -8,7 +8,7 @@ import pytest
 import seedless
 from seedless.core import dataset
 from seedless.core.config import Config, parse_config
-from seedless.core.errors import ConfigError, DataError
+from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.data.dataset_folder import write_packed
 from seedless.data.loading import load
 from seedless.data.model_inputs import sort_records
@@ -16,10 +16,11 @@ from seedless.data.readers.medmnist import read_medmnist
 from seedless.data.splits import describe_dataset
 from seedless.proof.bundle import write_bundle
 from seedless.runs.prepare import prepare
-from seedless.runs.run_data import load_run_data
+from seedless.runs.run_data import load_run_data, pack_data
 from seedless.runs.train import train_run
+from seedless.runs.validation import open_validated
 from tests.data.readers.test_medmnist import made, write
-from tests.forgery import forge, read_entries, read_statement
+from tests.forgery import forge, read_entries, read_statement, relabel_as_schema_1
 from tests.tiny import SETTINGS, answer_here, fit_run, give
 
 SMALL = {**SETTINGS, "model": {"name": "baseline", "small": True}}
@@ -102,6 +103,22 @@ def test_a_receipt_that_hides_the_splits_of_packed_data_does_not_help(
     assert "expected each fold in one split, got fold 9" in verdict.sentence
 
 
+def test_a_label_of_schema_1_does_not_help(tmp_path, config, monkeypatch):
+    """Schema 1 binds no roles, but they come from the configuration all the same."""
+    with monkeypatch.context() as forger:
+        forge_splits(forger)
+        run = make_bundle(tmp_path, config, leak(load(config.data))).with_name("run")
+    relabel_as_schema_1(run)
+    consistent = seedless.verify(run, validate_only=True)
+    assert consistent.ok
+    assert "schema 1" in consistent.as_text().splitlines()[0]
+    verdict = seedless.verify(run)  # on the file, whose splits are those of its folds
+    assert verdict.outcome == "differs"
+    (tmp_path / "ours.npz").unlink()
+    with pytest.raises(RunError, match="expected each fold in one split, got fold 9"):
+        seedless.verify(run, data=str(tmp_path / "packed"))
+
+
 def test_other_splits_than_those_of_the_configuration_are_refused(tmp_path, config):
     data = replace(load(config.data), protocol={"train": (1, 2), "val": (3,), "test": (4,)})
     write_packed(tmp_path / "packed", data)
@@ -151,6 +168,19 @@ def test_a_catalogued_dataset_that_is_here_is_not_replaced(tmp_path, monkeypatch
     other = config.change(data={"path": str(tmp_path / "breastmnist.npz")})
     found = load_run_data(other, str(tmp_path / "packed"))
     assert found.source == f"on the data in {tmp_path / 'breastmnist.npz'}"
+
+
+def test_a_damaged_cache_is_not_packed(tmp_path, config, monkeypatch):
+    run = train_run(config, tmp_path / "run").path
+    data = load(config.data)
+    samples = data.X.copy()
+    samples[7, 0, 0] += 1
+    damaged = replace(data, X=samples)  # with the digests of the genuine samples
+    assert damaged.digest == data.digest
+    monkeypatch.setattr("seedless.runs.run_data.load", lambda settings: damaged)
+    with pytest.raises(DataError, match="1 of 40 samples, first in record r7"):
+        pack_data(open_validated(run), tmp_path / "packed")
+    assert not (tmp_path / "packed").exists()
 
 
 # Records that are in two splits

@@ -9,6 +9,7 @@ from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError, RunError
 from seedless.data.dataset_folder import is_packed, read_packed, write_packed
 from seedless.data.loading import check_data_exists, choose_splits, load
+from seedless.data.model_inputs import sort_records
 from seedless.proof.receipt import get_content_digest
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.validation import ValidatedRun
@@ -74,7 +75,7 @@ def pack_data(run: ValidatedRun, folder: Path) -> None:
     config = run.config
     if config.data.name == USER_MODEL:
         raise RunError(f"{run.path} is a run of fit(): pass on its arrays and the model yourself")
-    data = load(config.data)
+    data = sort_records(load(config.data))  # hashed in memory: a damaged cache is not passed on
     expected = get_content_digest(run.claims)
     if data.digest != expected:
         raise RunError(
