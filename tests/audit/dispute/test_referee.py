@@ -82,6 +82,7 @@ def settle(make, a, b, a_party=None, b_party=None):
 CASES = [
     (Fault("operation", 6, 324), "one operation", {"step": 6, "op": "aten.relu.default"}),
     (Fault("operation", 7, 63), "one operation", {"step": 7, "op": "aten._fused_adam_.tensor_lr"}),
+    (Fault("operation", 8, 13), "one operation", {"step": 8, "op": "aten.neg.default"}),
     (Fault("gradient", 3, 5), "one step", {"epoch": 1, "step": 3, "kind": "source"}),
     (Fault("learning rate", 5, 3), "one step", {"step": 5, "names": ["optimizer/rate"]}),
     (Fault("weight decay", 11, 0), "one step", {"epoch": 3, "step": 11, "kind": "setting"}),

@@ -54,13 +54,13 @@ def settle(case: Case, *, ask: bool) -> Ruling:
     if changed := compare_values(facts[0], derive_facts(case)):
         reason = "A and B agree on what they began with, and it is not what is found here"
         return Ruling("cannot judge", reason, tuple(map(str, changed)))
-    # [Step 2] The first epoch that differs. Its steps say more only where tensors differ.
+    # [Step 2] The first epoch that differs. Its steps say more, unless only what follows them does.
     epoch, names = difference
     place = Place(epoch, find_common_checkpoint(case, epoch))
     reason = "both parties are folders: a command of a party finds the operation, too"
     if ask:
         reason = "the parties differ in what is computed after the steps of an epoch"
-    if ask and any(name.startswith(("model/", "optimizer/")) for name in names):
+    if ask and {*names} - {"score", "schedule", "step"}:
         try:
             return judge_steps(case, place)
         except PartyError as error:

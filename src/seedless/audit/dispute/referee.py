@@ -29,8 +29,6 @@ from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import ENTRY_HELP, choose_preparer
 from seedless.runs.validation import ValidatedRun, open_validated
 
-ANSWER_SECONDS = 3600.0
-
 
 @preserve_flags()
 def referee(
@@ -41,7 +39,7 @@ def referee(
     b_command: str | None = None,
     entry: str | None = None,
     data: str | None = None,
-    seconds: float = ANSWER_SECONDS,
+    seconds: float = 3600.0,
 ) -> Ruling:
     """Return who is right where two runs of one portable configuration begin to differ.
 
