@@ -27,6 +27,7 @@ from seedless.data.loading import load
 from seedless.numerics.determinism import set_environment_variables
 from seedless.proof.receipt import get_content_digest, read_receipt
 from seedless.studies.catalog import open_study
+from seedless.studies.engine.findings import PROOF, PROOF_FORM, read_finding
 from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.runner import write_study
@@ -59,6 +60,7 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
         "grid": plan.grid.digest,
         "runs": count_runs(results.outcomes),
         "seconds": add_seconds(results.outcomes),
+        "executed_again": count_proofs(results.outcomes),
         "environments": [{**environments[key], "runs": places[key]} for key in sorted(places)],
         "tables": [asdict(table) for table in written.tables],
     }
@@ -75,7 +77,7 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
 
 
 def list_receipts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return what each run's receipt says in short, and the environments they name."""
+    """Return what each run's receipt says in short, its scores, and the environments they name."""
     runs, environments = [], {}
     for one in {one.point.key: one for one in outcomes}.values():
         row: dict[str, Any] = {"key": one.point.key, "run": one.point.label, "error": one.error}
@@ -85,6 +87,7 @@ def list_receipts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             environments[place] = claims["environment"]
             row |= {
                 "receipt": claims["digest"],
+                "scores": _list_scores(one),
                 "config": claims["config"]["digest"],
                 "source": claims["source"]["digest"],
                 "data": get_content_digest(claims),
@@ -120,12 +123,29 @@ def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
     return {"all": len(runs), **{k: states[k] for k in ("converged", "at chance", "failed")}}
 
 
+def count_proofs(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Return how many runs were executed again, and how many of them gave the same bits."""
+    runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
+    proofs = [read_finding(run, PROOF, PROOF_FORM) for run in runs]
+    found = [proof for proof in proofs if proof is not None]
+    return {"all": len(found), "identical": sum(p["outcome"] == "identical" for p in found)}
+
+
 def add_seconds(outcomes: Sequence[Outcome]) -> float:
     """Return the seconds all runs spent on epochs, by their logs."""
     from seedless.train.log import LOG_FILE, read_log
 
     runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
     return round(sum(line["seconds"] for run in runs for line in read_log(run / LOG_FILE)), 1)
+
+
+def _list_scores(one: Outcome) -> dict[str, Any]:
+    """Return the test scores of a finished run: macro AUC, and the AUC of each class by name."""
+    test = (one.metrics or {}).get("test")
+    if test is None:
+        return {}
+    classes = {name: part["auc"] for name, part in test["classes"].items()}
+    return {"macro_auc": test["macro_auc"], "classes": classes}
 
 
 def _place(one: Outcome) -> dict[str, Any]:

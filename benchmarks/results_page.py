@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pages import render
-from benchmarks.results_answers import answer
+from benchmarks.results_answers import answer, comparable
+from benchmarks.results_fairness import clean_table, list_caveats
 from benchmarks.results_plan import Entry, spell_command
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.studies.engine.fold_pooling import MIN_POSITIVES
@@ -67,7 +68,10 @@ def make_page(collected: Collected) -> str:
         remarks=choose_remarks(collected),
         records=", ".join(f"{count} {PARTS[name]}" for name, count in counts),
         describe_place=describe_place,
-        tables=[table.to_markdown().rstrip() for table in tables],
+        tables=[
+            clean_table(collected, table, comparable=comparable(collected)).to_markdown().rstrip()
+            for table in tables
+        ],
     )
 
 
@@ -83,7 +87,7 @@ def describe_place(place: Collected) -> str:
 
 def choose_remarks(collected: Collected) -> list[str]:
     """Return what a reader must know of these data and runs, by what they are."""
-    remarks = []
+    remarks = list_caveats(collected)
     classes: Mapping[str, int] = collected["data"]["classes"]
     runs = collected["runs"]
     theory = not runs["all"]

@@ -1,14 +1,15 @@
 """Time-limited runs: as many runs of docs/results as a machine has time for, archived at the end.
 
     python -m benchmarks.time_limited_runs medmnist --data DATA --store STORE --out OUT
-        [--seconds SECONDS] [--seeds N]
+        [--seconds SECONDS] [--seeds N] [--again SECONDS]
 
 One set of worker processes executes the runs of the named studies, in this order and the first
 seeds of every arm first, until --seconds are nearly over. A study that is finished by then has its
 proofs executed. The finished runs are written to OUT as archives of at most 15 MiB. `seedless
 study unpack` puts them into a store on another machine, where `benchmarks.results` tabulates them;
 --unpack puts them into the store here the next time. --seeds makes the first seeds of every study
-alone, as a stage of it.
+alone, as a stage of it. --again reserves seconds at the end in which every tenth run is executed
+again, one after the other.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.results_plan import Entry, list_entries
+from benchmarks.results_plan import Entry, choose_tenth, list_entries
 from seedless.numerics.determinism import set_environment_variables
 from seedless.studies.catalog import open_study
-from seedless.studies.engine.findings import prove_run
+from seedless.studies.engine.findings import PROOF, PROOF_FORM, prove_run, read_finding
 from seedless.studies.engine.gpu_sharing import share_gpus
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.local_workers import (
@@ -59,6 +60,25 @@ def prove_entry(entry: Entry, store: Store) -> None:
         list(pool.map(prove_run, [store.run_folder(point) for point in first.values()]))
 
 
+def execute_again(points: Sequence[Point], store: Store, until: float) -> int:
+    """Execute every tenth run again that is finished, as long as there is time; return how many.
+
+    Runs that were executed again before are not repeated.
+    """
+    count, longest = 0, 0.0
+    for point in choose_tenth(points):
+        run = store.run_folder(point)
+        began = time.monotonic()
+        if store.state(point) != "done" or read_finding(run, PROOF, PROOF_FORM) is not None:
+            continue
+        if began + 1.2 * longest > until:
+            break
+        found = prove_run(run)
+        longest, count = max(longest, time.monotonic() - began), count + 1
+        print(f"{point.key} {point.label}: {found['outcome']}", flush=True)
+    return count
+
+
 def time_run(entry: Entry, store: Store) -> str:
     """Return the seconds a run of an entry spent on its epochs, the median over those done."""
     done = [point for point in list_points([entry]) if store.state(point) == "done"]
@@ -87,14 +107,21 @@ def write_archives(entries: Sequence[Entry], store: Store, out: Path) -> list[Ru
 
 
 def run_entries(
-    entries: Sequence[Entry], store: Store, out: Path, seconds: float, at_once: int | None = None
+    entries: Sequence[Entry],
+    store: Store,
+    out: Path,
+    seconds: float,
+    at_once: int | None = None,
+    again: float = 0.0,
 ) -> bool:
-    """Execute, prove and archive as many runs as there is time for; return whether all are done."""
+    """Execute, prove and archive as many runs as there is time for; return whether all are done.
+
+    ``again``: how many of the seconds are left for executing every tenth run again.
+    """
     began = time.monotonic()
     points = list_points(entries)
-    reserved = ARCHIVE_SECONDS + (
-        PROOF_SECONDS if any(entry.options.prove for entry in entries) else 0.0
-    )
+    reserved = ARCHIVE_SECONDS + again
+    reserved += PROOF_SECONDS if any(entry.options.prove for entry in entries) else 0.0
     at_once = at_once or max(entry.at_once for entry in entries)
     printed = [0.0]
 
@@ -117,6 +144,9 @@ def run_entries(
         passed = time.monotonic() - began
         text = f"{left} runs are left, {time_run(entry, store)} of epochs a run"
         print(f"{passed:5.0f} s  {entry.slug}: {text}", flush=True)
+    if again:
+        count = execute_again(points, store, began + seconds - ARCHIVE_SECONDS)
+        print(f"{time.monotonic() - began:5.0f} s  executed again: {count} runs", flush=True)
     for archive in write_archives(entries, store, out):
         print(f"{archive.file}: {archive.runs} runs, {archive.size:,} bytes", flush=True)
     print(f"{time.monotonic() - began:5.0f} s in all", flush=True)
@@ -133,6 +163,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--at-once", type=int)
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--again", type=float, default=0.0)
     parser.add_argument("--unpack", type=Path, nargs="*", default=())
     arguments = parser.parse_args()
     set_environment_variables()
@@ -148,9 +179,10 @@ def main() -> None:
         fewer = {"seeds": arguments.seeds}
         entries = [replace(one, options=replace(one.options, **fewer)) for one in entries]
     arguments.out.mkdir(parents=True, exist_ok=True)
-    raise SystemExit(
-        0 if run_entries(entries, store, arguments.out, arguments.seconds, arguments.at_once) else 3
+    whole = run_entries(
+        entries, store, arguments.out, arguments.seconds, arguments.at_once, arguments.again
     )
+    raise SystemExit(0 if whole else 3)
 
 
 if __name__ == "__main__":

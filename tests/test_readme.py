@@ -47,11 +47,13 @@ def test_the_printed_commands_run(run_seedless, tmp_path):
     run_seedless("train", "demo", "--set", "train.epochs=2", *tiny, "--out", run)
     done = 0
     for command in LISTED:
-        words = [str(run) if word == "RUN" else word for word in command.split()]
+        places = {"RUN": str(run), "FILE.json": str(tmp_path / "bom.json")}
+        words = [places.get(word, word) for word in command.split()]
         if NEEDS & set(words) or words[:2] == ["study", "run"]:
             continue
         out = ["--out", str(tmp_path / "record.png")] if " show simulated" in command else []
-        run_seedless(*words, *out)
+        part = ["--accept-part"] if {"--segment", "--sample"} & set(words) else []
+        run_seedless(*words, *out, *part)
         done += 1
     assert done >= 14
 

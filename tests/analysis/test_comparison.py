@@ -8,6 +8,8 @@ import pytest
 from scipy import stats
 
 import seedless
+from seedless.analysis.arms import ArmRuns, ScoredRun
+from seedless.analysis.comparison import pair_runs
 from seedless.core.errors import RunError, StatsError, UnknownNameError
 from tests.tiny import copy_run, fit_run, flags_restored, give, make_arrays
 
@@ -108,6 +110,18 @@ def test_repeats_of_one_run_are_one_observation(arms):
     assert found.matched.startswith("no pairs")  # one seed twice is no match
 
 
+def test_a_seed_that_is_there_twice_is_named():
+    def arm(name, seeds):
+        runs = [ScoredRun(None, 0.9, "", {"order.seed": seed}) for seed in seeds]
+        return ArmRuns(name, tuple(runs))
+
+    pairs, told = pair_runs(arm("A", (1, 2, 2, 3)), arm("B", (1, 2, 3)))
+    assert pairs is None
+    assert told == "no pairs: order.seed 2 is in A 2 times, so its partner cannot be told"
+    assert pair_runs(arm("A", (1, 2, 3)), arm("B", (1, 2, 3)))[0] is not None
+    assert pair_runs(arm("A", (1, 2)), arm("B", (3, 4)))[1].endswith("no seeds that match")
+
+
 def test_seed_free_replicates_are_matched_by_offset(arms, tmp_path):
     for name in ("r0", "r1"):
         copy_run(arms / "offset" / name, tmp_path / name)
@@ -188,7 +202,7 @@ def test_json_files_are_matched_by_field_before_name(tmp_path):
     with pytest.raises(StatsError, match=r"seed9.json: auc is nan"):
         seedless.compare(*pair, field="auc")
     (tmp_path / "b" / "seed9.json").write_text("{")
-    with pytest.raises(StatsError, match=r"seed9.json is not JSON"):
+    with pytest.raises(StatsError, match=r"seed9.json is not valid JSON"):
         seedless.compare(*pair, field="auc")
 
 

@@ -12,7 +12,7 @@ from seedless.cli.main import app
 from seedless.core.errors import SeedlessError
 from seedless.proof.keys import make_key
 from tests.forgery import seal
-from tests.tiny import ENTRY, copy_run, fit_run, flags_restored
+from tests.tiny import ENTRY, answer_here, copy_run, fit_run, flags_restored
 
 # What each command is called with. RUN is the folder in question, GOOD a valid run, ARM both of
 # them, and OUT a file that must not be written.
@@ -113,6 +113,7 @@ def tampered(made, tmp_path_factory):
 def call(made, tmp_path, monkeypatch):
     """Run a command; return its exit code, and everything it printed."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("seedless.audit.verification.run_worker", answer_here)
     make_key(tmp_path / "KEY")
     make_key(tmp_path / "MODEL_KEY", "P-256")
     good = copy_run(made, tmp_path / "good")

@@ -70,7 +70,7 @@ def test_more_than_are_accepted_are_refused_with_advice():
     facts, own = describe_dataset(data), DataConfig(name="ours.npz")
     with pytest.raises(DataError, match=r"found 2 \(train/test 2\).*accept .* data\.repeated=2"):
         refuse_repeated(facts, own, "r0 and r9")
-    with pytest.raises(DataError, match="at most 1 records"):
+    with pytest.raises(DataError, match="expected at most 1, found 2"):
         refuse_repeated(facts, own.model_copy(update={"repeated": 1}), "r0 and r9")
     refuse_repeated(facts, own.model_copy(update={"repeated": 2}), "r0 and r9")
 

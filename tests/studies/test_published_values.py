@@ -24,6 +24,7 @@ from tests.studies.fake_outcomes import make_outcome, make_results
 from tests.studies.plans import plan
 
 PAPER = StudyOptions(scale="paper", device="cpu", seeds=2)
+REAL = replace(PAPER, data="ptb-xl")
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -52,14 +53,14 @@ def test_a_value_stands_beside_the_published_one():
 
 
 def test_every_order_that_was_published_shows_its_value():
-    results = make_results(order.make(PAPER), PAPER, lambda _: 0.6)
+    results = make_results(order.make(REAL), REAL, lambda _: 0.6)
     rows = {row[0]: row for row in tabulate_arms("", results, order.PUBLISHED).rows}
     assert rows["interleaved_loss_ranked"][-3:] == ("0.579", "+0.0210", "none given")
     assert [name for name, row in rows.items() if not row[-3]] == ["content", "golden_index"]
 
 
 def test_arms_say_in_numbers_whether_they_lie_in_the_published_interval():
-    results = make_results(main.make(PAPER), PAPER, lambda _: 0.9595)
+    results = make_results(main.make(REAL), REAL, lambda _: 0.9595)
     values = main.tabulate(results)[0].values
     found = {(value["block"], value["arm"]): value for value in values}
     assert found["conformer", "mixed + weights"]["in_interval"] is True
@@ -69,12 +70,35 @@ def test_arms_say_in_numbers_whether_they_lie_in_the_published_interval():
 
 
 def test_folds_and_rare_classes_have_their_difference_too():
-    over = cv.tabulate(make_results(cv.make(PAPER), PAPER, lambda _: 0.95))[1]
+    over = cv.tabulate(make_results(cv.make(REAL), REAL, lambda _: 0.95))[1]
     assert over.columns[-3:] == PUBLISHED_COLUMNS
     assert over.rows[0][-3:] == ("0.9553 ± 0.012", "-0.0053", "yes")
-    rare = golden.tabulate(make_results(golden.make(PAPER), PAPER, lambda _: 0.9))[2]
+    rare = golden.tabulate(make_results(golden.make(REAL), REAL, lambda _: 0.9))[2]
     assert rare.columns[-3:] == PUBLISHED_COLUMNS
     assert len(rare.rows) == len(rare.values) == 12
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": "simulated"},
+        {"data": "here/ptb-xl-derived100.npz"},
+        {"scale": "small"},
+        {"folds": 3},
+        {"changes": ("train.epochs=60",)},
+    ],
+)
+def test_other_data_networks_or_training_have_no_difference_to_what_was_published(changes):
+    assert replace(REAL, changes=("execution.precision=tf32",)).as_published
+    assert replace(REAL, data="here/breastmnist.npz").as_published
+    options = replace(REAL, **changes)
+    assert not options.as_published
+    results = make_results(golden.make(PAPER), options, lambda _: 0.9)
+    table = tabulate_arms("", results, golden.PUBLISHED)
+    assert {row[-2:] for row in table.rows} == {("", "")}
+    assert table.rows[0][-3] == "0.959"
+    assert {value["difference"] for value in table.values} == {None}
+    assert "no difference is computed" in table.notes[-1]
 
 
 def test_folds_have_a_table_of_classes():

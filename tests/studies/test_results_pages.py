@@ -2,17 +2,21 @@
 
 import gzip
 import json
+import math
 import shutil
 
 from benchmarks import time_limited_runs
-from benchmarks.results import build
+from benchmarks.results import build, count_proofs
 from benchmarks.results_answers import answer
+from benchmarks.results_fairness import CONFOUNDED, clean_table, has_equal_arms, list_caveats
 from benchmarks.results_page import choose_remarks
-from benchmarks.results_plan import Entry, list_entries, spell_command
+from benchmarks.results_plan import Entry, choose_tenth, list_entries, spell_command
 from seedless.studies.catalog import open_study
+from seedless.studies.engine.findings import PROOF, write_finding
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
+from seedless.studies.engine.table import Table
 from tests.conftest import ROOT
 
 SMOKE = StudyOptions("smoke", device="cpu")
@@ -48,6 +52,9 @@ def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
     assert {row["key"] for row in receipts["runs"]} == {point.key for point in grid.points}
     outcome = Store(smoke_store).read(grid.points[0])
     by_key = {row["key"]: row for row in receipts["runs"]}
+    scores = by_key[grid.points[0].key]["scores"]
+    assert scores["macro_auc"] == outcome.metrics["test"]["macro_auc"]
+    assert {*scores["classes"]} == {*outcome.metrics["test"]["classes"]}
     assert by_key[grid.points[0].key]["weights"]["digest"] == outcome.weights
     assert by_key[grid.points[0].key]["environment"] in receipts["environments"]
 
@@ -78,8 +85,35 @@ def test_time_limited_runs_archive_what_is_done(smoke_store, tmp_path, monkeypat
     assert len(twice) == 8
 
 
+def test_every_tenth_run_is_executed_again_once(smoke_store, tmp_path, monkeypatch):
+    grid = open_study("main").plan(SMOKE).grid
+    chosen = choose_tenth(grid.points)
+    assert [p.key for p in chosen] == sorted({p.key for p in grid.points})[::10]
+    store = Store(tmp_path / "store")
+    for point in chosen[:2]:
+        shutil.copytree(Store(smoke_store).run_folder(point), store.run_folder(point))
+    executed = []
+
+    def prove(run):
+        executed.append(run.name)
+        outcome = "identical" if len(executed) == 1 else "differs"
+        values = {"outcome": outcome, "sentence": "", "details": [], "device": "cpu"}
+        write_finding(run, PROOF, values)
+        return values
+
+    monkeypatch.setattr(time_limited_runs, "prove_run", prove)
+    assert time_limited_runs.execute_again(grid.points, store, math.inf) == 2
+    assert time_limited_runs.execute_again(grid.points, store, math.inf) == 0
+    assert executed == [point.key for point in chosen[:2]]
+    outcomes = [store.read(point) for point in chosen[:2]]
+    assert count_proofs(outcomes) == {"all": 2, "identical": 1}
+    assert time_limited_runs.execute_again(grid.points, store, 0.0) == 0
+
+
 def test_remarks_follow_from_the_data():
     found = {
+        "study": "basis",
+        "tables": [],
         "data": {"name": "ptb-xl-derived100", "classes": {"SR": 90, "PACE": 0, "PSVT": 7}},
         "runs": {"all": 3, "at chance": 1, "failed": 0, "converged": 2},
         "setting": {"simulated": False},
@@ -107,3 +141,32 @@ def test_what_is_committed_is_what_the_generator_writes(tmp_path):
     for file in (pages / "collected").glob("*.json"):
         found = json.loads(file.read_text(encoding="utf-8"))
         assert answer(found) in (pages / f"{file.stem}.md").read_text(encoding="utf-8")
+
+
+def collect_rows(study, arm, columns=("", "score", "published", "difference")):
+    """Return what a study with one arm would have collected, and its table."""
+    table = Table("Arms", columns, ((f"breastmnist / {arm}", "0.9", "0.8", "+0.1"),))
+    values = [{"arm": arm, "block": "breastmnist"}]
+    return {"study": study, "tables": [{"columns": columns, "values": values}]}, table
+
+
+def test_a_published_value_stands_beside_its_own_arm_alone():
+    for arm, shown in (("dct", "0.8"), ("kaiming", ""), ("kaiming_normal", "0.8")):
+        found, table = collect_rows("medmnist", arm)
+        assert clean_table(found, table, comparable=True).rows[0][2] == shown
+    found, table = collect_rows("basis", "dct")
+    assert clean_table(found, table, comparable=False).rows[0][2:] == ("0.8", "")
+    found, table = collect_rows("order", "golden", ("", "paired TOST p", "published", "difference"))
+    assert clean_table(found, table, comparable=True).rows[0][2:] == ("", "")
+
+
+def test_pages_whose_arms_differ_in_more_than_the_basis_say_so():
+    confounded, _ = collect_rows("golden", "kaiming")
+    assert list_caveats(confounded) == [CONFOUNDED]
+    equal, _ = collect_rows("golden", "kaiming at 0.01")
+    assert list_caveats(equal) == []
+    for slug in ("basis", "golden", "perclass", "medmnist"):
+        page = (ROOT / "docs" / "results" / f"{slug}.md").read_text(encoding="utf-8")
+        collected = ROOT / "docs" / "results" / "collected" / f"{slug}.json"
+        told = CONFOUNDED in page
+        assert told != has_equal_arms(json.loads(collected.read_text(encoding="utf-8")))

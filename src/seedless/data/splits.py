@@ -97,9 +97,9 @@ def refuse_repeated(facts: Mapping[str, Any], config: DataConfig, example: str) 
     )
     pairs = ", ".join(f"{pair} {number}" for pair, number in facts["repeated"].items() if number)
     raise DataError(
-        f"{config.name}: expected at most {count_accepted(config)} records that are in two splits, "
-        f"found {count} ({pairs}), for example {example}. A model must not be tested on what it "
-        f"was trained on: {advice}"
+        f"{config.name}: records in two splits: expected at most {count_accepted(config)}, found "
+        f"{count} ({pairs}), for example {example}. A model must not be tested on what it was "
+        f"trained on: {advice}"
     )
 
 

@@ -50,8 +50,8 @@ def check_data(run: ValidatedRun) -> list[str]:
         problems.append("the receipt does not count the records that are in two splits")
     elif sum(facts["repeated"].values()) > count_accepted(config):
         problems.append(
-            f"{sum(facts['repeated'].values())} records are in two splits; "
-            f"{count_accepted(config)} are catalogued or accepted"
+            f"records in two splits: expected at most {count_accepted(config)}, as catalogued or "
+            f"accepted, got {sum(facts['repeated'].values())}"
         )
     # [Step 3] The folds of each split are those that the configuration gives it.
     return problems + check_splits(facts, config)

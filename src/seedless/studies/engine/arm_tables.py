@@ -27,6 +27,10 @@ from seedless.studies.engine.table import (
 )
 
 Pair = tuple[str, str, str]  # a block, and two of its arms
+NOT_COMPARABLE = (
+    "Data, networks or training are not the published ones: published values say what was "
+    "published, and no difference is computed."
+)
 
 
 def tabulate_arms(
@@ -46,7 +50,7 @@ def tabulate_arms(
         by_replicate = results.scores(arm, block)
         scores = list(by_replicate.values())
         runs, failed, chance = results.count(arm, block)
-        known = (published or {}).get((block, arm))
+        known = results.mark_published((published or {}).get((block, arm)))
         cells, numbers = compare_with_published(scores, known)
         rows.append(
             (
@@ -71,6 +75,8 @@ def tabulate_arms(
         )
     score = f"{MEASURES[results.measure]}, test"
     columns = ("", "runs", "failed", "at chance", "seeds vary in", score, *PUBLISHED_COLUMNS)
+    if published and not results.options.as_published:
+        notes = (*notes, NOT_COMPARABLE)
     shown = len(columns) - (len(PUBLISHED_COLUMNS) if published is None else 0)
     shown_rows = tuple(row[:shown] for row in rows)
     return Table(title, columns[:shown], shown_rows, tuple(notes), tuple(values))

@@ -26,11 +26,11 @@ def draw_arms(
 ) -> Figure:
     """Draw every run as a dot on the line of its arm, mean and SD, and published means as diamonds.
 
-    Published means belong to the full network, so they are drawn only at the scale "paper".
+    Published means are drawn only where data, networks and training are the published ones.
     """
 
     grid, signs = results.grid, set[str]()
-    published = published if results.options.scale == "paper" else None
+    published = published if results.options.as_published else None
     arms = grid.arms_by_block
     height = 1.3 + 0.34 * len(arms)
     figure, axes = make_axes(8.0, height, (0.34, 0.75 / height, 0.62, 1 - 1.15 / height))

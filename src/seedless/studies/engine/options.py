@@ -114,6 +114,18 @@ class StudyOptions:
         """Whether the data are simulated."""
         return self.data == "simulated"
 
+    @property
+    def as_published(self) -> bool:
+        """Whether data, networks and protocol are the published ones, so that scores compare.
+
+        The precision of arithmetic may differ; simulated data, arrays of one's own, another scale,
+        pooled folds and other settings of training may not.
+        """
+        own_arrays = self.data.endswith(".npz") and not Path(self.data).stem.endswith("mnist")
+        retrained = any(not change.startswith("execution.") for change in self.changes)
+        other = self.simulated or own_arrays or self.folds is not None or retrained
+        return self.scale == "paper" and not other
+
     def ecg(self, **changes: dict[str, Any]) -> Config:
         """Return the published ECG configuration at this scale on these data, changed."""
         return self._build("ptb-xl", self.size.ecg, changes)

@@ -11,6 +11,7 @@ from seedless.studies.engine.fold_pooling import pool_outcomes
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.store import Outcome, Store
+from seedless.studies.engine.table import Published
 
 MEASURES = {"macro_auc": "macro AUC", "accuracy": "accuracy"}
 
@@ -53,6 +54,10 @@ class Results:
                 if score is not None:
                     scores[replicate] = score
         return scores
+
+    def mark_published(self, known: Published | None) -> Published | None:
+        """Return a published value, marked where ours were not made as it was."""
+        return known and replace(known, comparable=self.options.as_published)
 
     @cached_property
     def replicates(self) -> dict[tuple[str, str, str], dict[str, Any] | None]:

@@ -10,11 +10,15 @@ from seedless.core.display import escape_text
 
 @dataclass(frozen=True)
 class Published:
-    """A published mean; its SD over ``n`` runs where they were published."""
+    """A published mean; its SD over ``n`` runs where they were published.
+
+    ``comparable``: whether ours were made as it was; if not, no difference is computed.
+    """
 
     mean: float
     sd: float | None = None
     n: int | None = None
+    comparable: bool = True
 
     def __str__(self) -> str:
         return f"{self.mean:.4g}" if self.sd is None else f"{self.mean:.4g} ± {self.sd:.2g}"
@@ -41,7 +45,7 @@ def format_published(known: Published | None, ours: float | None) -> tuple[str, 
     """Return the cells of `PUBLISHED_COLUMNS` for our mean; empty where nothing is published."""
     if known is None:
         return "", "", ""
-    if ours is None:
+    if ours is None or not known.comparable:
         return str(known), "", ""
     inside = known.contains(ours)
     answer = NO_INTERVAL if inside is None else ("yes" if inside else "no")
@@ -50,13 +54,16 @@ def format_published(known: Published | None, ours: float | None) -> tuple[str, 
 
 def list_published_values(known: Published | None, ours: float | None) -> dict[str, Any]:
     """Return the numbers behind the cells of `format_published`; None where there are none."""
-    return {
+    values: dict[str, Any] = {
         "published": None if known is None else known.mean,
         "published_sd": None if known is None else known.sd,
         "published_n": None if known is None else known.n,
-        "difference": ours - known.mean if known is not None and ours is not None else None,
-        "in_interval": known.contains(ours) if known is not None and ours is not None else None,
+        "difference": None,
+        "in_interval": None,
     }
+    if known is not None and known.comparable and ours is not None:
+        values |= {"difference": ours - known.mean, "in_interval": known.contains(ours)}
+    return values
 
 
 def compare_with_published(

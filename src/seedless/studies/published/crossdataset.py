@@ -108,6 +108,7 @@ def tabulate(results: Results) -> list[Table]:
     for (name, model), scores in measured.scores.items():
         areas, calls = list_areas(scores), list_calls(scores)
         auc, rate = PUBLISHED.get((name, model), (None, None))
+        same = results.options.as_published
         first = scores[0] if scores else None
         rows.append(
             (
@@ -117,10 +118,10 @@ def tabulate(results: Results) -> list[Table]:
                 str(len(scores)),
                 format_mean(areas),
                 "" if auc is None else f"{auc:.3f}",
-                "" if auc is None or not areas else f"{sum(areas) / len(areas) - auc:+.4f}",
+                f"{sum(areas) / len(areas) - auc:+.4f}" if same and auc and areas else "",
                 _format_calls(calls),
                 "" if rate is None else f"{rate:.1%}",
-                "" if rate is None or not calls else f"{sum(calls) / len(calls) - rate:+.1%}",
+                f"{sum(calls) / len(calls) - rate:+.1%}" if same and rate and calls else "",
                 remarks.get(name, "") or _describe_part(name, first),
             )
         )

@@ -67,7 +67,7 @@ def tabulate(results: Results) -> list[Table]:
         scores = [s for block in results.grid.blocks for s in results.scores(arm, block).values()]
         known = [value.mean for (_, name), value in PUBLISHED.items() if name == arm]
         over = Published(mean(known), stdev(known), len(known)) if known else None
-        cells, numbers = compare_with_published(scores, over)
+        cells, numbers = compare_with_published(scores, results.mark_published(over))
         rows.append((arm, str(len(scores)), *cells))
         values.append({"arm": arm, **numbers})
     columns = ("arm", "folds", "mean over folds", *PUBLISHED_COLUMNS)

@@ -48,7 +48,7 @@ def tabulate(results: Results) -> list[Table]:
         spread = f"{max(scores.values()) - min(scores.values()):.4f}" if scores else "none"
         published = f"{max(known) - min(known):.4f}" if known else ""
         beyond = ""
-        if known and scores:
+        if known and scores and results.options.as_published:
             ours = max(scores.values()) - min(scores.values())
             beyond = f"{ours - (max(known) - min(known)):+.4f}"
         rows.append((block, best, spread, published, beyond))

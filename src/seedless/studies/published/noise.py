@@ -91,21 +91,24 @@ def tabulate_drops(results: Results, note: str) -> Table:
     for basis in BASES:
         clean = list(results.scores(basis, "").values())
         free = list(results.scores(basis, FREE).values())
-        cells = _format_row(clean, CLEAN.get(basis), free)
+        cells = _format_row(results, clean, CLEAN.get(basis), free)
         rows.append((f"{basis}, no noise", *cells))
         for kind in KINDS:
             drops = list(find_drops(results, basis, "", kind, 0.0).values())
             alone = list(find_drops(results, basis, FREE, kind, 0.0).values())
             published = DROPS.get(basis, {}).get(kind)
-            rows.append((f"{basis}, {NAMES[kind]}", *_format_row(drops, published, alone)))
+            cells = _format_row(results, drops, published, alone)
+            rows.append((f"{basis}, {NAMES[kind]}", *cells))
             values.append({"basis": basis, "kind": kind, "drops": drops, "published": published})
     columns = ("", "seeds", "AUC, or drop at 0 dB", *PUBLISHED_COLUMNS, "seed-free run")
     title = "What noise as strong as the signal takes from the macro AUC"
     return Table(title, columns, tuple(rows), (note,), tuple(values))
 
 
-def _format_row(ours: list[float], published: float | None, alone: list[float]) -> tuple[str, ...]:
-    known = None if published is None else Published(published)
+def _format_row(
+    results: Results, ours: list[float], published: float | None, alone: list[float]
+) -> tuple[str, ...]:
+    known = None if published is None else results.mark_published(Published(published))
     return str(len(ours)), *compare_with_published(ours, known)[0], format_mean(alone)
 
 

@@ -98,7 +98,7 @@ def tabulate(results: Results) -> list[Table]:
                 _show_needed(low, high),
                 f"{equality.p:.3g}",
                 published,
-                "" if known is None else _subtract(power, needed, known),
+                _subtract(power, needed, known) if known and results.options.as_published else "",
             )
         )
         numbers = {"d": effect.d, "power": power, "needed": needed, "tost": equality.p}

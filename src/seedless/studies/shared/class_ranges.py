@@ -41,7 +41,7 @@ def tabulate_ranges(results: Results, arms: tuple[str, str], block: str | None =
             rows.append((name, str(positives), f"not defined: {error}", "", "", "", ""))
             continue
         known = PUBLISHED.get(name) if arms == PUBLISHED_ARMS else None
-        rows.append(_format_class(name, positives, wide, narrow, known))
+        rows.append(_format_class(results, name, positives, wide, narrow, known))
         ranges = [wide.range, narrow.range]
         values.append({"class": name, "positives": positives, "ranges": ranges})
     tighter = sum(one["ranges"][1] < one["ranges"][0] for one in values)
@@ -75,7 +75,12 @@ def _test_signs(values: Sequence[dict[str, Any]]) -> str:
 
 
 def _format_class(
-    name: str, positives: int, wide: Range, narrow: Range, known: tuple[float, float] | None
+    results: Results,
+    name: str,
+    positives: int,
+    wide: Range,
+    narrow: Range,
+    known: tuple[float, float] | None,
 ) -> tuple[str, ...]:
     """Return the row of a class, with the published ranges where there are any."""
     return (
@@ -85,7 +90,7 @@ def _format_class(
         _format_range(narrow),
         f"{wide.range / narrow.range:.2f}" if narrow.range else "-",
         "" if known is None else f"{known[0]} -> {known[1]}",
-        "" if known is None else _subtract((wide, narrow), known),
+        _subtract((wide, narrow), known) if known and results.options.as_published else "",
     )
 
 
