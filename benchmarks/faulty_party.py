@@ -118,7 +118,7 @@ class FlippedResult(TorchDispatchMode):  # type: ignore[no-untyped-call]  # unty
         signature = read_signature(func)
         if signature.view or signature.uninitialized:
             return result
-        written = args[0] if signature.written else result
+        written = args[0] if all(signature.aliased) else result
         floats = [t for t in find_tensors(written) if t.dtype == torch.float32 and t.numel()]
         if floats:
             if self.left == 0:

@@ -103,7 +103,14 @@ def kaiming_alone(folder: Path) -> Found:
     }
     remark = "trained without class weights, mixed with them; mean calibration error "
     remark += f"{errors['here']:.4f} against {errors['mixed']:.4f} of mixed and "
-    remark += f"{errors['weighted']:.4f} of Kaiming with weights"
+    scores = read_seeds(folder, WEIGHTED)
+    kept = drop_collapsed(scores)
+    ece = read_seeds(folder, WEIGHTED, "ece")
+    rest = describe_arm("kept", [ece[seed] for seed in kept]).mean
+    remark += (
+        f"{errors['weighted']:.4f} of Kaiming with weights, of which {len(scores) - len(kept)} "
+    )
+    remark += f"runs collapsed; {rest:.4f} over the {len(kept)} others"
     return Found(found.value, found.n, remark)
 
 

@@ -8,6 +8,8 @@ import pytest
 from scipy import stats
 
 import seedless
+from seedless.analysis.arms import ArmRuns, ScoredRun
+from seedless.analysis.comparison import pair_runs
 from seedless.core.errors import RunError, StatsError, UnknownNameError
 from tests.tiny import copy_run, fit_run, flags_restored, give, make_arrays
 
@@ -92,6 +94,23 @@ def test_more_than_one_factor_is_named(arms):
         seedless.compare(*pair, factor="init.bases")
 
 
+def test_starts_whose_defaults_differ_are_said_to_differ_in_more_than_the_basis(arms):
+    """dct scales residual exits by 0.01 where nothing is said of it, and kaiming does not."""
+    for seed in (1, 2):
+        out = arms / "random" / f"r{seed}"
+        if not out.exists():
+            with flags_restored():
+                fit_run(
+                    out,
+                    order={"name": "seeded", "seed": seed},
+                    init={"basis": "kaiming", "seed": seed},
+                )
+    found = seedless.compare(arms / "dct/*", arms / "random/*", factor="init.basis")
+    assert found.warnings[0].startswith("besides init.basis the arms differ in")
+    assert "init.residual_scale (0.01 against 1.0)" in found.warnings[0]
+    assert "init.heads (as declared against basis)" in found.warnings[0]
+
+
 def test_an_arm_of_two_kinds_is_said_to_be(arms):
     mixed = [*sorted((arms / "dct").iterdir())[:2], arms / "both" / "r3"]
     found = seedless.compare(mixed, arms / "hartley/*")
@@ -106,6 +125,18 @@ def test_repeats_of_one_run_are_one_observation(arms):
     assert "in both arms" in text
     assert "the arms have the same settings" in text
     assert found.matched.startswith("no pairs")  # one seed twice is no match
+
+
+def test_a_seed_that_is_there_twice_is_named():
+    def arm(name, seeds):
+        runs = [ScoredRun(None, 0.9, "", {"order.seed": seed}) for seed in seeds]
+        return ArmRuns(name, tuple(runs))
+
+    pairs, told = pair_runs(arm("A", (1, 2, 2, 3)), arm("B", (1, 2, 3)))
+    assert pairs is None
+    assert told == "no pairs: order.seed 2 is in A 2 times, so its partner cannot be told"
+    assert pair_runs(arm("A", (1, 2, 3)), arm("B", (1, 2, 3)))[0] is not None
+    assert pair_runs(arm("A", (1, 2)), arm("B", (3, 4)))[1].endswith("no seeds that match")
 
 
 def test_seed_free_replicates_are_matched_by_offset(arms, tmp_path):

@@ -96,6 +96,27 @@ def test_a_false_segment_is_missed_exactly_where_it_is_not_chosen(forged, count)
     assert missed / len(outcomes) == miss_probability(SEGMENTS, count, 1)
 
 
+def test_a_portable_run_made_on_a_gpu_is_sampled_on_a_cpu(tmp_path):
+    """As a GPU would have left it: the bits are the CPU's, and so they must be."""
+    run = fit_run(tmp_path / "run", execution={"arithmetic": "portable"})
+    config = read_config(run).change(execution={"device": "cuda", "mode": "graph"})
+    (run / "config.toml").write_text(config.to_toml())
+    entries = read_entries(run)
+    entries[0]["environment"]["devices"] = [{"name": "Some GPU", "capability": "9.0"}]
+    forge(run, entries)
+    verdict = seedless.verify(run, sample=2, device="cpu", **give())
+    assert verdict.outcome == "segment identical", verdict.details
+    assert "made on Some GPU" in verdict.details
+
+
+def test_a_sample_says_which_records_are_in_two_splits(tmp_path):
+    given = {**give(), "test": give()["val"]}
+    run = fit_run(tmp_path / "run", given, data={"repeated": 32})
+    verdict = seedless.verify(run, sample=1, **given)
+    assert verdict.outcome == "segment identical"
+    assert verdict.remarks == seedless.verify(run, **given).remarks != ()
+
+
 # What is checked whatever the sample
 
 

@@ -13,6 +13,8 @@ from seedless.core.config import REPLICATE_KEYS, flatten
 from seedless.core.errors import StatsError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.core.registry import suggest
+from seedless.init.starts import write_out_defaults
+from seedless.models import MODELS
 from seedless.proof.receipt import get_content_digest
 from seedless.runs.validation import open_validated
 from seedless.stats.samples import read_sample
@@ -105,7 +107,7 @@ def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
     metrics, data, source = claims["metrics"], claims["data"], claims["source"]
     problem = {name: data[name] for name in ("task", "classes")}
     problem["digest"] = get_content_digest(claims)
-    settings = flatten(claims["config"]["values"])
+    settings = _write_out_start(flatten(claims["config"]["values"]))
     part = metrics.get(split) if split in ("test", "validation", "train") else None
     if not isinstance(part, dict):
         known = [name for name in ("test", "validation", "train") if name in metrics]
@@ -122,6 +124,19 @@ def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
         converged=metrics["converged"],
         source=source["digest"],
     )
+
+
+def _write_out_start(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with residual scale and head as the start had them.
+
+    Two arms that leave them out may differ in them, because their starts have other defaults.
+    """
+    model = MODELS.get(settings["model.name"])
+    declared = "as declared" if model is None else model.head
+    scale, heads = write_out_defaults(
+        settings["init.basis"], settings["init.residual_scale"], settings["init.heads"], declared
+    )
+    return {**settings, "init.residual_scale": scale, "init.heads": heads}
 
 
 def _find_metric(run: Path, part: Mapping[str, Any], metric: str) -> tuple[Any, list[str]]:

@@ -1,6 +1,7 @@
 """Comparison of two arms of runs: scores read, checked for fairness, paired by seed, tested."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -136,6 +137,7 @@ def compare(
 
 def pair_runs(a: ArmRuns, b: ArmRuns) -> tuple[tuple[list[float], list[float]] | None, str]:
     """Return the scores of runs paired by their seeds, and a sentence on how they were paired."""
+    repeated: list[str] = []
     for names in _MATCHES:
         one, two = (
             {tuple(run.seeds.get(name) for name in names): run.score for run in arm.runs}
@@ -150,7 +152,22 @@ def pair_runs(a: ArmRuns, b: ArmRuns) -> tuple[tuple[list[float], list[float]] |
             if any(alone):
                 how += f"; {alone[0]} of A and {alone[1]} of B have no partner"
             return ([one[key] for key in shared], [two[key] for key in shared]), how
+        # Runs that need no seed may all have offset 0: that is no seed given twice.
+        if complete and not unique and names != ("order.offset",):
+            repeated += [
+                f"{text} is in {name} {count} times"
+                for name, arm in zip(NAMES, (a, b), strict=True)
+                for text, count in _count_seeds(arm, names).items()
+                if count > 1
+            ]
+    if repeated:
+        return None, f"no pairs: {repeated[0]}, so its partner cannot be told"
     return None, "no pairs: the runs have no seeds that match"
+
+
+def _count_seeds(arm: ArmRuns, names: Sequence[str]) -> Counter[str]:
+    """Return how many runs of an arm have the same seeds, with the seeds in words."""
+    return Counter(" and ".join(f"{name} {run.seeds[name]}" for name in names) for run in arm.runs)
 
 
 def _read_arm(

@@ -52,3 +52,18 @@ INITIALIZATIONS: dict[str, Start] = {
 def list_starts(keyed_by: str) -> list[str]:
     """Return the names of the starts whose numbers are keyed by "seed", by "offset" or by ""."""
     return [name for name, start in INITIALIZATIONS.items() if start.keyed_by == keyed_by]
+
+
+def write_out_defaults(
+    basis: str, residual_scale: float | None, heads: str | None, declared: str
+) -> tuple[float | None, str | None]:
+    """Return residual scale and head with the defaults of a start written out.
+
+    Left out they mean one thing with one start and another with the next. ``declared``: what the
+    model's heads declare. Weights that a user gave ("given") have neither, and stay as they are.
+    """
+    if basis not in INITIALIZATIONS:
+        return residual_scale, heads
+    start = INITIALIZATIONS[basis]
+    scale = start.residual_scale if residual_scale is None else residual_scale
+    return scale, heads or (declared if start.structured else "basis")

@@ -3,6 +3,7 @@
 benchmarks/referee.py does the same for a hundred faults; here is one of each way to be settled.
 """
 
+import dataclasses
 import json
 import sys
 
@@ -81,6 +82,7 @@ def settle(make, a, b, a_party=None, b_party=None):
 CASES = [
     (Fault("operation", 6, 324), "one operation", {"step": 6, "op": "aten.relu.default"}),
     (Fault("operation", 7, 63), "one operation", {"step": 7, "op": "aten._fused_adam_.tensor_lr"}),
+    (Fault("operation", 8, 13), "one operation", {"step": 8, "op": "aten.neg.default"}),
     (Fault("gradient", 3, 5), "one step", {"epoch": 1, "step": 3, "kind": "source"}),
     (Fault("learning rate", 5, 3), "one step", {"step": 5, "names": ["optimizer/rate"]}),
     (Fault("weight decay", 11, 0), "one step", {"epoch": 3, "step": 11, "kind": "setting"}),
@@ -289,6 +291,12 @@ def test_runs_of_different_configurations_are_2(make, tmp_path):
     assert "different configurations" in ruling.sentence
 
 
+def test_receipts_of_different_schemas_are_2(make):
+    run = validate(make())
+    older = dataclasses.replace(run, receipt={"predicate": {**run.claims, "schema": "1.0"}})
+    assert check_pair(run, older).code == 2
+
+
 def test_native_arithmetic_cannot_be_judged(tmp_path):
     run = fit_run(tmp_path / "native")
     ruling = referee(run, run, entry="tests.tiny:give")
@@ -339,6 +347,12 @@ def test_the_command_asks_processes_and_ends_with_the_code_of_the_ruling(make, c
     assert found["settled_by"] == "one operation"
     assert found["place"]["step"] == 6
     assert found["exchanged"]["b"] > 10_000
+
+
+@pytest.mark.parametrize("command", ["", "echo 'one"])
+def test_a_command_that_is_none_is_refused(make, command):
+    with pytest.raises(ConfigError, match="expected a command, got"):
+        referee(make(), make(), entry=ENTRY, b_command=command)
 
 
 @pytest.mark.parametrize("line", [("referee", "a"), ("referee", "a", "b", "--answer")])

@@ -9,6 +9,7 @@ no consistent answer, by executing the epoch from the last checkpoint both agree
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from seedless.audit.dispute.disputed_step import Case, judge_steps
 from seedless.audit.dispute.party_answers import Place, list_fields
@@ -18,6 +19,7 @@ from seedless.audit.spot_check import score_again
 from seedless.audit.trail_comparison import DivergenceError
 from seedless.core.digests import digest_each
 from seedless.core.mismatch import compare_values
+from seedless.proof.receipt import state_data
 from seedless.proof.trail import compare_trails
 from seedless.runs.validation import ValidatedRun
 from seedless.train.checkpoint import list_checkpoints
@@ -49,16 +51,16 @@ def settle(case: Case, *, ask: bool) -> Ruling:
         return judge_start(case)
     if difference is None:
         return judge_results(case)
-    if changed := compare_values(facts[0], dict(case.judge.execution.prepared.facts)):
+    if changed := compare_values(facts[0], derive_facts(case)):
         reason = "A and B agree on what they began with, and it is not what is found here"
         return Ruling("cannot judge", reason, tuple(map(str, changed)))
-    # [Step 2] The first epoch that differs. Its steps say more only where tensors differ.
+    # [Step 2] The first epoch that differs. Its steps say more, unless only what follows them does.
     epoch, names = difference
     place = Place(epoch, find_common_checkpoint(case, epoch))
     reason = "both parties are folders: a command of a party finds the operation, too"
     if ask:
         reason = "the parties differ in what is computed after the steps of an epoch"
-    if ask and any(name.startswith(("model/", "optimizer/")) for name in names):
+    if ask and {*names} - {"score", "schedule", "step"}:
         try:
             return judge_steps(case, place)
         except PartyError as error:
@@ -68,8 +70,7 @@ def settle(case: Case, *, ask: bool) -> Ruling:
 
 def judge_start(case: Case) -> Ruling:
     """Derive data, first weights and line 0 of the trail, which differ between the parties."""
-    execution = case.judge.execution
-    here = {**execution.prepared.facts, "state": digest_each(execution.beginning)}
+    here = {**derive_facts(case), "state": digest_each(case.judge.execution.beginning)}
     stated = [
         {**{key: side.run.claims[key] for key in FACTS}, "state": side.run.trail[0]["state"]}
         for side in case.sides
@@ -81,6 +82,12 @@ def judge_start(case: Case) -> Ruling:
         place={"epoch": 0, "names": names},
         settled_by="the start",
     )
+
+
+def derive_facts(case: Case) -> dict[str, Any]:
+    """Return what the runs must have begun with, as their receipts would state it."""
+    facts = case.judge.execution.prepared.facts
+    return {**facts, "data": state_data(facts["data"], case.a.run.claims["schema"])}
 
 
 def judge_results(case: Case) -> Ruling:

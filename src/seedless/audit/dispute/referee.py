@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 from seedless.audit.dispute.disputed_step import Case
 from seedless.audit.dispute.judgement import is_disputed, settle
@@ -28,9 +27,7 @@ from seedless.numerics.environment import capture_environment
 from seedless.proof.trail import GENESIS
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import ENTRY_HELP, choose_preparer
-from seedless.runs.validation import ValidatedRun, validate
-
-ANSWER_SECONDS = 3600.0
+from seedless.runs.validation import ValidatedRun, open_validated
 
 
 @preserve_flags()
@@ -42,7 +39,7 @@ def referee(
     b_command: str | None = None,
     entry: str | None = None,
     data: str | None = None,
-    seconds: float = ANSWER_SECONDS,
+    seconds: float = 3600.0,
 ) -> Ruling:
     """Return who is right where two runs of one portable configuration begin to differ.
 
@@ -62,7 +59,7 @@ def referee(
     """
     # [Step 1] Both must be valid runs of one configuration.
     try:
-        runs = [open_party(Path(path)) for path in (a, b)]
+        runs = [open_validated(path) for path in (a, b)]
     except RunError as error:
         return Ruling("invalid", str(error))
     if refused := check_pair(*runs):
@@ -75,7 +72,7 @@ def referee(
         parties: list[Party | None] = [None, None]
         for place, command in enumerate((a_command, b_command)):
             if command is not None:
-                process = PartyProcess(shlex.split(command), seconds=seconds)
+                process = PartyProcess(split_command(command), seconds=seconds)
                 parties[place] = stack.enter_context(process)
         return settle_pair(runs, parties, preparer)
 
@@ -108,7 +105,7 @@ def settle_pair(
 
 def answer_for(run: AnyPath, *, entry: str | None = None, data: str | None = None) -> None:
     """Answer a referee's requests about a run: read from standard input, write to the output."""
-    opened = open_party(Path(run))
+    opened = open_validated(run)
     answering = AnsweringRun(opened, choose_preparer(opened.config, entry, data))
     # What any code prints from here on goes to standard error: only answers go to the referee.
     answers = os.fdopen(os.dup(1), "wb")
@@ -117,18 +114,23 @@ def answer_for(run: AnyPath, *, entry: str | None = None, data: str | None = Non
         serve_requests(answering, sys.stdin.buffer, answers)
 
 
-def open_party(path: Path) -> ValidatedRun:
-    """Return a valid run; raise an error that says everything that is wrong with it."""
-    run = validate(path)
-    if run.problems:
-        raise RunError(f"{path} is not what its receipt says: {'; '.join(run.problems)}")
-    return run
+def split_command(command: str) -> list[str]:
+    """Return the words of a command, as a shell would split them."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"expected a command, got {command!r}: {error}") from None
+    if not words:
+        raise ConfigError("expected a command, got an empty one")
+    return words
 
 
 def check_pair(a: ValidatedRun, b: ValidatedRun) -> Ruling | None:
     """Return why nothing can be said of two valid runs, or None."""
     if a.config.digest != b.config.digest:
         return Ruling("invalid", f"{a.path} and {b.path} are runs of different configurations")
+    if a.claims["schema"] != b.claims["schema"]:
+        return Ruling("invalid", f"{a.path} and {b.path} have receipts of different schemas")
     if a.left_out or b.left_out:
         return Ruling("cannot judge", "a stripped run has no trail: the parties must give theirs")
     if not a.config.is_portable:

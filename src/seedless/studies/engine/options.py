@@ -14,6 +14,7 @@ from seedless.core.config_files import open_config
 from seedless.core.errors import StudyError
 from seedless.core.registry import choose
 from seedless.init import INITIALIZATIONS
+from seedless.init.starts import write_out_defaults
 from seedless.models import MODELS
 
 
@@ -214,15 +215,12 @@ def write_out_start(config: Config) -> Config:
 
     Their defaults differ from start to start: left out, they mean two things in two arms.
     """
-    start = choose("basis", config.init.basis, INITIALIZATIONS)
-    declared = choose("model", config.model.name, MODELS).head if start.structured else "basis"
-    scale, heads = config.init.residual_scale, config.init.heads
-    return config.change(
-        init={
-            "residual_scale": start.residual_scale if scale is None else scale,
-            "heads": declared if heads is None else heads,
-        }
+    choose("basis", config.init.basis, INITIALIZATIONS)
+    declared = choose("model", config.model.name, MODELS).head
+    scale, heads = write_out_defaults(
+        config.init.basis, config.init.residual_scale, config.init.heads, declared
     )
+    return config.change(init={"residual_scale": scale, "heads": heads})
 
 
 def choose_order(seed: int | None, seed_free: str = "content") -> dict[str, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 INITIALIZATION, ORDER, FOLD, DEVICE = "initialization", "order", "fold", "device operations"
 CROSSED = "initialization x order"
-MAX_CROSSED = 4  # seeds of initialization and of order that are crossed
+MAX_CROSSED = 10  # seeds of initialization and of order that are crossed
 REPEATS = 5
 VARIED = {
     INITIALIZATION: "Kaiming seeds, content order",
