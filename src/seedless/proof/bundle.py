@@ -33,7 +33,12 @@ _EXTRA_LENGTH = 28  # the place in a local header of the length of its extra fie
 _CHECKSUM = 14  # where it lies in a local header, before the two sizes
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
-RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
+RULES = Rules(
+    RunError,
+    "get the bundle again, made with `seedless bundle`",
+    max_ratio=1,
+    max_members=20_000,  # a run has some ten files and its checkpoints, the package 400
+)
 
 
 def write_bundle(run: Path, out: Path, *, data: Path | None = None, force: bool = False) -> str:
