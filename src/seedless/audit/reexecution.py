@@ -20,10 +20,10 @@ from seedless.audit.trail_comparison import (
     TrailComparison,
     compare_left_out,
     has_same_safetensors,
-    hash_bytes,
 )
 from seedless.audit.verdict import PART, Verdict
 from seedless.core.config import Config
+from seedless.core.digests import digest_bytes
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.core.registry import choose
@@ -211,7 +211,7 @@ def train_again(
         return compared
     compare_results(run, prepared, outcome, comparison.claims)
     if isinstance(comparison, ChainComparison):
-        weights = hash_bytes(serialize_weights(outcome.best))
+        weights = digest_bytes(serialize_weights(outcome.best))
         compare_left_out(run.claims, run.left_out, {**comparison.files, WEIGHTS: weights})
     return f"{compared}, weights, predictions and scores"
 

@@ -8,7 +8,6 @@ compress anyway.
 
 import hashlib
 import os
-import re
 import shutil
 import stat
 import zipfile
@@ -18,6 +17,7 @@ from typing import Any
 
 from seedless.core.archive import Rules, check_names, unpack
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
+from seedless.core.digests import is_digest
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof import source_digest
@@ -154,7 +154,7 @@ def _read_claims(file: Path, where: str) -> dict[str, Any]:
             "else; was it made by `seedless train`?"
         ) from error
     for name, digest in files.items():
-        if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+        if not is_digest(digest):
             raise RunError(f"{where}: expected sha256:... for {name!r}, got {digest!r}")
     return {**claims, "files": files, "source": {"digest": source}}
 
