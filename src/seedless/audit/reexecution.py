@@ -40,6 +40,9 @@ from seedless.train.loop import TrainingOutcome, train
 from seedless.train.progress_state import Observer, Position
 from seedless.train.state_tensors import restore_state
 
+# What a run began with, as its receipt states it and as preparing it again finds it.
+START_FACTS = ("data", "initialization", "model")
+
 
 @dataclass(frozen=True, eq=False)
 class Segment:
@@ -182,11 +185,16 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
             "a function that makes it"
         )
     # [Step 4] Everything else the run began with.
-    facts = {key: run.claims[key] for key in ("data", "initialization", "model")}
-    here = {**prepared.facts, "data": state_data(prepared.facts["data"], run.claims["schema"])}
-    if changed := compare_values(facts, here):
+    facts = {key: run.claims[key] for key in START_FACTS}
+    if changed := compare_values(facts, derive_facts(run, prepared)):
         raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
     return prepared
+
+
+def derive_facts(run: ValidatedRun, prepared: Prepared) -> dict[str, Any]:
+    """Return the `START_FACTS` as prepared here, in the form of the run's receipt."""
+    data = state_data(prepared.facts["data"], run.claims["schema"])
+    return {**prepared.facts, "data": data}
 
 
 def train_again(

@@ -78,7 +78,7 @@ class DisputedStep:
     before: Mapping[str, str]
 
     @property
-    def words(self) -> str:
+    def location(self) -> str:
         """Where it is, in words."""
         return f"in epoch {self.place.epoch}, step {self.number}"
 
