@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from seedless.core.errors import RunError
-from seedless.core.zip_files import check_zip_directory, has_hidden_bytes
+from seedless.core.zip_files import check_zip_directory, has_other_bytes
 
 
 def write_zip(*members):
@@ -53,6 +53,6 @@ def test_a_false_end_within_the_end_hides_no_directory():
 def test_bytes_of_no_file_are_seen(tmp_path, change):
     whole, file = write_zip(("a", b"one"), ("b", b"two")), tmp_path / "a.zip"
     file.write_bytes(whole)
-    assert not has_hidden_bytes(file)
+    assert not has_other_bytes(file)
     file.write_bytes(change(whole))
-    assert has_hidden_bytes(file)
+    assert has_other_bytes(file)

@@ -5,6 +5,8 @@ them. zipfile reads the directory at once, whatever its size, and ignores bytes 
 file. Format: APPNOTE.TXT of PKWARE, section 4.3.
 """
 
+import os
+import struct
 import zipfile
 from pathlib import Path
 from typing import IO
@@ -19,7 +21,8 @@ END, END_BYTES = b"PK\x05\x06", 22
 LOCATOR, LOCATOR_BYTES = b"PK\x06\x07", 20
 END_64_BYTES = 56
 _DIRECTORY_ENTRY_BYTES = 46
-_EXTRA_LENGTH = 28  # the place in a local header of the length of its extra field
+_CHECKSUM = 14  # where it lies in a local header, before the two sizes
+_EXTRA_LENGTH = 28  # where the length of the extra field lies in a local header
 
 
 def check_zip_directory(
@@ -57,18 +60,34 @@ def check_zip_directory(
         )
 
 
-def has_hidden_bytes(path: Path) -> bool:
-    """Whether a zip file of stored files has bytes of none of them: before, between or after."""
+def has_other_bytes(path: Path) -> bool:
+    """Whether a zip file of stored files has bytes that its directory does not account for.
+
+    Such bytes lie before, between or after the files, or are headers with other sizes, checksums or
+    counts than the directory's.
+    """
     place = directory = 0
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-        for info in archive.infolist():
+        members = archive.infolist()
+        # [Step 1] Each file follows the one before it. A program that reads in one pass believes
+        # the copy of checksum and sizes in the local header, so they must be the directory's.
+        for info in members:
+            file.seek(info.header_offset + _CHECKSUM)
+            checksum, *sizes = struct.unpack("<III", file.read(12))
             file.seek(info.header_offset + _EXTRA_LENGTH)
             extra = int.from_bytes(file.read(2), "little")  # 0, or 20 for sizes of 64 bits
+            expected = [info.file_size, info.file_size] if not extra else 2 * [2**32 - 1]
             if info.header_offset != place or extra not in (0, 20) or info.comment:
+                return True
+            if checksum != info.CRC or sizes != expected:
                 return True
             name = len(info.orig_filename.encode())
             place += LOCAL_HEADER_BYTES + name + extra + info.file_size
             directory += _DIRECTORY_ENTRY_BYTES + name + len(info.extra)
+        # [Step 2] Then come the directory and its end record, which counts the files twice.
         rest = path.stat().st_size - place - directory
+        file.seek(-END_BYTES, os.SEEK_END)
+        counts = struct.unpack("<HH", file.read(12)[8:])
+        same = {*counts} == {min(len(members), 2**16 - 1)}
         ends = (END_BYTES, END_BYTES + END_64_BYTES + LOCATOR_BYTES)
-        return archive.start_dir != place or rest not in ends
+        return archive.start_dir != place or rest not in ends or not same

@@ -106,6 +106,11 @@ def serialize(predictions: Predictions) -> bytes:
     return buffer.getvalue()
 
 
+def can_keep_features(records: int, width: int) -> bool:
+    """Whether the features of a split are few enough to be kept, and scored again."""
+    return width <= MAX_FEATURES and records * width <= MAX_FEATURE_VALUES
+
+
 def read_predictions(file: str | Path) -> Predictions:
     """Read a file of predictions. Those of a run are opened with the run, which is validated."""
     try:
@@ -200,11 +205,10 @@ def _check_scored(scored: SplitPredictions) -> None:
             f"expected features as float32 ({len(ids)}, D), got {features.dtype} of shape "
             f"{features.shape}"
         )
-    if features.size > MAX_FEATURE_VALUES or features.shape[1] > MAX_FEATURES:
+    if not can_keep_features(*features.shape):
         raise DataError(
             f"features of shape {features.shape}; at most {MAX_FEATURE_VALUES:,} values of one "
-            f"split, and {MAX_FEATURES:,} of a record, are scored. Use fewer records, or a head "
-            "that receives fewer features"
+            f"split, and {MAX_FEATURES:,} of a record, are scored; leave the features out"
         )
     if not np.isfinite(features).all():
         raise DataError("expected finite features, found NaN or infinity")

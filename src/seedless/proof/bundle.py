@@ -20,7 +20,7 @@ from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.digests import is_digest
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
-from seedless.core.zip_files import LOCAL_HEADER, has_hidden_bytes
+from seedless.core.zip_files import LOCAL_HEADER, has_other_bytes
 from seedless.proof import source_digest
 from seedless.proof.bundle_contents import DATA, SOURCE, check_contents, list_source_files
 from seedless.proof.receipt import ATTESTATIONS, SIGNATURE, explain_missing
@@ -97,10 +97,11 @@ def open_bundle(path: Path, into: Path) -> Path:
     existing = next(parent for parent in into.absolute().parents if parent.is_dir())
     with unpack(path, "zip", existing, RULES) as folder:
         # [Step 1] Check that every file is one that the receipt implies, and none is missing.
-        if has_hidden_bytes(path):
+        if has_other_bytes(path):
             raise RunError(
-                f"{path} holds bytes that belong to none of its files: a comment, or something "
-                "added; refused. Get the bundle again, made with `seedless bundle`"
+                f"{path} holds bytes that belong to none of its files: a comment, something added, "
+                "or sizes other than its directory's; refused. Get the bundle again, made with "
+                "`seedless bundle`"
             )
         found = [file for file in folder.rglob("*") if file.is_file()]
         files = {file.relative_to(folder).as_posix(): file for file in found}

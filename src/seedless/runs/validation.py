@@ -128,7 +128,7 @@ def validate(run: Path) -> ValidatedRun:
     try:
         config = load_config(run / CONFIG)
         trail = [] if left_out else read_trail(run)
-        log = read_log(run / LOG_FILE)
+        log = read_log(run / LOG_FILE, allow_incomplete=False)
     except SeedlessError as error:
         return ValidatedRun(run, statement, Config(), (), (), (str(error), *problems))
     except DAMAGE as error:

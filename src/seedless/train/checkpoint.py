@@ -29,6 +29,8 @@ from seedless.train.progress_state import BestWeights, Position, ProgressState, 
 
 CHECKPOINT_FOLDER = "checkpoints"
 SCHEMA = "seedless.checkpoint/1"
+# What a checkpoint says of itself, besides its digest.
+_FIELDS = {"schema", "config", "epoch", "batch", "step", "best", "moved", "tensors"}
 _NAME = re.compile(r"epoch-([0-9]{4,9})(?:-batch-([0-9]{4,9}))?\.safetensors")
 
 
@@ -123,6 +125,8 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
             raise RunError(f"{path} is damaged: its content does not match its digest")
         if meta["schema"] != SCHEMA:
             raise RunError(f"{path}: expected a {SCHEMA}, got {meta['schema']!r}")
+        if meta.keys() != _FIELDS:
+            raise RunError(f"{path} holds {min({*meta} ^ _FIELDS)!r}, or lacks it: it was edited")
         if meta["config"] != config_digest:
             raise RunError(f"{path} belongs to a run of another configuration")
         position = Position(meta["epoch"], meta["batch"], meta["step"])
