@@ -25,8 +25,9 @@ from seedless.proof.receipt import WEIGHTS, get_major
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import TrailEntry, summarize_trail
 from seedless.runs.data_checks import check_data
+from seedless.runs.environment_checks import check_environment
 from seedless.runs.prepare import USER_MODEL
-from seedless.runs.seal import METRICS, PROMISES
+from seedless.runs.seal import METRICS, PROMISES, WEIGHTS_METADATA
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
@@ -154,16 +155,9 @@ def check_trail(run: ValidatedRun) -> list[str]:
 
 def check_facts(claims: Mapping[str, Any], config: Config) -> list[str]:
     """Compare what the receipt says the run began with to its configuration."""
-    problems = []
-    environment = claims["environment"]
+    problems = check_environment(claims, config)
     if claims["settings"] != config.digest:
         problems.append("the run was begun with another configuration than config.toml")
-    if not is_same_json(environment["threads"]["intraop"], config.execution.threads):
-        problems.append("the threads of the environment are not those of config.toml")
-    # They become those of the process that executes the run: a NUL or a huge one would stop it.
-    values = environment["variables"].values()
-    if not all(isinstance(text, str) and re.fullmatch("[ -~]{0,500}", text) for text in values):
-        problems.append("the variables of the environment are not short texts of one line")
     return problems
 
 
@@ -188,10 +182,13 @@ def check_weights(run: ValidatedRun) -> list[str]:
     if WEIGHTS in run.left_out:
         return problems
     try:
-        tensors, _ = load_tensors(run.path / WEIGHTS)
+        tensors, metadata = load_tensors(run.path / WEIGHTS)
     except (OSError, SeedlessError) as error:
         return [*problems, f"{WEIGHTS} cannot be read: {error}"]
     epoch = run.claims["weights"]["epoch"]
+    if metadata != WEIGHTS_METADATA:
+        # Nothing that is executed again could contradict it, and others would read it as checked.
+        problems.append(f"{WEIGHTS} has other metadata than a run writes: they were added")
     if digest(tensors) != run.claims["weights"]["digest"]:
         problems.append(f"{WEIGHTS} does not have the weights that the receipt names")
     if not run.left_out and not _is_model_at(run.trail, epoch, tensors):
