@@ -2,8 +2,9 @@
 
 import os
 import shutil
+from dataclasses import replace
 
-from tests.attack.attack import SIGNED, VALIDATE, Attack
+from tests.attack.attack import REFUSALS, SIGNED, VALIDATE, Attack
 from tests.attack.forging import seal
 
 NATIVE = (
@@ -79,13 +80,21 @@ EDITS = {
 }
 
 
+# Files that people read and that have no one form: a line feed more or less changes no value.
+LOOSE = ("config.toml", "metrics.json")
+
+
 def _edit(victim, name, what, edit, command=VALIDATE, resealed=False):
     def change(run):
         edit(run / name)
         if resealed:
             seal(run)
 
-    return Attack(f"bytes/{victim}: {name} {what}", victim, change, command)
+    attack = Attack(f"bytes/{victim}: {name} {what}", victim, change, command)
+    if not resealed or name not in LOOSE or edit not in (_cut_one, EDITS["with a newline more"]):
+        return attack
+    reason = "the last line feed of a file for people changes no value in it"
+    return replace(attack, allowed=REFUSALS | {"CONSISTENT"}, reason=reason)
 
 
 def _make_folder(file):

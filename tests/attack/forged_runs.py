@@ -68,26 +68,26 @@ def list_attacks(victims):
     # Whoever claims another machine cannot be judged from here, which is no verdict in favour.
     attacks += [
         _execute(
-            "a flipped weight of another source", "native", _also("source", "digest"), UNDECIDED
+            "a flipped weight, another source", "native", _also("source", "digest"), UNDECIDED
         ),
-        _execute("a flipped weight of another torch", "native", _also_torch, UNDECIDED),
-        _execute(
-            "an honest run of another source", "native", _claim("source", "digest"), UNDECIDED
+        _execute("a flip, another torch", "native", _also_torch, UNDECIDED),
+        replace(
+            _execute("an honest run, another source", "native", _claim("source", "digest")),
+            allowed=DETECTED | {"IDENTICAL"},
+            reason="the bits are the same here, and the verdict names the other source",
+            says=("identical although source.digest",),
         ),
     ]
+    # A part of a run is judged as a part: not by the word IDENTICAL, and not by exit code 0.
+    segments = {"1": _flip_last, "2": flip_weight, "99": flip_weight, "0": flip_weight}
     attacks += [
         replace(
-            _execute(f"a flipped weight, {' '.join(words)}", "native", flip_weight, UNDECIDED),
-            command=(*VERIFY, *words),
+            _execute(f"a lie, --segment {number}", "native", change),
+            command=(*VERIFY, "--segment", number),
+            allowed=DETECTED | {"SEGMENT 1 OF 2 IDENTICAL"},
         )
-        for words in (("--segment", "2"), ("--segment", "99"), ("--segment", "0"))
+        for number, change in segments.items()
     ]
-    attacks.append(
-        replace(
-            _execute("a lie in the last epoch, --segment 1", "native", _flip_last, UNDECIDED),
-            command=(*VERIFY, "--segment", "1"),
-        )
-    )
     return attacks
 
 

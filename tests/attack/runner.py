@@ -190,7 +190,7 @@ def read_verdict(answer):
         return f"SIGNAL {-code}"
     if "Traceback (most recent call last)" in stdout + stderr:
         return "TRACEBACK"
-    said = re.match(r"([A-Z][A-Z ]+[A-Z]): ", stdout)
+    said = re.match(r"([A-Z][A-Z0-9 ]+): ", stdout)
     if said:
         return said[1] if (code == 0) == (said[1] in PASSED) else f"{said[1]} with exit {code}"
     if code == 2 and "error: " in (stdout + stderr).lower():

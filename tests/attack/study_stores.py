@@ -191,7 +191,7 @@ def _list_archives():
             for name in ("../escaped", "/tmp/escaped", f"{run}/torch.py", f"{run}/../../x", "x")
         ),
         raw("a link", link),
-        raw("1 GB of zeros", lambda content: lzma.compress(bytes(1 << 30), preset=0)),
+        raw("256 MB of zeros", lambda content: lzma.compress(bytes(1 << 28), preset=0)),
         raw("cut in half", lambda content: content[: len(content) // 2]),
         raw("one bit", lambda content: content[:500] + bytes([content[500] ^ 1]) + content[501:]),
         raw("empty", lambda content: b""),

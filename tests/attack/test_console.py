@@ -14,19 +14,13 @@ from tests.attack.runner import make_attack
 # By name: some of each family, among them the modules planted where a worker would find them.
 NAMES = (
     "added/modules in the run folder, executed",
-    "added/packages in the run folder, executed",
     "added/modules beside the native run folder and in the current one, executed",
-    "added/'torch.py', listed",
     "bombs/config.toml: 3,000 brackets",
-    "bombs/receipt.json: 200,000 brackets",
     "bundles/signed.zip: with source/torch.py",
     "bundles/bundle.zip: torch.py, listed, executed",
     "bytes/native: weights.safetensors, bit 1 at 0%",
-    "commands/sign: tampered weights",
-    "contradiction/metrics: a better macro AUC",
-    "escapes/a file name new line",
+    "commands/sign: tampered metrics",
     "forged/native: one bit of a weight, everywhere",
-    "receipt/native: predicate.data.digest changed",
     "signatures/a receipt changed after it",
     "stores/two runs swapped, table",
 )

@@ -11,7 +11,7 @@ from seedless.evaluate.auc import score_classes
 from seedless.evaluate.decisions import choose_thresholds
 from seedless.evaluate.intervals import delong_interval
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.evaluate.scores import find_thresholds, score_predictions
+from seedless.evaluate.scores import choose_resamples, find_thresholds, score_predictions
 from tests.evaluate.tables import WEIGHTS, make_predictions, make_scored
 
 
@@ -24,6 +24,12 @@ def list_values(value):
             yield from list_values(item)
     else:
         yield value
+
+
+def test_large_splits_get_fewer_resamples_and_never_too_few():
+    assert [choose_resamples(n) for n in (0, 1, 1_500_000)] == [400] * 3
+    assert choose_resamples(3_000_000) == 200
+    assert choose_resamples(10**12) == 40
 
 
 def test_everything_is_plain_and_repeats():

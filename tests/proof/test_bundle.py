@@ -354,6 +354,23 @@ def test_encrypted_streamed_and_patched_entries_are_refused(tmp_path, bundle, fl
     refused(tmp_path, bundle, "is compressed, encrypted or streamed")
 
 
+@pytest.mark.parametrize("offset", [14, 18, 22])
+def test_checksum_and_sizes_before_a_file_are_those_of_the_directory(tmp_path, bundle, offset):
+    """A program that reads a bundle in one pass believes them, and would unpack another file."""
+    content = bytearray(bundle.read_bytes())
+    content[content.index(b"config.toml") - 30 + offset] ^= 1
+    bundle.write_bytes(content)
+    refused(tmp_path, bundle, "bytes that belong to none of its files")
+
+
+@pytest.mark.parametrize("offset", [8, 10])
+def test_the_number_of_files_is_that_of_the_directory(tmp_path, bundle, offset):
+    content = bytearray(bundle.read_bytes())
+    content[len(content) - 22 + offset] ^= 16
+    bundle.write_bytes(content)
+    refused(tmp_path, bundle, "bytes that belong to none of its files")
+
+
 def test_a_truncated_bundle_is_refused_at_every_length(tmp_path, bundle):
     whole = bundle.read_bytes()
     for size in [*range(0, len(whole), 97), len(whole) - 1]:

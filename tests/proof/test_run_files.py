@@ -9,6 +9,7 @@ from seedless.core.errors import RunError
 from seedless.proof.receipt import UNCOVERED
 from seedless.proof.run_files import (
     COVERED,
+    MAX_HOLES,
     MAX_PROBLEMS,
     check_listed_names,
     check_run_files,
@@ -127,3 +128,20 @@ def test_a_receipt_lists_files_that_receipts_cover():
     assert check_listed_names([*COVERED, CHECKPOINT]) == []
     for name in (*UNCOVERED, "torch.py", "checkpoints/../../x", "/etc/passwd", "checkpoints/x"):
         assert name in check_listed_names([*COVERED, name])[0]
+
+
+def test_files_with_holes_are_refused_unopened(run):
+    """A file of a terabyte that takes no room would be hashed for hours."""
+    for name in ("log.jsonl", CHECKPOINT):
+        os.truncate(run / name, MAX_HOLES // 2)
+    assert check_run_files(run) == []
+    os.truncate(run / CHECKPOINT, MAX_HOLES)
+    for finished in (True, False):
+        (problem,) = check_run_files(run, finished=finished)
+        assert "the files claim 1,610,612,736 bytes, and 0 are stored" in problem
+
+
+def test_a_large_file_without_holes_is_one_of_a_run(run, monkeypatch):
+    monkeypatch.setattr("seedless.proof.run_files.MAX_HOLES", 2**10)
+    (run / CHECKPOINT).write_bytes(b"x" * 2**20)
+    assert check_run_files(run) == []

@@ -7,10 +7,12 @@ from torch import nn
 
 import seedless
 from seedless.analysis.run_churn import open_predictions
-from seedless.core.config import Config
+from seedless.core.config import Config, LossConfig
 from seedless.core.errors import TrainError
 from seedless.evaluate.scores import score_predictions
 from seedless.models import build
+from seedless.runs.seal import predict_split
+from seedless.train.loss import make_loss
 from seedless.train.prediction import compute_outputs, predict
 from seedless.train.training_problem import DataSplit
 from tests.tiny import fit_run, give, make_arrays, merge
@@ -53,6 +55,13 @@ def test_asking_for_features_changes_no_bit_and_leaves_nothing_behind(model):
 def test_a_model_without_a_declared_head_has_no_features():
     found = compute_outputs(nn.Sequential(nn.Flatten(), nn.Linear(96, 3)), make_split(), Config())
     assert found.features is None
+
+
+def test_features_that_could_not_be_read_again_are_left_out(model, monkeypatch):
+    loss = make_loss(LossConfig(), np.eye(3, dtype="u1"), "multi-label", model, torch.device("cpu"))
+    assert predict_split(model, make_split(), loss, Config()).features is not None
+    monkeypatch.setattr("seedless.evaluate.predictions.MAX_FEATURES", 4)
+    assert predict_split(model, make_split(), loss, Config()).features is None
 
 
 def test_predictions_name_the_weights_of_the_receipt(tmp_path):

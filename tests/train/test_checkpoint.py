@@ -1,5 +1,6 @@
 """Checkpoints: every tensor comes back, every damage is refused, the last whole one is found."""
 
+import json
 import shutil
 
 import pytest
@@ -8,7 +9,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from seedless.core.digests import canonical_json, digest
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import RunError
 from seedless.models import build
 from seedless.numerics.dropout import Dropout
@@ -231,6 +232,19 @@ def test_a_file_with_a_strange_seal_is_refused(run, sealed):
     path = run / "checkpoints" / "epoch-0003.safetensors"
     save_file(load_file(path), path, metadata={"seedless": sealed} if sealed else None)
     with pytest.raises(RunError, match="cannot be read as a checkpoint"):
+        read_checkpoint(path, CONFIG)
+
+
+@pytest.mark.parametrize("change", [{"note": "x"}, {"moved": None}])
+def test_a_seal_with_a_field_more_or_less_is_refused(run, change):
+    path = run / "checkpoints" / "epoch-0003.safetensors"
+    with safe_open(path, framework="pt") as file:
+        meta = {**json.loads(file.metadata()["seedless"]), **change}
+    del meta["digest"]
+    meta = {name: value for name, value in meta.items() if value is not None}
+    sealed = canonical_json({**meta, "digest": digest_value(meta)}).decode()
+    save_file(load_file(path), path, metadata={"seedless": sealed})
+    with pytest.raises(RunError, match="or lacks it: it was edited"):
         read_checkpoint(path, CONFIG)
 
 

@@ -31,3 +31,14 @@ def test_seconds_that_are_no_number_are_refused(tmp_path, seconds):
     (tmp_path / LOG_FILE).write_text(json.dumps(line) + "\n")
     with pytest.raises(RunError, match="the seconds of line 1 are not a number"):
         read_log(tmp_path / LOG_FILE)
+
+
+def test_an_incomplete_last_line_is_ignored_or_refused(tmp_path):
+    """A killed process leaves one; a finished run has none."""
+    train(make_problem(), (LogWriter(tmp_path),))
+    path = tmp_path / LOG_FILE
+    assert len(read_log(path, allow_incomplete=False)) == 3
+    path.write_bytes(path.read_bytes() + b'{"epoch":4')
+    assert len(read_log(path)) == 3
+    with pytest.raises(RunError, match="line 4 is incomplete, and the run is finished"):
+        read_log(path, allow_incomplete=False)

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal, NamedTuple
 
-from seedless.core.array_files import check_zip_directory
 from seedless.core.bounded_reading import open_plain_file, shorten
 from seedless.core.errors import SeedlessError, StorageError
+from seedless.core.zip_files import check_zip_directory
 
 Kind = Literal["zip", "tar.gz", "tar.xz"]
 MAX_MEMBERS = 200_000

@@ -5,7 +5,6 @@ arrays of a `Predictions` need no further check of shapes, types or NaN.
 """
 
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from seedless.core.array_files import NUMBERS, TEXT, parse_npz
 from seedless.core.bounded_reading import read_file, shorten
 from seedless.core.dataset import TASKS
-from seedless.core.digests import digest, digest_value
+from seedless.core.digests import digest, digest_value, is_digest
 from seedless.core.errors import DataError, RunError, SeedlessError
 
 FILE = "predictions.npz"
@@ -27,9 +26,6 @@ PARTS = ("ids", "probabilities", "labels", "features")
 # Limits within which scoring predictions again takes neither much memory nor much time.
 MAX_PREDICTIONS_BYTES = 2**28
 MAX_CLASSES = 10_000
-# An interval takes 400 resamples of all records, which is done before anything is known of a file.
-MAX_RECORDS = 2**19  # of all splits together
-MAX_PROBABILITIES = 2**23  # of all splits together
 MAX_FEATURES = 2_048  # the singular values of a split's features are computed
 MAX_FEATURE_VALUES = 2**25
 _MAX_SPLIT_NAME = 40
@@ -110,6 +106,11 @@ def serialize(predictions: Predictions) -> bytes:
     return buffer.getvalue()
 
 
+def can_keep_features(records: int, width: int) -> bool:
+    """Whether the features of a split are few enough to be kept, and scored again."""
+    return width <= MAX_FEATURES and records * width <= MAX_FEATURE_VALUES
+
+
 def read_predictions(file: str | Path) -> Predictions:
     """Read a file of predictions. Those of a run are opened with the run, which is validated."""
     try:
@@ -147,16 +148,6 @@ def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
         raise RunError(f"{where}: {error}") from None
 
 
-def check_count(records: int, classes: int) -> None:
-    """Refuse more predictions than can be scored, and validated again, within seconds."""
-    if records > MAX_RECORDS or records * classes > MAX_PROBABILITIES:
-        raise DataError(
-            f"predictions of {records:,} records in {classes:,} classes; at most {MAX_RECORDS:,} "
-            f"records and {MAX_PROBABILITIES:,} probabilities are scored, of all splits together: "
-            "use smaller validation and test splits"
-        )
-
-
 def _find_kinds(name: str) -> str:
     """Return the kinds of dtypes that are read for an array's name; none for an unknown name."""
     split, _, part = name.rpartition("_")
@@ -172,13 +163,12 @@ def _check(predictions: Predictions) -> None:
         )
     if len(classes) > MAX_CLASSES:
         raise DataError(f"{len(classes):,} classes; at most {MAX_CLASSES:,} are scored")
-    if not re.fullmatch("sha256:[0-9a-f]{64}", predictions.weights):
+    if not is_digest(predictions.weights):
         raise DataError(f"expected the weights' digest, sha256:..., got {predictions.weights!r}")
     if task not in TASKS:
         raise DataError(f"expected a task of {', '.join(TASKS)}, got {task!r}")
     if not predictions.splits:
         raise DataError("expected the predictions of at least one split, got none")
-    check_count(sum(len(scored.ids) for scored in predictions.splits.values()), len(classes))
     for name, scored in predictions.splits.items():
         if scored.labels.shape[1] != len(classes):
             raise DataError(
@@ -215,11 +205,10 @@ def _check_scored(scored: SplitPredictions) -> None:
             f"expected features as float32 ({len(ids)}, D), got {features.dtype} of shape "
             f"{features.shape}"
         )
-    if features.size > MAX_FEATURE_VALUES or features.shape[1] > MAX_FEATURES:
+    if not can_keep_features(*features.shape):
         raise DataError(
             f"features of shape {features.shape}; at most {MAX_FEATURE_VALUES:,} values of one "
-            f"split, and {MAX_FEATURES:,} of a record, are scored. Use fewer records, or a head "
-            "that receives fewer features"
+            f"split, and {MAX_FEATURES:,} of a record, are scored; leave the features out"
         )
     if not np.isfinite(features).all():
         raise DataError("expected finite features, found NaN or infinity")

@@ -28,15 +28,31 @@ from seedless.evaluate.predictions import Predictions, SplitPredictions
 
 RANK_DIGITS = 4  # decimals of an effective rank
 RESAMPLES = 400  # enough for two decimals of an interval, in little time
+MIN_RESAMPLES = 40  # the fewest that an interval needs
+FULL_SCORES = 1_500_000  # records times classes of a split up to which all resamples are made
 
 # Splits on which thresholds are chosen, the preferred one first; never the test split.
 SOURCES = ("validation", "train")
 
 
+def choose_resamples(scores: int) -> int:
+    """Return how many resamples an interval of a split gets that has so many scores.
+
+    The time to validate a run is bounded, and the interval of so large a split is narrow.
+
+    >>> choose_resamples(1_500_000), choose_resamples(3_000_000), choose_resamples(10**9)
+    (400, 200, 40)
+    """
+    return max(MIN_RESAMPLES, min(RESAMPLES, RESAMPLES * FULL_SCORES // max(scores, 1)))
+
+
 def score_predictions(
-    predictions: Predictions, resamples: int = RESAMPLES
+    predictions: Predictions, resamples: int | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return the scores of each split, as plain values."""
+    """Return the scores of each split, as plain values.
+
+    ``resamples``: for the interval of the macro AUC; by default `choose_resamples`.
+    """
     source, thresholds = find_thresholds(predictions)
     return {
         name: score_split(
@@ -61,10 +77,11 @@ def score_split(
     task: str,
     thresholds: Sequence[Threshold],
     source: str | None,
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
 ) -> dict[str, Any]:
     """Return the scores of one split; ``source`` names where the thresholds were chosen."""
     probabilities, labels = scored.probabilities, scored.labels
+    resamples = choose_resamples(labels.size) if resamples is None else resamples
     scores = score_classes(probabilities, labels, classes)
     decisions = apply_thresholds(probabilities, thresholds)
     for k, name in enumerate(classes):

@@ -2,7 +2,8 @@
 
 A file with another name could be there to be executed: a `torch.py`, where the folder is on the
 import path. A link, a pipe or a device with the name of a run's file could lead elsewhere, or never
-end. So names and kinds are checked first, and nothing in the folder is opened before.
+end. A file with holes can claim a terabyte that takes no room on the disk, and hours to hash. So
+names, kinds and sizes are checked first, and nothing in the folder is opened before.
 """
 
 import os
@@ -21,6 +22,7 @@ from seedless.train.log import LOG_FILE
 COVERED = ("config.toml", TRAIL, LOG_FILE, WEIGHTS, "predictions.npz", "metrics.json")
 TOP_NAMES = frozenset({*COVERED, *UNCOVERED})
 MAX_PROBLEMS = 10  # a folder can hold millions of files; so many problems are listed
+MAX_HOLES = 2**30  # bytes that the files of a run may claim without having them on the disk
 
 # What `write_atomic` leaves where its process is killed.
 _TEMPORARY = re.compile(r"\..+\.[0-9]+\.part")
@@ -59,7 +61,7 @@ def check_run_files(run: Path, *, finished: bool = True) -> list[str]:
         >>> check_run_files(Path("runs/demo"))
         []
     """
-    return sorted(islice(_list_problems(run, finished), MAX_PROBLEMS))
+    return sorted(islice(_list_problems(run, finished), MAX_PROBLEMS)) or _check_holes(run)
 
 
 def _list_problems(run: Path, finished: bool) -> Iterator[str]:
@@ -88,6 +90,25 @@ def _check_entry(entry: os.DirEntry[str], name: str, finished: bool) -> Iterator
         yield f"{name!r} is {kind}, where a run has plain files only: it was added; move it away"
     elif not is_run_file(name, finished=finished):
         yield f"{name!r} is not a file of a run: it was added; move it away"
+
+
+def _check_holes(run: Path) -> list[str]:
+    """Return a sentence where the files of a run are far larger than what is stored of them.
+
+    A file system that compresses stores less than a file's size, too, but not less than half.
+    """
+    entries = [*_scan(run)]
+    if any(entry.name == CHECKPOINT_FOLDER for entry in entries):
+        entries += _scan(run / CHECKPOINT_FOLDER)
+    found = [entry.stat(follow_symlinks=False) for entry in entries if entry.is_file()]
+    size = sum(one.st_size for one in found)
+    stored = sum(512 * one.st_blocks for one in found)
+    if size - stored <= max(MAX_HOLES, stored):
+        return []
+    return [
+        f"the files claim {size:,} bytes, and {stored:,} are stored: they have holes, which no run "
+        "writes. If your file system compresses, copy the run to another one"
+    ]
 
 
 def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -18,7 +18,12 @@ from seedless.core.digests import digest, md5, name_tensors
 from seedless.core.errors import TrainingDivergedError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS
-from seedless.evaluate.predictions import Predictions, SplitPredictions, serialize
+from seedless.evaluate.predictions import (
+    Predictions,
+    SplitPredictions,
+    can_keep_features,
+    serialize,
+)
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
@@ -132,7 +137,10 @@ def serialize_weights(best: BestWeights) -> bytes:
 def predict_split(
     model: nn.Module, split: DataSplit, loss: Loss, config: Config
 ) -> SplitPredictions:
-    """Return a model's probabilities for a split, with the features before its last layer."""
+    """Return a model's probabilities for a split, with the features before its last layer.
+
+    Features that are too many to be read again are left out.
+    """
     outputs = compute_outputs(model, split, config, with_features=True)
     seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
     if not all(values.isfinite().all() for values in seen):
@@ -140,9 +148,12 @@ def predict_split(
             "the run diverged: the model with the selected weights gives NaN or infinity for some "
             f"records, although the weights are finite. {ADVICE}"
         )
+    features = outputs.features
+    if features is not None and not can_keep_features(*features.shape):
+        features = None
     return SplitPredictions(
         ids=split.ids,
         probabilities=loss.probabilities(outputs.logits).numpy(),
         labels=split.labels.cpu().numpy().astype(np.uint8),
-        features=None if outputs.features is None else outputs.features.numpy(),
+        features=None if features is None else features.numpy(),
     )

@@ -29,7 +29,8 @@ from seedless.train.progress_state import BestWeights, Position, ProgressState, 
 
 CHECKPOINT_FOLDER = "checkpoints"
 SCHEMA = "seedless.checkpoint/1"
-_META = {"schema", "config", "epoch", "batch", "step", "best", "moved", "tensors"}
+# What a checkpoint says of itself, besides its digest.
+_FIELDS = {"schema", "config", "epoch", "batch", "step", "best", "moved", "tensors"}
 _NAME = re.compile(r"epoch-([0-9]{4,9})(?:-batch-([0-9]{4,9}))?\.safetensors")
 
 
@@ -124,12 +125,14 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
             raise RunError(f"{path} is damaged: its content does not match its digest")
         if meta["schema"] != SCHEMA:
             raise RunError(f"{path}: expected a {SCHEMA}, got {meta['schema']!r}")
+        if meta.keys() != _FIELDS:
+            raise RunError(f"{path} holds {min({*meta} ^ _FIELDS)!r}, or lacks it: it was edited")
         if meta["config"] != config_digest:
             raise RunError(f"{path} belongs to a run of another configuration")
         position = Position(meta["epoch"], meta["batch"], meta["step"])
         if path.name != checkpoint_file_name(position):
             raise RunError(f"{path} holds the state of {checkpoint_file_name(position)}")
-        if {*metadata} != {"seedless"} or {*meta} != _META:
+        if {*metadata} != {"seedless"}:
             raise RunError(f"{path} has other metadata than a checkpoint: they were added")
         best, extra = meta["best"], ("best/", "epoch/")
         start = Start(

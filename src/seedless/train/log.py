@@ -47,13 +47,18 @@ class LogWriter(Observer):
             file.write(canonical_json(line) + b"\n")
 
 
-def read_log(path: Path) -> list[dict[str, float]]:
-    """Return the lines of a log; an incomplete last line, left by a killed run, is ignored."""
+def read_log(path: Path, *, allow_incomplete: bool = True) -> list[dict[str, float]]:
+    """Return the lines of a log.
+
+    ``allow_incomplete``: ignore an incomplete last line, as a killed process leaves it.
+    """
     if not path.exists():
         return []
     logged = []
     lines = read_json_lines(path, max_bytes=MAX_LOG_BYTES, max_values=MAX_LOG_VALUES)
     for number, (line, value) in enumerate(lines, start=1):
+        if not line.endswith(b"\n") and not allow_incomplete:
+            raise RunError(f"{path}: line {number} is incomplete, and the run is finished")
         if line.endswith(b"\n"):
             if not isinstance(value, dict) or not value.keys() >= _FIELDS:
                 raise RunError(f"{path}: line {number} is not a line of a log")
