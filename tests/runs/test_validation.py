@@ -1,5 +1,6 @@
 """`open_validated`: a run is used only if it agrees with its receipt, and only as it was read."""
 
+import dataclasses
 import json
 import os
 
@@ -9,6 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
+from seedless.evaluate.predictions import parse_predictions, serialize
+from seedless.evaluate.scores import score_predictions
 from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.validation import open_validated, validate
 from tests.forgery import forge, read_entries, read_statement, reconfigure, rewrite_checkpoint, seal
@@ -168,3 +171,18 @@ def test_a_run_on_a_gpu_names_one(run):
     reconfigure(run, config.change(execution={"device": "cuda"}))
     (problem,) = validate(run).problems
     assert problem == "config.toml names a CUDA device, and the environment has none"
+
+
+def test_predictions_of_a_split_that_no_run_has_make_it_invalid(run):
+    path = run / "predictions.npz"
+    predictions = parse_predictions(path.read_bytes())
+    test = predictions.splits["test"]
+    added = dataclasses.replace(predictions, splits={**predictions.splits, "clinic": test})
+    path.write_bytes(serialize(added))
+    statement = read_statement(run)
+    metrics = {**statement["predicate"]["metrics"], **score_predictions(added)}
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    statement["predicate"] |= {"metrics": metrics, "predictions": added.digest}
+    seal(run, statement)
+    (problem,) = validate(run).problems
+    assert problem == "predictions.npz has splits that no run scores: they were added"

@@ -42,6 +42,8 @@ DAMAGE = (OSError, ValueError)
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
 _START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
 
+SCORED_SPLITS = {"train", "validation", "test"}
+
 Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 
@@ -109,6 +111,9 @@ def check_scores(run: ValidatedRun) -> list[str]:
         problems.append(f"{PREDICTIONS} is about another task than the receipt")
     if {*predictions.splits} != {*metrics} - {"selected", "converged"}:
         problems.append(f"{PREDICTIONS} and {METRICS} are not about the same splits")
+        return problems
+    if not {*predictions.splits} <= SCORED_SPLITS:  # each takes seconds to score
+        problems.append(f"{PREDICTIONS} has splits that no run scores: they were added")
         return problems
     for split, scored in score_predictions(predictions).items():
         if not is_same_json(scored, metrics[split]):
