@@ -1,4 +1,4 @@
-"""Key files: ed25519 keys sign receipts, P-256 keys sign models for the tools of others.
+"""Key files: ed25519 keys sign receipts, P-256 keys sign models for other tools.
 
 All are PEM files without a passphrase (PKCS8, SubjectPublicKeyInfo). RFC 8032 (ed25519), FIPS 186-5
 (ECDSA over the curves P-256, P-384 and P-521). New keys of the second kind are P-256; signatures

@@ -49,7 +49,7 @@ FIELDS: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
     for major, names in (("1", _PREDICATE_FIELDS), ("2", (*_PREDICATE_FIELDS, *RESERVED)))
 }
 
-# What commands write next to a receipt for the tools of others.
+# What commands write next to a receipt for other tools.
 ATTESTATIONS = (
     "provenance.json",  # the receipt's facts in the words of SLSA
     "provenance.dsse.json",  # the same, signed
