@@ -2,6 +2,7 @@
 
 from tests.attack import (
     added_files,
+    attestations,
     bombs,
     bundles,
     byte_changes,
@@ -18,6 +19,7 @@ from tests.attack import (
 # Each family, and in how many parts its attacks are made: a part takes some ten seconds.
 FAMILIES = {
     added_files: 3,
+    attestations: 1,
     bombs: 6,
     bundles: 6,
     byte_changes: 4,

@@ -81,7 +81,9 @@ def _is_repetitive(path):
 def _choose(leaves, victim):
     """Return the leaves to change: all but a sample of the scores, which one check covers."""
     scores = [p for p in leaves if p[:2] == ("predicate", "metrics")]
-    others = [p for p in leaves if p not in scores and p[:2] != ("predicate", "digest")]
+    machine = [p for p in leaves if p[:2] == ("predicate", "environment")]
+    own = {*scores, *machine, ("predicate", "digest")}
+    others = [p for p in leaves if p not in own] + machine[::4]
     if victim != "native":
         others = [p for p in others if p[1:2] not in (("environment",), ("config",))][::2]
     return others + scores[:: 7 if victim == "native" else 23]

@@ -15,6 +15,8 @@ HONEST = {
     ("portable", VERIFY): "IDENTICAL",
     ("fit", VALIDATE): "CONSISTENT",
     ("signed", SIGNED): "CONSISTENT",
+    ("attested", SIGNED): "CONSISTENT",
+    ("attested", (*VALIDATE, "--public-key", "{keys}/model.pem.pub")): "CONSISTENT",
     ("stripped", VERIFY): "IDENTICAL",
     ("stripped", VALIDATE): "CONSISTENT",
     ("bundle.zip", VALIDATE): "CONSISTENT",

@@ -1,4 +1,4 @@
-"""The commands that write what the tools of others read, as a person runs them."""
+"""The commands that write what other tools read, as a person runs them."""
 
 import json
 import sys

@@ -14,7 +14,7 @@ from seedless.init.layer_weights import (
     basis_filters,
     centre_and_scale,
     default_sigma,
-    structured_weights,
+    scale_filters,
 )
 from seedless.numerics.exact_sums import exact_gram
 
@@ -26,6 +26,11 @@ SHAPES = st.one_of(
     st.tuples(st.integers(1, 40), st.integers(1, 9), st.integers(1, 4), st.integers(1, 4)),
     st.tuples(st.integers(1, 30), st.integers(1, 5), *[st.integers(1, 3)] * 3),
 )
+
+
+def structured_weights(name, shape):
+    """The weights of a layer from a basis, before they are rounded to float32."""
+    return scale_filters(basis_filters(name, shape), shape)
 
 
 @pytest.mark.parametrize("name", EXACT)

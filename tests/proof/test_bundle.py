@@ -371,6 +371,12 @@ def test_the_number_of_files_is_that_of_the_directory(tmp_path, bundle, offset):
     refused(tmp_path, bundle, "bytes that belong to none of its files")
 
 
+def test_more_files_than_a_bundle_has_are_refused_unwritten(tmp_path):
+    names = [(f"data/{number}", b"", {}) for number in range(20_001)]
+    path = make_zip(tmp_path / "many.zip", more=names)
+    refused(tmp_path, path, "holds more than 20,000 members")
+
+
 def test_a_truncated_bundle_is_refused_at_every_length(tmp_path, bundle):
     whole = bundle.read_bytes()
     for size in [*range(0, len(whole), 97), len(whole) - 1]:

@@ -1,14 +1,20 @@
 """`open_validated`: a run is used only if it agrees with its receipt, and only as it was read."""
 
+import dataclasses
 import json
 import os
 
 import pytest
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
+from seedless.core.config_files import load_config
 from seedless.core.errors import RunError
+from seedless.evaluate.predictions import parse_predictions, serialize
+from seedless.evaluate.scores import score_predictions
 from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.runs.validation import open_validated, validate
-from tests.forgery import read_statement, seal
+from tests.forgery import forge, read_entries, read_statement, reconfigure, rewrite_checkpoint, seal
 from tests.tiny import copy_run, fit_run, flags_restored
 
 
@@ -95,3 +101,88 @@ def test_a_stripped_run_cannot_list_a_module_as_left_out(run):
     strip(run)
     problems = " ".join(validate(run).problems)
     assert "the receipt lists 'checkpoints/torch.py', which is not a file that receipts" in problems
+
+
+@pytest.mark.parametrize("metadata", [{"format": "pt", "licence": "mit"}, {"format": "tf"}, None])
+def test_metadata_added_to_the_weights_make_a_run_invalid(run, metadata):
+    path = run / "weights.safetensors"
+    save_file(load_file(path), path, metadata=metadata)
+    seal(run)
+    (problem,) = validate(run).problems
+    assert problem == "weights.safetensors has other metadata than a run writes: they were added"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta: meta.update(note="added"),
+        lambda meta: meta.update(best=1),
+        lambda meta: meta.update(moved=None),
+        lambda meta: meta.pop("moved"),
+    ],
+)
+def test_a_checkpoint_with_metadata_of_another_form_is_refused_by_name(run, change):
+    (path,) = (run / "checkpoints").iterdir()
+    rewrite_checkpoint(path, lambda meta, tensors: change(meta))
+    seal(run)
+    assert [problem for problem in validate(run).problems if path.name in problem]
+
+
+def test_metadata_added_beside_those_of_a_checkpoint_are_refused(run):
+    (path,) = (run / "checkpoints").iterdir()
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    save_file(load_file(path), path, metadata={**metadata, "note": "added"})
+    seal(run)
+    assert any("other metadata than a checkpoint" in one for one in validate(run).problems)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("cpu", "a processor"),
+        ("cpu", {"model": 1}),
+        ("devices", [1]),
+        ("devices", {}),
+        ("packages", [1, 2]),
+        ("packages", {"torch": 2}),
+        ("python", None),
+    ],
+)
+def test_an_environment_of_another_form_makes_a_run_invalid(run, part, value):
+    entries = read_entries(run)
+    entries[0]["environment"][part] = value
+    forge(run, entries)
+    (problem,) = validate(run).problems
+    assert problem.startswith("the environment does not state versions")
+
+
+@pytest.mark.parametrize("source", ["seedless", {"name": "seedless"}, {"digest": 1}])
+def test_a_source_of_another_form_makes_a_run_invalid(run, source):
+    entries = read_entries(run)
+    entries[0]["source"] = source
+    forge(run, entries)
+    (problem,) = validate(run).problems
+    assert problem.startswith("the receipt does not state name, version and digest of the source")
+
+
+def test_a_run_on_a_gpu_names_one(run):
+    config = load_config(run / "config.toml")
+    reconfigure(run, config.change(execution={"device": "cuda"}))
+    (problem,) = validate(run).problems
+    assert problem == "config.toml names a CUDA device, and the environment has none"
+
+
+def test_predictions_of_a_split_that_no_run_has_make_it_invalid(run):
+    path = run / "predictions.npz"
+    predictions = parse_predictions(path.read_bytes())
+    test = predictions.splits["test"]
+    added = dataclasses.replace(predictions, splits={**predictions.splits, "clinic": test})
+    path.write_bytes(serialize(added))
+    statement = read_statement(run)
+    metrics = {**statement["predicate"]["metrics"], **score_predictions(added)}
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    statement["predicate"] |= {"metrics": metrics, "predictions": added.digest}
+    seal(run, statement)
+    (problem,) = validate(run).problems
+    assert problem == "predictions.npz has splits that no run scores: they were added"

@@ -6,7 +6,8 @@ import json
 import pytest
 import typer
 
-from seedless.cli.study import app, read_options
+from seedless.cli.study import app
+from seedless.cli.study_options import read_options
 from seedless.studies.engine.options import StudyOptions
 
 COMMANDS = typer.main.get_command(app).commands

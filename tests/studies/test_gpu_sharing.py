@@ -32,7 +32,7 @@ def service(tmp_path, monkeypatch):
         )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(program.parent))
-        monkeypatch.setattr("seedless.studies.engine.gpu_sharing.TRY", trial)
+        monkeypatch.setattr("seedless.studies.engine.gpu_sharing.GPU_TEST", trial)
         return calls
 
     return install

@@ -319,6 +319,13 @@ def test_a_file_with_a_name_of_its_own_is_refused(tmp_path, name):
     assert not any((store.folder / "runs").iterdir())
 
 
+def test_an_archive_without_runs_is_refused(tmp_path):
+    """Such as compressed zeros, which a tar file may end with."""
+    (tmp_path / "zeros.tar.xz").write_bytes(lzma.compress(bytes(2**20)))
+    with pytest.raises(StudyError, match="holds no runs"):
+        unpack_run_archive(tmp_path / "zeros.tar.xz", Store(tmp_path / "store"))
+
+
 def test_links_and_damaged_files_are_refused(tmp_path, archive):
     store = Store(tmp_path / "store")
     write_tar(tmp_path / "link.tar.xz", "failed/0123456789abcdef.json", tarfile.SYMTYPE)

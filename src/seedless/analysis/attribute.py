@@ -1,6 +1,5 @@
 """Attribution maps of a finished run: which parts of test records matter to its predictions."""
 
-import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.core.digests import digest_bytes
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.files import AnyPath, write_atomic
 from seedless.core.registry import choose
@@ -116,4 +116,4 @@ def write_maps(explained: Explained, out: Path) -> str:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     write_atomic(out, buffer.getvalue())
-    return f"sha256:{hashlib.sha256(buffer.getvalue()).hexdigest()}"
+    return digest_bytes(buffer.getvalue())

@@ -20,10 +20,10 @@ from seedless.audit.trail_comparison import (
     TrailComparison,
     compare_left_out,
     has_same_safetensors,
-    hash_bytes,
 )
 from seedless.audit.verdict import PART, Verdict
 from seedless.core.config import Config
+from seedless.core.digests import digest_bytes
 from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.core.registry import choose
@@ -39,6 +39,9 @@ from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpo
 from seedless.train.loop import TrainingOutcome, train
 from seedless.train.progress_state import Observer, Position
 from seedless.train.state_tensors import restore_state
+
+# What a run began with, as its receipt states it and as preparing it again finds it.
+START_FACTS = ("data", "initialization", "model")
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +185,16 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
             "a function that makes it"
         )
     # [Step 4] Everything else the run began with.
-    facts = {key: run.claims[key] for key in ("data", "initialization", "model")}
-    here = {**prepared.facts, "data": state_data(prepared.facts["data"], run.claims["schema"])}
-    if changed := compare_values(facts, here):
+    facts = {key: run.claims[key] for key in START_FACTS}
+    if changed := compare_values(facts, derive_facts(run, prepared)):
         raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
     return prepared
+
+
+def derive_facts(run: ValidatedRun, prepared: Prepared) -> dict[str, Any]:
+    """Return the `START_FACTS` as prepared here, in the form of the run's receipt."""
+    data = state_data(prepared.facts["data"], run.claims["schema"])
+    return {**prepared.facts, "data": data}
 
 
 def train_again(
@@ -211,7 +219,7 @@ def train_again(
         return compared
     compare_results(run, prepared, outcome, comparison.claims)
     if isinstance(comparison, ChainComparison):
-        weights = hash_bytes(serialize_weights(outcome.best))
+        weights = digest_bytes(serialize_weights(outcome.best))
         compare_left_out(run.claims, run.left_out, {**comparison.files, WEIGHTS: weights})
     return f"{compared}, weights, predictions and scores"
 

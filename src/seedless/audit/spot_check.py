@@ -74,13 +74,15 @@ class Sample:
 def check_options(
     sample: int | None, token: str | None, *, segment: int | None, validate_only: bool
 ) -> None:
-    """Refuse options of `verify` that contradict a sample, or that do nothing without one."""
+    """Refuse options of `verify` that contradict each other, or do nothing without another."""
     if sample is None and token is not None:
         raise ConfigError("--sample-token repeats the choice of --sample N: give both")
     if sample is not None and segment is not None:
         raise ConfigError("expected --sample N or --segment K, got both")
     if sample is not None and validate_only:
         raise ConfigError("--sample executes, and --validate-only executes nothing: give one")
+    if segment is not None and validate_only:
+        raise ConfigError("--segment executes, and --validate-only executes nothing: give one")
 
 
 def plan_sample(run: ValidatedRun, count: int, token: str | None = None) -> Sample:

@@ -4,11 +4,10 @@
 makes the trail and the checkpoints again in memory, and their digests must be those in the receipt.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seedless.core.digests import canonical_json, digest_each
+from seedless.core.digests import canonical_json, digest_bytes, digest_each
 from seedless.numerics.environment import capture_environment
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import FILE as TRAIL
@@ -103,7 +102,7 @@ class ChainComparison(Observer):
     def files(self) -> dict[str, str]:
         """The digest of each file that was made again: the trail and the checkpoints."""
         lines = (canonical_json(entry) + b"\n" for entry in self.entries)
-        return {TRAIL: hash_bytes(b"".join(lines)), **self.checkpoints}
+        return {TRAIL: digest_bytes(b"".join(lines)), **self.checkpoints}
 
     def begin(self, progress: ProgressState) -> None:
         """Write line 0 with what the receipt says the run began with."""
@@ -119,12 +118,7 @@ class ChainComparison(Observer):
         config = progress.problem.config
         if is_checkpoint_due(config.train, progress.position.epoch):
             name = f"{CHECKPOINT_FOLDER}/{checkpoint_file_name(progress.position)}"
-            self.checkpoints[name] = hash_bytes(serialize_checkpoint(progress, config.digest))
-
-
-def hash_bytes(content: bytes) -> str:
-    """Return "sha256:" and the hex digest, as a receipt lists files."""
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+            self.checkpoints[name] = digest_bytes(serialize_checkpoint(progress, config.digest))
 
 
 def compare_left_out(

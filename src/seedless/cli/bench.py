@@ -160,6 +160,8 @@ def _print(result: Comparison) -> None:
 
 
 def _format(row: Row) -> str:
+    from seedless.core.digests import get_hex
+
     if row.error is not None:
         return f"does not run: {row.error}"
     peak = None if row.peak_bytes is None else row.peak_bytes / 2**20
@@ -171,7 +173,7 @@ def _format(row: Row) -> str:
         _number(row.first_seconds, 7, 2),
         _number(peak, 8, 0),
         f"{'yes' if row.repeats else 'NO':<7}",
-        (row.digest or "").removeprefix("sha256:")[:12],
+        get_hex(row.digest or "")[:12],
     )
     return "  ".join(cells)
 
@@ -181,14 +183,14 @@ def _number(value: float | None, width: int, places: int) -> str:
 
 
 def _print_concurrent(result: ConcurrentRuns) -> None:
+    from seedless.core.digests import get_hex
+
     typer.echo(f"{'job':<18} {'alone':<16}   {'at once':<16} seconds alone, at once")
     for pair in result.pairs:
         if pair.error is not None:
             typer.echo(f"{pair.job:<18} failed: {pair.error}")
             continue
-        alone, together = (
-            (digest or "").removeprefix("sha256:")[:16] for digest in (pair.alone, pair.together)
-        )
+        alone, together = (get_hex(digest or "")[:16] for digest in (pair.alone, pair.together))
         typer.echo(
             f"{pair.job:<18} {alone} {'=' if pair.same else '≠'} {together} "
             f"{pair.alone_seconds:.1f}, {pair.together_seconds:.1f}"

@@ -79,10 +79,12 @@ def _summarize(result: Demo) -> dict[str, Any]:
 
 
 def _print(result: Demo, seconds: float) -> None:
+    from seedless.core.digests import get_hex
+
     typer.echo("\nState after each epoch (weights, buffers, optimizer), SHA-256:\n")
     typer.echo(f"{'epoch':>5}  {'process 1':<18} {'process 2':<18}   one bit flipped")
     for epoch, row in enumerate(result.digests):
-        first, second, control = (digest.removeprefix("sha256:")[:16] for digest in row)
+        first, second, control = (get_hex(digest)[:16] for digest in row)
         same = "=" if first == second else "≠"
         other = "=" if first == control else "≠"
         typer.echo(f"{epoch:>5}  {first:<16} {same} {second:<16} {other}   {control}")

@@ -1,4 +1,4 @@
-"""`seedless provenance`: a run's receipt as SLSA Provenance, for the tools of others."""
+"""`seedless provenance`: a run's receipt as SLSA Provenance, for supply-chain tools."""
 
 from pathlib import Path
 from typing import Annotated

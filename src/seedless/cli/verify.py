@@ -24,7 +24,7 @@ def verify(
         int | None, typer.Option(help="Only the epochs between the K-th pair of checkpoints.")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(help="Only N segments, chosen at random; start, data and scores.")
+        int | None, typer.Option(help="Only N random segments, and start, data and scores.")
     ] = None,
     sample_token: Annotated[
         str | None, typer.Option(metavar="HEX", help="Repeat the choice that --sample printed.")

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal, NamedTuple
 
-from seedless.core.array_files import check_zip_directory
 from seedless.core.bounded_reading import open_plain_file, shorten
 from seedless.core.errors import SeedlessError, StorageError
+from seedless.core.zip_files import check_zip_directory
 
 Kind = Literal["zip", "tar.gz", "tar.xz"]
 MAX_MEMBERS = 200_000
@@ -75,6 +75,7 @@ class Rules:
         max_bytes: how many bytes an archive may unpack to, whatever its own size.
         max_ratio: how many bytes it may unpack to for each byte of its own.
         free_bytes: the ratio is not applied below this many bytes.
+        max_members: how many files and folders it may hold.
         strict: the archive was written by this package: it holds no folders, names are written
             in one way (not ``a/./b``), and the files of a zip archive are not compressed.
     """
@@ -84,6 +85,7 @@ class Rules:
     max_bytes: int = 16 * 2**30
     max_ratio: float = math.inf
     free_bytes: int = 0
+    max_members: int = MAX_MEMBERS
     strict: bool = True
 
 
@@ -130,11 +132,11 @@ def _write_members(archive: Path, kind: Kind, folder: Path, rules: Rules) -> Non
     by_ratio = max(rules.free_bytes, rules.max_ratio * archive.stat().st_size)
     check = _Check(archive, rules, int(min(rules.max_bytes, by_ratio)))
     # [Step 2] Take the members one by one; the reader has checked kind and declared size.
-    members = _read_zip(archive, check) if kind == "zip" else _read_tar(archive, kind, check)
+    members = _read_zip(archive, check, rules) if kind == "zip" else _read_tar(archive, kind, check)
     written = 0
     for number, member in enumerate(members):
-        if number >= MAX_MEMBERS:
-            raise check.refuse(f"holds more than {MAX_MEMBERS:,} members")
+        if number >= rules.max_members:
+            raise check.refuse(f"holds more than {rules.max_members:,} members")
         # [Step 3] Check the name before anything is created under it.
         path = folder / check.name(member.name, is_folder=member.stream is None)
         if member.stream is None:
@@ -218,7 +220,7 @@ def check_names(names: Iterable[str], archive: Path, rules: Rules) -> None:
         check.name(name)
 
 
-def _read_zip(archive: Path, check: _Check) -> Iterator[Member]:
+def _read_zip(archive: Path, check: _Check, rules: Rules) -> Iterator[Member]:
     """Yield the members of a zip file, if their declared sizes together are allowed."""
     kinds, methods, flags = {0, stat.S_IFREG}, {zipfile.ZIP_STORED}, ~_UTF8_NAME
     if not check.strict:
@@ -227,6 +229,8 @@ def _read_zip(archive: Path, check: _Check) -> Iterator[Member]:
         check_zip_directory(stream, str(archive), MAX_DIRECTORY_BYTES, error=check.error)
         size = stream.seek(0, 2)
     with zipfile.ZipFile(archive) as file:
+        if len(file.infolist()) > rules.max_members:  # before the first of them is written
+            raise check.refuse(f"holds more than {rules.max_members:,} members")
         total = sum(info.file_size for info in file.infolist())
         check.total(total)
         if check.strict and total > size:  # nothing is compressed, so they must lie over each other

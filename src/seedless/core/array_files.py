@@ -12,13 +12,21 @@ from collections.abc import Callable
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.bounded_reading import open_plain_file, shorten
 from seedless.core.errors import RunError, SeedlessError
+from seedless.core.zip_files import (
+    END,
+    END_BYTES,
+    LOCAL_HEADER,
+    LOCAL_HEADER_BYTES,
+    LOCATOR,
+    LOCATOR_BYTES,
+)
 
 NUMBERS = "biuf"  # kinds of dtypes: bool, integers, floats
 TEXT = "U"
@@ -32,10 +40,6 @@ _HEADER = re.compile(
     rb"'shape': \((?P<shape>|[0-9]{1,18},|[0-9]{1,18}(?:, [0-9]{1,18})+)\), \} *\n"
 )
 _MAX_DIMENSIONS = 16
-# The end of a zip file: the record of its directory, and before it, in large files, a locator.
-_END, _END_SIZE, _LOCATOR, _LOCATOR_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
-_END64_SIZE = 56  # of the record that the locator points to
-_LOCAL_HEADER, _LOCAL_HEADER_SIZE = b"PK\x03\x04", 30
 
 
 def parse_npy(
@@ -115,41 +119,6 @@ def parse_npz(
     return arrays
 
 
-def check_zip_directory(
-    file: IO[bytes], where: str, max_bytes: int, *, error: type[SeedlessError] = RunError
-) -> None:
-    """Refuse a zip file whose directory has more than ``max_bytes``; zipfile reads it at once.
-
-    That a file is no zip file at all is left to zipfile to say.
-    """
-    # [Step 1] Find the end record as zipfile does: at the very end, else before a comment.
-    size = file.seek(0, 2)
-    file.seek(max(0, size - _END_SIZE - 2**16 - _LOCATOR_SIZE - _END64_SIZE))
-    tail = file.read()
-    place = len(tail) - _END_SIZE
-    if not tail[max(0, place) :].startswith(_END):
-        place = tail.rfind(_END)
-    file.seek(0)
-    if place < 0:
-        return
-    # [Step 2] Take the largest size that any record declares: this one, and above 4 GiB the one
-    # that a locator points to or that lies before it.
-    declared = [int.from_bytes(tail[place + 12 : place + 16], "little")]
-    locator = tail[max(0, place - _LOCATOR_SIZE) : place]
-    if locator.startswith(_LOCATOR):
-        declared = [size for size in declared if size < 2**32 - 1]
-        file.seek(min(int.from_bytes(locator[8:16], "little"), size))
-        before = tail[max(0, place - _LOCATOR_SIZE - _END64_SIZE) : place - _LOCATOR_SIZE]
-        for record in (before, file.read(_END64_SIZE)):
-            declared.append(int.from_bytes(record[40:48], "little"))
-        file.seek(0)
-    if max(declared) > max_bytes:
-        raise error(
-            f"{where} declares a directory of {max(declared):,} bytes; at most {max_bytes:,} are "
-            "read"
-        )
-
-
 def _parse_header(
     head: bytes, where: str, kinds: str, error: type[SeedlessError]
 ) -> tuple[int, np.dtype[Any], tuple[int, ...], Any]:
@@ -200,9 +169,9 @@ def _list_stored(
     """Return the members of a zip file that holds nothing but members that are not compressed."""
     # [Step 1] The file ends with the record of its directory: no comment, not the form for more
     # than 4 GiB, which could name another directory.
-    end = len(content) - _END_SIZE
-    before = content[max(0, end - _LOCATOR_SIZE) : max(0, end)]
-    if content[max(0, end) :][:4] != _END or before.startswith(_LOCATOR):
+    end = len(content) - END_BYTES
+    before = content[max(0, end - LOCATOR_BYTES) : max(0, end)]
+    if content[max(0, end) :][:4] != END or before.startswith(LOCATOR):
         raise error(f"{where} is no file that numpy.savez wrote, or was cut short")
     count = int.from_bytes(content[end + 10 : end + 12], "little")
     directory = int.from_bytes(content[end + 12 : end + 16], "little")
@@ -219,8 +188,8 @@ def _list_stored(
     view = memoryview(content)
     for member in sorted(members, key=lambda item: item.header_offset):
         name, size = member.orig_filename, member.file_size
-        head = content[position : position + _LOCAL_HEADER_SIZE]
-        start = position + _LOCAL_HEADER_SIZE
+        head = content[position : position + LOCAL_HEADER_BYTES]
+        start = position + LOCAL_HEADER_BYTES
         start += int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
         kind = stat.S_IFMT(member.external_attr >> 16)
         if (
@@ -235,7 +204,7 @@ def _list_stored(
             )
         if name in found:
             raise error(f"{where} holds {shorten(name, 80)!r} twice")
-        if head[:4] != _LOCAL_HEADER or member.header_offset != position:
+        if head[:4] != LOCAL_HEADER or member.header_offset != position:
             raise error(
                 f"{where} holds bytes that belong to no array, before {shorten(name, 80)!r}"
             )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.digests import canonical_json, digest_samples
+from seedless.core.digests import canonical_json, digest_bytes, digest_samples
 from seedless.core.errors import DataError
 
 TEN_FOLDS: dict[str, tuple[int, ...]] = {
@@ -109,8 +109,7 @@ class Dataset:
             "task": self.task,
         }
         samples = b"".join(sorted(self.record_digests))
-        whole = hashlib.sha256(canonical_json(header) + b"\n" + samples)
-        return f"sha256:{whole.hexdigest()}"
+        return digest_bytes(canonical_json(header) + b"\n" + samples)
 
     @cached_property
     def record_digests(self) -> tuple[bytes, ...]:
@@ -127,7 +126,7 @@ class Dataset:
     def digest_split(self, split: str) -> str:
         """Return the SHA-256 over the sorted digests of a split's records."""
         records = b"".join(sorted(self.record_digests[row] for row in self.rows(split)))
-        return f"sha256:{hashlib.sha256(records).hexdigest()}"
+        return digest_bytes(records)
 
 
 def check_protocol(protocol: Mapping[str, tuple[int, ...]], where: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # A tensor of this many bytes is hashed in its own thread: hashing releases the interpreter's lock.
 LARGE_TENSOR_BYTES = 1 << 20
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _BLOCK = 64  # samples that a thread hashes at a time
 
 
@@ -112,9 +114,32 @@ def md5(model: nn.Module) -> str:
     return hasher.hexdigest()
 
 
+def digest_bytes(content: bytes) -> str:
+    """Return ``"sha256:..."`` of bytes, as a receipt lists files.
+
+    >>> digest_bytes(b"")[:15]
+    'sha256:e3b0c442'
+    """
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
 def digest_value(value: Any) -> str:
     """Return ``"sha256:..."`` of a plain value's canonical JSON."""
-    return f"sha256:{hashlib.sha256(canonical_json(value)).hexdigest()}"
+    return digest_bytes(canonical_json(value))
+
+
+def is_digest(value: object) -> bool:
+    """Whether a value is text of the form ``"sha256:..."``, with 64 hexadecimal digits."""
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+def get_hex(digest: str) -> str:
+    """Return the hexadecimal digits of ``"sha256:..."``.
+
+    >>> get_hex("sha256:00ff")
+    '00ff'
+    """
+    return digest.removeprefix("sha256:")
 
 
 def digest_samples(samples: ArrayLike, algorithm: str = "blake2b") -> NDArray[np.uint8]:

@@ -8,7 +8,6 @@ every small array, size and time of change of ``X.npy``, the dataset's digest, a
 manifest itself, ``seal``.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from seedless.core.array_files import load_npy, parse_npy
 from seedless.core.bounded_reading import read_file
 from seedless.core.dataset import Dataset
-from seedless.core.digests import canonical_json, digest_samples, digest_value
+from seedless.core.digests import canonical_json, digest_bytes, digest_samples, digest_value
 from seedless.core.errors import DataError
 from seedless.data.manifest import (
     KINDS,
@@ -195,7 +194,7 @@ def _name_temporary_folders(folder: Path) -> tuple[Path, Path]:
 def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
     path = folder / f"{name}.npy"
     content = read_file(path, _MAX_ARRAY_BYTES, error=UnusableEntryError)
-    if digest != _hash(content):
+    if digest != digest_bytes(content):
         raise UnusableEntryError(f"{path.name} is damaged")
     return parse_npy(content, path.name, kinds=KINDS[name], error=UnusableEntryError)
 
@@ -206,7 +205,7 @@ def _save_array(path: Path, array: NDArray[Any]) -> str:
     np.save(content, array, allow_pickle=False)
     with _create(path) as file:
         file.write(content.getvalue())
-    return _hash(content.getvalue())
+    return digest_bytes(content.getvalue())
 
 
 def _save_samples(path: Path, samples: NDArray[Any]) -> NDArray[np.uint8]:
@@ -260,7 +259,3 @@ def _flush_folder(folder: Path) -> None:
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def _hash(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"

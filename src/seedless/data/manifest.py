@@ -5,13 +5,12 @@ that no manifest can name a file outside its folder.
 """
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file, shorten
-from seedless.core.digests import digest_value
+from seedless.core.digests import digest_value, is_digest
 from seedless.core.errors import DataError, RunError
 
 SCHEMA = 1
@@ -28,8 +27,6 @@ KINDS = {
 }
 REQUIRED_ARRAYS = ("Y", "folds", "ids", "content")
 PACKED_HEAD, CACHE_HEAD = ("packed",), ("key", "sources")  # what else a manifest holds
-
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class UnusableEntryError(DataError):
@@ -95,10 +92,6 @@ def _is_names(value: Any) -> bool:
     return _is_list_of(value, _is_text)
 
 
-def _is_digest(value: Any) -> bool:
-    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
-
-
 def _is_rate(value: Any) -> bool:
     return value is None or (type(value) in (int, float) and 0 < value < math.inf)
 
@@ -122,7 +115,7 @@ def _is_arrays(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and {*REQUIRED_ARRAYS} <= {*value} <= {*KINDS}
-        and all(map(_is_digest, value.values()))
+        and all(map(is_digest, value.values()))
     )
 
 
@@ -153,7 +146,7 @@ _FORM: dict[str, Any] = {
     "protocol": (_is_protocol, 'a list of pairs such as ["val", [9]]'),
     "arrays": (_is_arrays, f"a digest for each of {', '.join(REQUIRED_ARRAYS)}, and for no other"),
     "samples": {"bytes": (_is_count, "a count"), "mtime_ns": (_is_count, "a time")},
-    "digest": (_is_digest, "sha256:..."),
+    "digest": (is_digest, "sha256:..."),
 }
 _HEADS: dict[str, Any] = {
     "packed": (_is_text, "text"),

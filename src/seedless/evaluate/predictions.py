@@ -5,7 +5,6 @@ arrays of a `Predictions` need no further check of shapes, types or NaN.
 """
 
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from seedless.core.array_files import NUMBERS, TEXT, parse_npz
 from seedless.core.bounded_reading import read_file, shorten
 from seedless.core.dataset import TASKS
-from seedless.core.digests import digest, digest_value
+from seedless.core.digests import digest, digest_value, is_digest
 from seedless.core.errors import DataError, RunError, SeedlessError
 
 FILE = "predictions.npz"
@@ -164,7 +163,7 @@ def _check(predictions: Predictions) -> None:
         )
     if len(classes) > MAX_CLASSES:
         raise DataError(f"{len(classes):,} classes; at most {MAX_CLASSES:,} are scored")
-    if not re.fullmatch("sha256:[0-9a-f]{64}", predictions.weights):
+    if not is_digest(predictions.weights):
         raise DataError(f"expected the weights' digest, sha256:..., got {predictions.weights!r}")
     if task not in TASKS:
         raise DataError(f"expected a task of {', '.join(TASKS)}, got {task!r}")

@@ -85,11 +85,6 @@ def scale_filters(filters: Float64, shape: tuple[int, ...]) -> Float64:
     return centre_and_scale(filters, default_sigma(shape)).reshape(shape)
 
 
-def structured_weights(name: str, shape: tuple[int, ...]) -> Float64:
-    """Return the layer's weights from a basis, before rounding to float32: float64 of ``shape``."""
-    return scale_filters(basis_filters(name, shape), shape)
-
-
 def uniform_weights(shape: tuple[int, ...], features: int, key: CounterKey) -> Float64:
     """Return PyTorch's default, uniform in +-1/sqrt(F): a function of (key, index)."""
     unit = 2.0 * draw_uniform(*key, math.prod(shape)) - 1.0

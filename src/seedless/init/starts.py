@@ -1,4 +1,4 @@
-"""The starts by name: which rule fills a weight, what keys its numbers, what its default recipe is.
+"""Starts, the named ways to fill weights: the rule, the key of its numbers, and the defaults.
 
 Basis, residual scale and head are separate settings: every start takes all of them. Where a caller
 names none, a start has the values of the published recipe it belongs to: structured starts scale

@@ -36,7 +36,6 @@ STEP_LOW = _round(_MP.ln2 / 64 - STEP_HIGH)
 ROOT_HALF = _round(_MP.sqrt(_MP.mpf(1) / 2))
 ROOT_2_PER_PI = _round(_MP.sqrt(2 / _MP.pi))
 HALF_PI = _round(_MP.pi / 2)
-TWO_PER_ROOT_PI = _round(2 / _MP.sqrt(_MP.pi))
 EXP = [_round(1 / _MP.factorial(k)) for k in range(7)]
 ATANH = [_round(_MP.mpf(2) / (2 * k + 1)) for k in range(13)]
 SIN = [_round((-1) ** k / _MP.factorial(2 * k + 1)) for k in range(9)]

@@ -8,10 +8,8 @@ compress anyway.
 
 import hashlib
 import os
-import re
 import shutil
 import stat
-import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,21 +17,23 @@ from typing import Any
 
 from seedless.core.archive import Rules, check_names, unpack
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
+from seedless.core.digests import is_digest
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, replace_when_written
+from seedless.core.zip_files import LOCAL_HEADER, has_other_bytes
 from seedless.proof import source_digest
 from seedless.proof.bundle_contents import DATA, SOURCE, check_contents, list_source_files
 from seedless.proof.receipt import ATTESTATIONS, SIGNATURE, explain_missing
 from seedless.proof.receipt import FILE as RECEIPT
 
-# Sizes of the parts of a zip file, in bytes, without names and contents. A file that needs 64 bits
-# for a size or a place has one more part at its end.
-_LOCAL_HEADER, _DIRECTORY_ENTRY, _END, _END_64 = 30, 46, 22, 56 + 20
-_EXTRA_LENGTH = 28  # the place in a local header of the length of its extra field
-_CHECKSUM = 14  # where it lies in a local header, before the two sizes
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold
 # Nothing is compressed, so an honest bundle unpacks to less than its own size.
-RULES = Rules(RunError, "get the bundle again, made with `seedless bundle`", max_ratio=1)
+RULES = Rules(
+    RunError,
+    "get the bundle again, made with `seedless bundle`",
+    max_ratio=1,
+    max_members=20_000,  # a run has some ten files and its checkpoints, the package 400
+)
 
 
 def write_bundle(run: Path, out: Path, *, data: Path | None = None, force: bool = False) -> str:
@@ -102,7 +102,12 @@ def open_bundle(path: Path, into: Path) -> Path:
     existing = next(parent for parent in into.absolute().parents if parent.is_dir())
     with unpack(path, "zip", existing, RULES) as folder:
         # [Step 1] Check that every file is one that the receipt implies, and none is missing.
-        _refuse_hidden_bytes(path)
+        if has_other_bytes(path):
+            raise RunError(
+                f"{path} holds bytes that belong to none of its files: a comment, something added, "
+                "or sizes other than its directory's; refused. Get the bundle again, made with "
+                "`seedless bundle`"
+            )
         found = [file for file in folder.rglob("*") if file.is_file()]
         files = {file.relative_to(folder).as_posix(): file for file in found}
         if RECEIPT not in files:
@@ -133,7 +138,7 @@ def is_bundle(path: Path) -> bool:
     """
     try:
         with open(path, "rb") as stream:
-            return stream.read(4) == b"PK\x03\x04"
+            return stream.read(4) == LOCAL_HEADER
     except OSError:
         return False
 
@@ -156,7 +161,7 @@ def _read_claims(file: Path, where: str) -> dict[str, Any]:
             "else; was it made by `seedless train`?"
         ) from error
     for name, digest in files.items():
-        if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+        if not is_digest(digest):
             raise RunError(f"{where}: expected sha256:... for {name!r}, got {digest!r}")
     return {**claims, "files": files, "source": {"digest": source}}
 
@@ -182,39 +187,6 @@ def _write_zip(path: Path, files: Mapping[str, Path]) -> dict[str, str]:
                         target.write(chunk)
             digests[name] = f"sha256:{hasher.hexdigest()}"
     return digests
-
-
-def _refuse_hidden_bytes(path: Path) -> None:
-    """Refuse a zip file with bytes that belong to no file in it: before, between or after them."""
-    place = directory = 0
-    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-        for info in archive.infolist():
-            # A program that reads the file in one pass believes the copy of checksum and sizes in
-            # front of a member, and so they must be those of the directory.
-            file.seek(info.header_offset + _CHECKSUM)
-            checksum, *sizes = struct.unpack("<III", file.read(12))
-            file.seek(info.header_offset + _EXTRA_LENGTH)
-            extra = int.from_bytes(file.read(2), "little")  # 0, or 20 for sizes of 64 bits
-            expected = [info.file_size, info.file_size] if not extra else 2 * [2**32 - 1]
-            if info.header_offset != place or extra not in (0, 20) or info.comment:
-                break
-            if checksum != info.CRC or sizes != expected:
-                break
-            name = len(info.orig_filename.encode())
-            place += _LOCAL_HEADER + name + extra + info.file_size
-            directory += _DIRECTORY_ENTRY + name + len(info.extra)
-        else:
-            rest = path.stat().st_size - place - directory
-            file.seek(-_END, os.SEEK_END)
-            counts = struct.unpack("<HH", file.read(12)[8:])
-            same = {*counts} == {min(len(archive.infolist()), 2**16 - 1)}
-            if archive.start_dir == place and rest in (_END, _END + _END_64) and same:
-                return
-    raise RunError(
-        f"{path} holds bytes that belong to none of its files: a comment, something added, or "
-        "sizes other than its directory's; refused. Get the bundle again, made with `seedless "
-        "bundle`"
-    )
 
 
 def _check_digests(actual: Mapping[str, str], digests: Mapping[str, str], where: Path) -> None:

@@ -1,4 +1,4 @@
-"""Key files: ed25519 keys sign receipts, P-256 keys sign models for the tools of others.
+"""Key files: ed25519 keys sign receipts, P-256 keys sign models for other tools.
 
 All are PEM files without a passphrase (PKCS8, SubjectPublicKeyInfo). RFC 8032 (ed25519), FIPS 186-5
 (ECDSA over the curves P-256, P-384 and P-521). New keys of the second kind are P-256; signatures
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from seedless.core import bounded_reading
 from seedless.core.bounded_reading import MAX_JSON_BYTES, MAX_KEY_FILE_BYTES
 from seedless.core.errors import SeedlessError
+from seedless.core.files import write_atomic
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import (
@@ -187,6 +188,22 @@ def read_file(
         )
     except OSError as error:
         raise SignatureError(f"{file}: {what} cannot be read: {error.strerror}") from error
+
+
+def write_signature(out: Path, content: bytes, signed: str) -> Path:
+    """Write a signature and return its path; another signature there is never overwritten.
+
+    ``signed``: what else than the key may differ, for the message.
+    """
+    if os.path.lexists(out) and read_file(out, "the signature") != content:
+        raise SignatureError(
+            f"{out} holds another signature, of another key or {signed}; remove it to sign again"
+        )
+    try:
+        write_atomic(out, content)
+    except OSError as error:
+        raise SignatureError(f"cannot write {out}: {error.strerror}") from error
+    return out
 
 
 def need_cryptography() -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seedless.core.bounded_reading import parse_json
-from seedless.core.digests import canonical_json
-from seedless.core.files import hash_file, write_atomic
+from seedless.core.digests import canonical_json, get_hex
+from seedless.core.files import hash_file
 from seedless.proof.envelope import PAYLOAD_TYPE, encode_pae
 from seedless.proof.keys import (
     SignatureError,
@@ -30,6 +30,7 @@ from seedless.proof.keys import (
     read_ecdsa_private,
     read_ecdsa_public,
     read_file,
+    write_signature,
 )
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import STATEMENT, UNCOVERED, WEIGHTS
@@ -75,16 +76,7 @@ def sign_model(run: Path, files: Mapping[str, str], key: Path) -> Path:
             "need OpenSSL 3.2: install the published wheel of cryptography, version 43 or later"
         ) from None
     content = encode_sigstore_bundle(payload, identify_key(private.public_key()), signature)
-    out = Path(run) / FILE
-    if os.path.lexists(out) and read_file(out, "the signature") != content:
-        raise SignatureError(
-            f"{out} holds another signature, of another key or other files; remove it to sign again"
-        )
-    try:
-        write_atomic(out, content)
-    except OSError as error:
-        raise SignatureError(f"cannot write {out}: {error.strerror}") from error
-    return out
+    return write_signature(Path(run) / FILE, content, "other files")
 
 
 def check_model_signature(run: Path, files: Mapping[str, str], public_key: Path) -> str:
@@ -139,7 +131,7 @@ def check_listed_files(run: Path, files: Mapping[str, str]) -> list[str]:
 def make_statement(name: str, files: Mapping[str, str]) -> bytes:
     """Return the statement that is signed: the files of a run, and those that are ignored."""
     resources = [
-        {"algorithm": "sha256", "digest": files[file].removeprefix("sha256:"), "name": file}
+        {"algorithm": "sha256", "digest": get_hex(files[file]), "name": file}
         for file in sorted(files)
     ]
     statement = {

@@ -8,15 +8,14 @@ in it: no times, and no digest of an installed package.
 The page docs/reference/attestations.md documents the build type, the builder and the two digests.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from seedless.core.digests import canonical_json
+from seedless.core.digests import canonical_json, digest_bytes, get_hex
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import STATEMENT, WEIGHTS
+from seedless.proof.receipt import STATEMENT, WEIGHTS, describe_file
 
 FILE = "provenance.json"
 ENVELOPE = "provenance.dsse.json"
@@ -54,8 +53,7 @@ def make_provenance(receipt: Mapping[str, Any]) -> bytes:
 
 def digest_receipt(receipt: Mapping[str, Any]) -> str:
     """Return "sha256:..." of the file receipt.json, which has one form for each statement."""
-    content = canonical_json(receipt) + b"\n"
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return digest_bytes(canonical_json(receipt) + b"\n")
 
 
 def list_packages(claims: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -89,7 +87,7 @@ def _describe_run(claims: Mapping[str, Any], receipt: str) -> dict[str, Any]:
     byproducts = {name: files[name] for name in sorted(files) if name not in OUTPUTS}
     return {
         "_type": STATEMENT,
-        "subject": [_describe_file(name, files[name]) for name in OUTPUTS],
+        "subject": [describe_file(name, files[name]) for name in OUTPUTS],
         "predicateType": PREDICATE,
         "predicate": {
             "buildDefinition": {
@@ -112,8 +110,8 @@ def _describe_run(claims: Mapping[str, Any], receipt: str) -> dict[str, Any]:
                 },
                 "metadata": {"invocationId": claims["digest"]},
                 "byproducts": [
-                    _describe_file(RECEIPT, receipt),
-                    *(_describe_file(name, digest) for name, digest in byproducts.items()),
+                    describe_file(RECEIPT, receipt),
+                    *(describe_file(name, digest) for name, digest in byproducts.items()),
                 ],
             },
         },
@@ -126,24 +124,16 @@ def _list_dependencies(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "name": "data",
-            "digest": {f"{DATA_DIGEST}_{schema}": _take_hex(data["digest"])},
+            "digest": {f"{DATA_DIGEST}_{schema}": get_hex(data["digest"])},
             "annotations": {name: data[name] for name in DATA_FACTS if name in data},
         },
         {
             "name": name,
             "uri": url,
-            "digest": {SOURCE_DIGEST: _take_hex(claims["source"]["digest"])},
+            "digest": {SOURCE_DIGEST: get_hex(claims["source"]["digest"])},
         },
         *({"name": name, "uri": url} for name, _, url in list_packages(claims)),
     ]
-
-
-def _describe_file(name: str, digest: str) -> dict[str, Any]:
-    return {"name": name, "digest": {"sha256": _take_hex(digest)}}
-
-
-def _take_hex(digest: str) -> str:
-    return digest.removeprefix("sha256:")
 
 
 def _make_package_url(kind: str, name: str, version: str) -> str:

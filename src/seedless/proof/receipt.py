@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
-from seedless.core.digests import canonical_json, digest_value
+from seedless.core.digests import canonical_json, digest_value, get_hex
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
 from seedless.core.mismatch import is_same_json
@@ -49,7 +49,7 @@ FIELDS: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
     for major, names in (("1", _PREDICATE_FIELDS), ("2", (*_PREDICATE_FIELDS, *RESERVED)))
 }
 
-# What commands write next to a receipt for the tools of others.
+# What commands write next to a receipt for other tools.
 ATTESTATIONS = (
     "provenance.json",  # the receipt's facts in the words of SLSA
     "provenance.dsse.json",  # the same, signed
@@ -78,15 +78,23 @@ def cover_files(run: Path) -> dict[str, str]:
     }
 
 
+def describe_file(name: str, digest: str) -> dict[str, Any]:
+    """Return name and digest of a file, as the statements of in-toto list files."""
+    return {"name": name, "digest": make_digest_set(digest)}
+
+
+def make_digest_set(digest: str) -> dict[str, str]:
+    """Return "sha256:..." as in-toto writes digests."""
+    return {"sha256": get_hex(digest)}
+
+
 def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Write receipt.json over all files of a finished run."""
     files = cover_files(run)
     predicate: dict[str, Any] = {"schema": SCHEMA, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
-        "subject": [
-            {"name": WEIGHTS, "digest": {"sha256": files[WEIGHTS].removeprefix("sha256:")}}
-        ],
+        "subject": [describe_file(WEIGHTS, files[WEIGHTS])],
         "predicateType": PREDICATES[get_major(SCHEMA)],
         "predicate": predicate,
     }

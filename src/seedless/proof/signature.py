@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.bounded_reading import parse_json
-from seedless.core.files import write_atomic
 from seedless.proof.envelope import check_envelope, read_envelope, sign_payload
-from seedless.proof.keys import SignatureError, read_ed25519_public, read_file
+from seedless.proof.keys import SignatureError, read_ed25519_public, read_file, write_signature
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import SIGNATURE as ENVELOPE
 from seedless.proof.receipt import STATEMENT, explain_missing
@@ -28,16 +27,7 @@ def sign_receipt(run: Path, key: Path) -> Path:
         >>> sign_receipt(Path("runs/demo"), Path("key.pem"))
     """
     content = sign_payload(_read_receipt(Path(run)), Path(key))
-    out = Path(run) / ENVELOPE
-    if os.path.lexists(out) and read_file(out, "the envelope") != content:
-        raise SignatureError(
-            f"{out} holds another signature, of another key or receipt; remove it to sign again"
-        )
-    try:
-        write_atomic(out, content)
-    except OSError as error:
-        raise SignatureError(f"cannot write {out}: {error.strerror}") from error
-    return out
+    return write_signature(Path(run) / ENVELOPE, content, "receipt")
 
 
 def check_signature(run: Path, public_key: Path) -> str:

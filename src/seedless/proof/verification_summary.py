@@ -16,7 +16,7 @@ from seedless.core.errors import RunError
 from seedless.proof.envelope import sign_payload
 from seedless.proof.keys import read_keyid
 from seedless.proof.provenance import SOURCE_DIGEST
-from seedless.proof.receipt import STATEMENT, WEIGHTS
+from seedless.proof.receipt import STATEMENT, WEIGHTS, describe_file, make_digest_set
 from seedless.proof.source_digest import describe_source
 
 FILE = "verification.dsse.json"
@@ -62,7 +62,7 @@ def make_summary(verdict: Mapping[str, Any], keyid: str, time: str) -> bytes:
     whole = verdict["outcome"] == "identical" and not verdict["checked"]
     statement = {
         "_type": STATEMENT,
-        "subject": describe_weights({WEIGHTS: subject["weights"]}),
+        "subject": [describe_file(WEIGHTS, subject["weights"])],
         "predicateType": PREDICATE,
         "predicate": {
             "verifier": {
@@ -103,13 +103,3 @@ def describe_extent(verdict: Mapping[str, Any]) -> str:
         return f"segments {', '.join(map(str, checked['segments']))} of {checked['of']}"
     extents = {"identical": "the whole run", "differs": "all up to the first difference"}
     return extents.get(verdict["outcome"], "nothing that decides")
-
-
-def describe_weights(files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the subject of a summary: the file of the weights, of which ``files`` has the hash."""
-    return [{"name": WEIGHTS, "digest": make_digest_set(files[WEIGHTS])}]
-
-
-def make_digest_set(digest: str) -> dict[str, str]:
-    """Return "sha256:..." as in-toto writes digests."""
-    return {"sha256": digest.removeprefix("sha256:")}

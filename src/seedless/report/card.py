@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.digests import get_hex
 from seedless.core.display import escape_json
 from seedless.core.errors import SeedlessError
 from seedless.evaluate.auc import FEW_POSITIVES
@@ -26,7 +27,7 @@ from seedless.report.facts import (
     takes_images,
 )
 from seedless.report.render import render
-from seedless.report.run_view import RunView, as_mapping, bare_hex
+from seedless.report.run_view import RunView, as_mapping
 
 # A string, left as it is, or the start of a number such as 1e-05, which YAML 1.1 reads as text.
 _BARE_EXPONENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.])(\d)e')
@@ -38,7 +39,7 @@ def make_card(run: RunView, license_: str = "other") -> str:
     classes, count = list_classes(run, scores), scores.get("n")
     scale = as_mapping(look_up(run, "data").get("scale"))
     loss = as_mapping(run.settings.get("loss")).get("name")
-    digest = bare_hex(look_up(run, "weights").get("digest"))
+    digest = get_hex(look_up(run, "weights").get("digest") or "")
     body = render(
         "card.md",
         label=escape(run.label),

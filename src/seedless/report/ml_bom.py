@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from seedless.core.digests import canonical_json
+from seedless.core.digests import canonical_json, get_hex
 from seedless.core.errors import RunError
 from seedless.core.version import __version__
 from seedless.proof.provenance import describe_source_package, digest_receipt, list_packages
@@ -29,7 +29,7 @@ from seedless.report.facts import (
     name_task,
     takes_images,
 )
-from seedless.report.run_view import RunView, as_mapping, bare_hex
+from seedless.report.run_view import RunView, as_mapping
 
 SPEC_VERSION = "1.6"
 SCHEMA = f"http://cyclonedx.org/schema/bom-{SPEC_VERSION}.schema.json"
@@ -88,7 +88,7 @@ def _describe_model(run: RunView) -> dict[str, Any]:
         "type": "machine-learning-model",
         "bom-ref": "model",
         "name": run.label,
-        "version": bare_hex(claims["digest"])[:16],
+        "version": get_hex(claims["digest"])[:16],
         "description": f"{name_task(run)}; {model['parameters']} parameters",
         "hashes": [_make_hash(claims["files"][WEIGHTS])],
         "externalReferences": [
@@ -272,7 +272,7 @@ def _make_reference(run: RunView, name: str) -> dict[str, Any]:
 
 
 def _make_hash(digest: str) -> dict[str, str]:
-    return {"alg": "SHA-256", "content": bare_hex(digest)}
+    return {"alg": "SHA-256", "content": get_hex(digest)}
 
 
 def _make_properties(values: Mapping[str, Any]) -> list[dict[str, str]]:

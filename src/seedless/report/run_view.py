@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from seedless.core.digests import digest_value
+from seedless.core.digests import digest_value, get_hex
 from seedless.core.errors import RunError
 from seedless.evaluate.predictions import Predictions
 
@@ -83,7 +83,7 @@ class RunView:
         weights = as_mapping(self.predicate.get("weights"))
         hashes = (
             ("File SHA-256", as_mapping(as_mapping(subjects[0]).get("digest")).get("sha256")),
-            ("State SHA-256", bare_hex(weights.get("digest"))),
+            ("State SHA-256", get_hex(weights.get("digest") or "")),
             ("MD5", weights.get("md5")),
         )
         return tuple((name, str(value)) for name, value in hashes if value)
@@ -129,11 +129,6 @@ def find_difference(a: RunView, b: RunView) -> int | None:
 def same_bits(a: RunView, b: RunView) -> bool:
     """Return whether the states of every epoch and the final weights of two runs are equal."""
     return find_difference(a, b) is None and a.hashes == b.hashes
-
-
-def bare_hex(digest: object) -> str:
-    """Return the hex of ``"sha256:..."``, or the text as it is."""
-    return str(digest or "").removeprefix("sha256:")
 
 
 def _read_entry(line: Mapping[str, Any]) -> TrailEntry:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from seedless.core.config import SEED_KEYS, flatten
+from seedless.core.digests import get_hex
 from seedless.evaluate.auc import FEW_POSITIVES, area_under_curve
 from seedless.evaluate.calibration import bin_reliability, calibration_error
 from seedless.evaluate.churn import compare_decisions
@@ -18,7 +19,7 @@ from seedless.report.charts import (
     draw_strip,
 )
 from seedless.report.render import mark_safe
-from seedless.report.run_view import RunView, bare_hex, same_bits
+from seedless.report.run_view import RunView, same_bits
 from seedless.report.sections import list_differing
 from seedless.stats.samples import find_moments
 
@@ -84,7 +85,7 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
     rows, seen = [], dict[str, str]()
     some_seed = not all(map(needs_no_seed, runs))  # else every run would have a star
     for run, table in zip(runs, tables, strict=True):
-        digest = bare_hex((run.predicate.get("weights") or {}).get("digest"))
+        digest = get_hex((run.predicate.get("weights") or {}).get("digest") or "")
         selected = run.metrics.get("selected") or {}
         rows.append(
             {

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedless.core.config import flatten
+from seedless.core.digests import get_hex
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.report.learning_curves import Series, draw_curves, draw_fingerprint
 from seedless.report.render import mark_safe
-from seedless.report.run_view import RunView, TrailEntry, bare_hex, find_difference, same_bits
+from seedless.report.run_view import RunView, TrailEntry, find_difference, same_bits
 
 RATES = ("sensitivity", "specificity", "precision", "f1")
 
@@ -72,7 +73,7 @@ def tabulate_digests(runs: Sequence[RunView], controls: Sequence[RunView]) -> li
         entries = [run.trail[place] if place < len(run.trail) else None for run in columns]
         known = next(entry for entry in entries if entry)
         cells = [
-            {"digest": bare_hex(entry.state) if entry else "", "standing": standing}
+            {"digest": get_hex(entry.state) if entry else "", "standing": standing}
             for entry, standing in zip(entries, _compare_states(entries), strict=True)
         ]
         rows.append({"epoch": known.epoch, "step": known.step, "cells": cells})

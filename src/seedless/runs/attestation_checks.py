@@ -16,6 +16,7 @@ from seedless.core.errors import SeedlessError
 from seedless.proof import model_signing, provenance, verification_summary
 from seedless.proof.envelope import read_envelope
 from seedless.proof.receipt import FILE as RECEIPT
+from seedless.proof.receipt import WEIGHTS, describe_file, make_digest_set
 
 if TYPE_CHECKING:
     from seedless.runs.validation import ValidatedRun
@@ -60,9 +61,9 @@ def check_summary(run: ValidatedRun) -> list[str]:
     payload, keyid, _ = read_envelope(run.path / name)
     statement: Any = parse_json(payload, name)
     verifier = verification_summary.name_verifier(keyid)
-    expected = verification_summary.make_digest_set(provenance.digest_receipt(run.receipt))
+    expected = make_digest_set(provenance.digest_receipt(run.receipt))
     read = [one["digest"] for one in statement["predicate"]["inputAttestations"]]
-    subject = verification_summary.describe_weights(run.claims["files"])
+    subject = [describe_file(WEIGHTS, run.claims["files"][WEIGHTS])]
     if (
         statement["predicateType"] != verification_summary.PREDICATE
         or statement["subject"] != subject

@@ -25,8 +25,9 @@ from seedless.proof.receipt import WEIGHTS, get_major
 from seedless.proof.stripped_run import FACTS
 from seedless.proof.trail import TrailEntry, summarize_trail
 from seedless.runs.data_checks import check_data
+from seedless.runs.environment_checks import check_environment
 from seedless.runs.prepare import USER_MODEL
-from seedless.runs.seal import METRICS, PROMISES
+from seedless.runs.seal import METRICS, PROMISES, WEIGHTS_METADATA
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
@@ -40,6 +41,8 @@ DAMAGE = (OSError, ValueError)
 # The fields of a trail's first line, and of those after it.
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
 _START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
+
+SCORED_SPLITS = {"train", "validation", "test"}
 
 Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
@@ -109,6 +112,9 @@ def check_scores(run: ValidatedRun) -> list[str]:
     if {*predictions.splits} != {*metrics} - {"selected", "converged"}:
         problems.append(f"{PREDICTIONS} and {METRICS} are not about the same splits")
         return problems
+    if not {*predictions.splits} <= SCORED_SPLITS:  # each takes seconds to score
+        problems.append(f"{PREDICTIONS} has splits that no run scores: they were added")
+        return problems
     for split, scored in score_predictions(predictions).items():
         if not is_same_json(scored, metrics[split]):
             problems.append(f"the {split} scores are not those of {PREDICTIONS}")
@@ -154,16 +160,9 @@ def check_trail(run: ValidatedRun) -> list[str]:
 
 def check_facts(claims: Mapping[str, Any], config: Config) -> list[str]:
     """Compare what the receipt says the run began with to its configuration."""
-    problems = []
-    environment = claims["environment"]
+    problems = check_environment(claims, config)
     if claims["settings"] != config.digest:
         problems.append("the run was begun with another configuration than config.toml")
-    if not is_same_json(environment["threads"]["intraop"], config.execution.threads):
-        problems.append("the threads of the environment are not those of config.toml")
-    # They become those of the process that executes the run: a NUL or a huge one would stop it.
-    values = environment["variables"].values()
-    if not all(isinstance(text, str) and re.fullmatch("[ -~]{0,500}", text) for text in values):
-        problems.append("the variables of the environment are not short texts of one line")
     return problems
 
 
@@ -188,10 +187,13 @@ def check_weights(run: ValidatedRun) -> list[str]:
     if WEIGHTS in run.left_out:
         return problems
     try:
-        tensors, _ = load_tensors(run.path / WEIGHTS)
+        tensors, metadata = load_tensors(run.path / WEIGHTS)
     except (OSError, SeedlessError) as error:
         return [*problems, f"{WEIGHTS} cannot be read: {error}"]
     epoch = run.claims["weights"]["epoch"]
+    if metadata != WEIGHTS_METADATA:
+        # Nothing that is executed again could contradict it, and others would read it as checked.
+        problems.append(f"{WEIGHTS} has other metadata than a run writes: they were added")
     if digest(tensors) != run.claims["weights"]["digest"]:
         problems.append(f"{WEIGHTS} does not have the weights that the receipt names")
     if not run.left_out and not _is_model_at(run.trail, epoch, tensors):

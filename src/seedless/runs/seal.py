@@ -36,6 +36,7 @@ from seedless.train.progress_state import BestWeights, ProgressState
 from seedless.train.training_problem import DataSplit
 
 METRICS = "metrics.json"
+WEIGHTS_METADATA = {"format": "pt"}  # all that the file of weights says besides its tensors
 
 # What is promised of the bits of a run, by its arithmetic: the receipt's `promise.across`.
 PROMISES = {
@@ -130,7 +131,7 @@ def write_results(
 def serialize_weights(best: BestWeights) -> bytes:
     """Return the content of the file of weights."""
     tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
-    return save(tensors, metadata={"format": "pt"})
+    return save(tensors, metadata=WEIGHTS_METADATA)
 
 
 def predict_split(

@@ -9,7 +9,6 @@ still have the digest it was validated with.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 
 from seedless.core.config import Config, parse_config
 from seedless.core.config_files import load_config
+from seedless.core.digests import digest_bytes
 from seedless.core.errors import RunError, SeedlessError
 from seedless.core.files import AnyPath
 from seedless.evaluate.predictions import FILE as PREDICTIONS
@@ -76,7 +76,7 @@ class ValidatedRun:
             content = path.read_bytes()
         except OSError as error:
             raise RunError(f"cannot read {path}: {error.strerror}") from None
-        if f"sha256:{hashlib.sha256(content).hexdigest()}" != self.claims["files"][name]:
+        if digest_bytes(content) != self.claims["files"][name]:
             raise RunError(f"{path} was changed while it was used; open the run again")
         return content
 

@@ -132,22 +132,21 @@ def read_checkpoint(path: Path, config_digest: str) -> Checkpoint:
         position = Position(meta["epoch"], meta["batch"], meta["step"])
         if path.name != checkpoint_file_name(position):
             raise RunError(f"{path} holds the state of {checkpoint_file_name(position)}")
-    except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, RunError):
-            raise
-        raise RunError(f"{path} cannot be read as a checkpoint: {error}") from None
-    best = meta["best"]
-    extra = ("best/", "epoch/")
-    return Checkpoint(
-        path,
-        {name: value for name, value in tensors.items() if not name.startswith(extra)},
-        Start(
+        if {*metadata} != {"seedless"}:
+            raise RunError(f"{path} has other metadata than a checkpoint: they were added")
+        best, extra = meta["best"], ("best/", "epoch/")
+        start = Start(
             position,
             best and BestWeights(best["epoch"], best["score"], _select_prefix(tensors, "best/")),
             tensors.get("epoch/losses", torch.empty(0)),
             tuple(meta["moved"]),
-        ),
-    )
+        )
+    except (OSError, LookupError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, RunError):
+            raise
+        raise RunError(f"{path} cannot be read as a checkpoint: {error}") from None
+    state = {name: value for name, value in tensors.items() if not name.startswith(extra)}
+    return Checkpoint(path, state, start)
 
 
 def find_last_checkpoint(run: Path, config_digest: str) -> tuple[Checkpoint | None, list[str]]:

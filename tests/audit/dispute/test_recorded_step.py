@@ -73,7 +73,7 @@ def test_a_step_alone_is_the_step_of_its_epoch(run):
     assert entry["state"] == answering.run.trail[2]["state"]
     for number, record in enumerate(chained):
         request = {"start": 1, "epoch": 2, "step": 5 + number}
-        state = answering._reach(request, Position(1, number, 4 + number))
+        state = answering._find_state(request, Position(1, number, 4 + number))
         found = execution.run_step(state, Position(1, number, 4 + number)).record
         assert found == {key: record[key] for key in found}
 

@@ -362,3 +362,9 @@ def test_a_command_with_another_number_of_runs_is_2(line, capsys, monkeypatch):
         main()
     assert ended.value.code == 2
     assert "expected `seedless referee A" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e300])
+def test_seconds_that_no_clock_can_wait_are_refused(tmp_path, seconds):
+    with pytest.raises(ConfigError, match=r"at most 1,000,000 seconds"):
+        referee(tmp_path / "a", tmp_path / "b", seconds=seconds)

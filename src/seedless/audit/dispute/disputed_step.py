@@ -28,7 +28,7 @@ from seedless.audit.dispute.party_answers import (
 )
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.recorded_step import StepResult, find_position
-from seedless.audit.dispute.ruling import Ruling, rule
+from seedless.audit.dispute.ruling import Ruling, make_ruling
 from seedless.audit.first_difference import find_first_difference
 from seedless.audit.op_record import OpRecord
 from seedless.core.errors import SeedlessError
@@ -55,13 +55,13 @@ def judge_steps(case: Case, place: Place) -> Ruling:
     Raises `PartyError` where a party's answers do not allow it.
     """
     # [Step 1] The first step. Each party's list is bound to its own trail.
-    lists = [attribute(side, partial(ask_steps, place=place)) for side in case.sides]
+    lists = [ask_side(side, partial(ask_steps, place=place)) for side in case.sides]
     index = find_first_unequal(*lists)
     if index is None or index >= min(map(len, lists)):
         raise PartyError("the parties' steps agree, as far as both have them")
     number = case.a.steps_done[place.epoch - 1] + index + 1
     records = [
-        attribute(side, partial(ask_record, place=place, steps=steps, step=number))
+        ask_side(side, partial(ask_record, place=place, steps=steps, step=number))
         for side, steps in zip(case.sides, lists, strict=True)
     ]
     # [Step 2] The state before it, on which both agree.
@@ -71,12 +71,12 @@ def judge_steps(case: Case, place: Place) -> Ruling:
         before = record["state"]
     step = DisputedStep(place, number, before)
     # [Step 3] The first operation of the step.
-    known = [attribute(side, partial(ask_operations, step=step)) for side in case.sides]
+    known = [ask_side(side, partial(ask_operations, step=step)) for side in case.sides]
     at = find_first_unequal(*known)
     if at is None:
         return judge_step(case, step, records)
     pair = [
-        attribute(side, partial(ask_operation, step=step, operations=ops, index=at))
+        ask_side(side, partial(ask_operation, step=step, operations=ops, index=at))
         for side, ops in zip(case.sides, known, strict=True)
     ]
     return judge_operation(case, step, at, pair)
@@ -86,9 +86,9 @@ def judge_step(case: Case, step: DisputedStep, records: Sequence[Mapping[str, An
     """Execute the step where its operations agree: something else changed the state."""
     here = execute_step(case, step).record
     names = [mismatch.field for mismatch in compare_values(records[0], records[1])]
-    return rule(
+    return make_ruling(
         [not compare_values(here, record) for record in records],
-        f"{step.words}, the operations agree, and {list_fields(names)}; executed here",
+        f"{step.location}, the operations agree, and {list_fields(names)}; executed here",
         place={**step.as_dict(), "names": names},
         settled_by="one step",
     )
@@ -110,9 +110,9 @@ def judge_operation(
     if one is not None and two is not None and find_kind(one, two) == "op":
         result = execute_operation(case, step, at, one)
         if result is not None:
-            return rule(
+            return make_ruling(
                 [result.outputs == record.outputs for record in (one, two)],
-                f"{step.words}, operation {at + 1}, {name_operation(one)}: its result differs; "
+                f"{step.location}, operation {at + 1}, {name_operation(one)}: its result differs; "
                 "executed here on the inputs both agree on",
                 place={**step.as_dict(), "operation": at + 1, "op": one.op, "kind": "op"},
                 settled_by="one operation",
@@ -133,9 +133,9 @@ def judge_operation(
         "program": "not the same operations are performed",
     }[kind]
     named = name_operation(here) if here is not None else "after the last one"
-    return rule(
+    return make_ruling(
         agree,
-        f"{step.words}, operation {at + 1}, {named}: {what}; derived by executing the step here",
+        f"{step.location}, operation {at + 1}, {named}: {what}; derived by executing the step here",
         place={
             **step.as_dict(),
             "operation": at + 1,
@@ -204,13 +204,13 @@ def ask_either(case: Case, ask: Callable[[Side], Any]) -> Any:
     reasons = []
     for side in case.sides:
         try:
-            return attribute(side, ask)
+            return ask_side(side, ask)
         except PartyError as error:
             reasons.append(str(error))
     raise PartyError("; ".join(reasons))
 
 
-def attribute(side: Side, ask: Callable[[Side], Any]) -> Any:
+def ask_side(side: Side, ask: Callable[[Side], Any]) -> Any:
     """Return a party's answer; an error about it names the party."""
     try:
         return ask(side)

@@ -9,28 +9,26 @@ no consistent answer, by executing the epoch from the last checkpoint both agree
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from seedless.audit.dispute.disputed_step import Case, judge_steps
 from seedless.audit.dispute.party_answers import Place, list_fields
 from seedless.audit.dispute.party_process import PartyError
-from seedless.audit.dispute.ruling import Ruling, rule
+from seedless.audit.dispute.ruling import Ruling, make_ruling
+from seedless.audit.reexecution import START_FACTS, derive_facts
 from seedless.audit.spot_check import score_again
 from seedless.audit.trail_comparison import DivergenceError
 from seedless.core.digests import digest_each
 from seedless.core.mismatch import compare_values
-from seedless.proof.receipt import state_data
 from seedless.proof.trail import compare_trails
 from seedless.runs.validation import ValidatedRun
 from seedless.train.checkpoint import list_checkpoints
 
-FACTS = ("data", "initialization", "model")
 RESULTS = ("weights", "metrics", "predictions")
 
 
 def is_disputed(a: ValidatedRun, b: ValidatedRun) -> bool:
     """Whether two runs state anything differently that their configuration decides."""
-    stated = [{key: run.claims[key] for key in (*FACTS, *RESULTS)} for run in (a, b)]
+    stated = [{key: run.claims[key] for key in (*START_FACTS, *RESULTS)} for run in (a, b)]
     return (
         bool(compare_values(stated[0], stated[1])) or compare_trails(a.trail, b.trail) is not None
     )
@@ -45,13 +43,13 @@ def settle(case: Case, *, ask: bool) -> Ruling:
     """
     # [Step 1] What the two runs began with, and their results where the trails agree.
     runs = [side.run for side in case.sides]
-    facts = [{key: run.claims[key] for key in FACTS} for run in runs]
+    facts = [{key: run.claims[key] for key in START_FACTS} for run in runs]
     difference = compare_trails(runs[0].trail, runs[1].trail)
     if compare_values(facts[0], facts[1]) or (difference is not None and difference[0] == 0):
         return judge_start(case)
     if difference is None:
         return judge_results(case)
-    if changed := compare_values(facts[0], derive_facts(case)):
+    if changed := compare_values(facts[0], derive_facts(case.a.run, case.judge.execution.prepared)):
         reason = "A and B agree on what they began with, and it is not what is found here"
         return Ruling("cannot judge", reason, tuple(map(str, changed)))
     # [Step 2] The first epoch that differs. Its steps say more, unless only what follows them does.
@@ -70,24 +68,21 @@ def settle(case: Case, *, ask: bool) -> Ruling:
 
 def judge_start(case: Case) -> Ruling:
     """Derive data, first weights and line 0 of the trail, which differ between the parties."""
-    here = {**derive_facts(case), "state": digest_each(case.judge.execution.beginning)}
+    here = {
+        **derive_facts(case.a.run, case.judge.execution.prepared),
+        "state": digest_each(case.judge.execution.beginning),
+    }
     stated = [
-        {**{key: side.run.claims[key] for key in FACTS}, "state": side.run.trail[0]["state"]}
+        {**{key: side.run.claims[key] for key in START_FACTS}, "state": side.run.trail[0]["state"]}
         for side in case.sides
     ]
     names = [mismatch.field for mismatch in compare_values(stated[0], stated[1])]
-    return rule(
+    return make_ruling(
         [not compare_values(here, one) for one in stated],
         f"before the first step, {list_fields(names)}; derived from configuration and data",
         place={"epoch": 0, "names": names},
         settled_by="the start",
     )
-
-
-def derive_facts(case: Case) -> dict[str, Any]:
-    """Return what the runs must have begun with, as their receipts would state it."""
-    facts = case.judge.execution.prepared.facts
-    return {**facts, "data": state_data(facts["data"], case.a.run.claims["schema"])}
 
 
 def judge_results(case: Case) -> Ruling:
@@ -100,7 +95,7 @@ def judge_results(case: Case) -> Ruling:
         here = score_again(case.a.run, case.judge.execution.prepared)
     except DivergenceError as error:
         return Ruling("cannot judge", str(error))
-    return rule(
+    return make_ruling(
         [not compare_values(here, one) for one in stated],
         f"the trails agree, and {list_fields(names)}; computed from the selected weights",
         place={"names": names},
@@ -113,7 +108,7 @@ def judge_epoch(case: Case, place: Place, names: Sequence[str], reason: str) -> 
     entry = case.judge.execute_epoch({"start": place.start, "epoch": place.epoch})[1]
     stated = [side.run.trail[place.epoch] for side in case.sides]
     begin = f"the checkpoint of epoch {place.start}" if place.start else "the beginning"
-    return rule(
+    return make_ruling(
         [compare_trails([entry], [one]) is None for one in stated],
         f"in epoch {place.epoch}, {list_fields(names)}; executed here from {begin}",
         details=(reason,),

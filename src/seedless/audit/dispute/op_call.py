@@ -134,10 +134,10 @@ def measure_results(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
     signature = read_signature(func)
     if signature.written and all(signature.aliased):
         return 0  # it writes into its arguments, as an optimizer's step does
-    options = {name: _forget(value) for name, value in kwargs.items()}
+    options = {name: _drop_elements(value) for name, value in kwargs.items()}
     if "device" in signature.arguments:
         options["device"] = torch.device("meta")
-    shapes = func(*map(_forget, args), **options)
+    shapes = func(*map(_drop_elements, args), **options)
     return sum(tensor.numel() * tensor.itemsize for tensor in find_tensors(shapes))
 
 
@@ -183,10 +183,10 @@ def _read(value: Any) -> Any:
     return _NAMED[kind][content]
 
 
-def _forget(value: Any) -> Any:
+def _drop_elements(value: Any) -> Any:
     """Return an argument with tensors that have a shape and no elements."""
     if isinstance(value, Tensor):
         return value.to("meta")
     if isinstance(value, list):
-        return [_forget(item) for item in value]
+        return [_drop_elements(item) for item in value]
     return value

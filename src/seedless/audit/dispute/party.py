@@ -62,8 +62,10 @@ class AnsweringRun:
         self._answers: dict[str, Callable[[Request], Any]] = {
             "steps": lambda request: [one["digest"] for one in self.execute_epoch(request)[0]],
             "record": self._find_record,
-            "operations": lambda request: [digest_operation(r) for r in self._list(request)],
-            "operation": lambda request: self._list(request)[request["index"]].as_dict(),
+            "operations": lambda request: [
+                digest_operation(r) for r in self._list_operations(request)
+            ],
+            "operation": lambda request: self._list_operations(request)[request["index"]].as_dict(),
             "inputs": lambda request: self._execute_step(request, request["index"]).call,
             "state": self._describe_state,
         }
@@ -105,7 +107,7 @@ class AnsweringRun:
                 return {key: record[key] for key in record if key not in ("previous", "digest")}
         raise RunError(f"epoch {request['epoch']} has no step {request['step']}")
 
-    def _list(self, request: Request) -> tuple[OpRecord, ...]:
+    def _list_operations(self, request: Request) -> tuple[OpRecord, ...]:
         """Return the records of a step's operations."""
         key = (request["start"], request["step"])
         if self._step is None or self._step[0] != key:
@@ -115,16 +117,16 @@ class AnsweringRun:
     def _execute_step(self, request: Request, wanted: int | None = None) -> StepResult:
         """Execute one step alone, and keep the arguments of one operation."""
         position = self._find_position(request)
-        return self.execution.run_step(self._reach(request, position), position, wanted)
+        return self.execution.run_step(self._find_state(request, position), position, wanted)
 
     def _describe_state(self, request: Request) -> dict[str, Any]:
-        state = self._reach(request, self._find_position(request))
+        state = self._find_state(request, self._find_position(request))
         return {name: describe_tensor(value) for name, value in state.items()}
 
     def _find_position(self, request: Request) -> Position:
         return find_position(self.run.trail[request["epoch"] - 1], request["step"])
 
-    def _reach(self, request: Request, position: Position) -> dict[str, Tensor]:
+    def _find_state(self, request: Request, position: Position) -> dict[str, Tensor]:
         """Return the state before a step."""
         key = (request["start"], position)
         if self._state is None or self._state[0] != key:

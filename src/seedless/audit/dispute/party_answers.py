@@ -17,14 +17,13 @@ from seedless.audit.dispute.party import SCHEMA, digest_operation
 from seedless.audit.dispute.party_process import Party, PartyError
 from seedless.audit.op_record import UNINITIALIZED, OpRecord
 from seedless.core.bounded_reading import MAX_JSON_BYTES
-from seedless.core.digests import digest_each, digest_value
+from seedless.core.digests import digest_each, digest_value, is_digest
 from seedless.core.errors import SeedlessError
 from seedless.proof.trail import GENESIS
 from seedless.runs.validation import ValidatedRun
 
 MAX_INPUT_BYTES = 256 * 2**20
 MAX_OPERATIONS = 200_000
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _TENSOR_DIGEST = re.compile(r"[0-9a-f]{64}")
 _OP = re.compile(r"[\w.]{1,200}", re.ASCII)
 _STEP_FIELDS = {"step", "batch", "rate", "state", "losses"}
@@ -79,7 +78,7 @@ class DisputedStep:
     before: Mapping[str, str]
 
     @property
-    def words(self) -> str:
+    def location(self) -> str:
         """Where it is, in words."""
         return f"in epoch {self.place.epoch}, step {self.number}"
 
@@ -93,7 +92,7 @@ def ask_steps(side: Side, place: Place) -> list[str]:
     # [Step 1] A digest for each step of the epoch.
     steps = side.ask(place, "steps")
     begin, end = side.steps_done[place.epoch - 1 : place.epoch + 1]
-    if not _is_digests(steps) or len(steps) != end - begin:
+    if not _is_digest_list(steps) or len(steps) != end - begin:
         raise PartyError(f"expected {end - begin} digests of steps")
     # [Step 2] The last one must hold the state that the trail has at the end of the epoch.
     last = ask_record(side, place, steps, end)
@@ -122,7 +121,7 @@ def ask_record(side: Side, place: Place, steps: list[str], step: int) -> dict[st
 def ask_operations(side: Side, step: DisputedStep) -> list[str]:
     """Return the digests of a step's operations."""
     operations = side.ask(step.place, "operations", step=step.number)
-    if not _is_digests(operations) or not 0 < len(operations) <= MAX_OPERATIONS:
+    if not _is_digest_list(operations) or not 0 < len(operations) <= MAX_OPERATIONS:
         raise PartyError("expected digests of the operations of a step")
     return list(operations)
 
@@ -183,7 +182,5 @@ def _is_short(text: str) -> bool:
     return len(text) <= 2_000 and text.isprintable()
 
 
-def _is_digests(values: Any) -> bool:
-    return isinstance(values, list) and all(
-        isinstance(value, str) and _DIGEST.fullmatch(value) for value in values
-    )
+def _is_digest_list(values: Any) -> bool:
+    return isinstance(values, list) and all(map(is_digest, values))

@@ -144,7 +144,7 @@ class Execution:
         self, state: Mapping[str, Tensor], start: Start, epoch: int
     ) -> tuple[list[TrailEntry], TrailEntry]:
         """Execute up to the end of an epoch; return its steps' chained records and its entry."""
-        step = self._set(state)
+        step = self._restore(state)
         recorder = StepRecorder(epoch, step)
         train(self.prepared.problem, (recorder,), start=start, until=Position(epoch), step=step)
         return chain_records(recorder.steps), recorder.entry
@@ -153,7 +153,7 @@ class Execution:
         self, state: Mapping[str, Tensor], start: Start, target: Position
     ) -> dict[str, Tensor]:
         """Execute up to a position and return the state there."""
-        step, problem = self._set(state), self.prepared.problem
+        step, problem = self._restore(state), self.prepared.problem
         if start.position != target:
             train(problem, start=start, until=target, step=step)
         return _copy(collect_state(problem.model, problem.optimizer, problem.order))
@@ -162,7 +162,7 @@ class Execution:
         self, state: Mapping[str, Tensor], position: Position, wanted: int | None = None
     ) -> StepResult:
         """Execute one step from a state, recording its operations and the arguments of one."""
-        step = self._set(state)
+        step = self._restore(state)
         recorder = StepRecorder(position.epoch + 1, step)
         train(
             self.prepared.problem,
@@ -175,7 +175,8 @@ class Execution:
             raise RunError(f"epoch {position.epoch + 1} has no batch {position.batch + 1}")
         return StepResult(step.recorder.records, recorder.steps[0], step.recorder.call)
 
-    def _set(self, state: Mapping[str, Tensor]) -> RecordedStep:
+    def _restore(self, state: Mapping[str, Tensor]) -> RecordedStep:
+        """Set the run to a state; return the step that trains from there."""
         problem = self.prepared.problem
         restore_state(state, problem.model, problem.optimizer, problem.order)
         return self.step_type(problem)

@@ -29,6 +29,8 @@ from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import ENTRY_HELP, choose_preparer
 from seedless.runs.validation import ValidatedRun, open_validated
 
+MAX_SECONDS = 1_000_000  # for one answer of a command: 11 days
+
 
 @preserve_flags()
 def referee(
@@ -57,6 +59,10 @@ def referee(
         >>> referee("runs/a", "runs/b").outcome
         'A is right'
     """
+    if not 0 < seconds <= MAX_SECONDS:  # also false for NaN
+        raise ConfigError(
+            f"expected more than 0 and at most {MAX_SECONDS:,} seconds; got {seconds}"
+        )
     # [Step 1] Both must be valid runs of one configuration.
     try:
         runs = [open_validated(path) for path in (a, b)]

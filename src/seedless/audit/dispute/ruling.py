@@ -60,7 +60,7 @@ class Ruling:
         return "\n  ".join(map(escape_text, lines))
 
 
-def rule(agree: Sequence[bool], what: str, **more: Any) -> Ruling:
+def make_ruling(agree: Sequence[bool], what: str, **more: Any) -> Ruling:
     """Return the ruling on one thing that was derived here, and that A and B state differently.
 
     Args:

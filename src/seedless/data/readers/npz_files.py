@@ -9,10 +9,10 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.array_files import check_zip_directory
 from seedless.core.bounded_reading import open_plain_file
 from seedless.core.checks import check_memory
 from seedless.core.errors import DataError
+from seedless.core.zip_files import LOCAL_HEADER, check_zip_directory
 
 _MAX_DIRECTORY_BYTES = 2**20
 
@@ -35,7 +35,7 @@ _DAMAGE = (
 
 def _check_sizes(handle: IO[bytes], path: Path) -> None:
     """Refuse a zip file whose arrays are larger than the memory; other files are judged later."""
-    if handle.read(4) == b"PK\x03\x04":
+    if handle.read(4) == LOCAL_HEADER:
         check_zip_directory(handle, str(path), _MAX_DIRECTORY_BYTES, error=DataError)
         with ZipFile(handle) as archive:
             needed = sum(member.file_size for member in archive.infolist())

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seedless.core.digests import digest
+from seedless.core.digests import digest, get_hex
 from seedless.numerics.dropout import dropout_keys
 from seedless.portable.check.checksum import Trace
 from seedless.portable.check.op_cases import OPS
@@ -64,7 +64,7 @@ def hash_op(name: str, case: Case, device: torch.device) -> str:
 def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
     """Return the first hex digits of the digest, with every NaN written as one and the same."""
     plain = {name: torch.where(t != t, math.nan, t) for name, t in tensors.items()}
-    return digest(plain).removeprefix("sha256:")[:LENGTH]
+    return get_hex(digest(plain))[:LENGTH]
 
 
 def train_and_hash(

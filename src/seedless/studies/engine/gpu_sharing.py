@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 CONTROL = "nvidia-cuda-mps-control"
 PIPE, LOG = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
 SECONDS = 60.0  # that the service may take to start, to answer or to end
-TRY = "import torch; torch.zeros(1, device='cuda').add_(1).cpu()"
+GPU_TEST = "import torch; torch.zeros(1, device='cuda').add_(1).cpu()"
 
 Say = Callable[[str], None]
 
@@ -67,7 +67,7 @@ def _start(environment: dict[str, str]) -> str:
     problem = _call([CONTROL, "-d"], environment)
     if problem:
         return problem
-    problem = _call([sys.executable, "-P", "-c", TRY], environment)
+    problem = _call([sys.executable, "-P", "-c", GPU_TEST], environment)
     if problem:
         _stop(environment)
     return problem

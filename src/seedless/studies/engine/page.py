@@ -7,6 +7,7 @@ import base64
 from collections import Counter
 from pathlib import Path
 
+from seedless.core.digests import get_hex
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.report.render import render
@@ -60,7 +61,7 @@ def render_study(question: str, results: Results, tables: tuple[Table, ...], fig
                 "label": one.point.label,
                 "key": one.point.key,
                 "state": one.state,
-                "weights": (one.weights or "").removeprefix("sha256:"),
+                "weights": get_hex(one.weights or ""),
             }
             for one in outcomes
         ],

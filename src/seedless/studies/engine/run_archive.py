@@ -150,6 +150,8 @@ def unpack_run_archive(file: Path, store: Store) -> Unpacked:
         for path in failures:
             read_failure(path)
         findings = {path: parse_finding(path)[0] for path in (inside / FINDINGS).glob("*.json")}
+        if not (runs or failures or findings):
+            raise StudyError(f"{file} holds no runs; expected a file of `seedless study archive`")
         # [Step 4] Move the runs, then failures of runs that are not finished here, then findings
         # about exactly the runs that the store has now. The store's own findings are kept.
         for run in runs:

@@ -11,7 +11,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from seedless.core.config import Config, flatten
-from seedless.core.digests import digest_value
+from seedless.core.digests import digest_value, get_hex
 from seedless.core.mismatch import Mismatch, compare_values
 
 KEY_DIGITS = 16
@@ -35,7 +35,7 @@ def name_run(digest: str) -> str:
         >>> name_run("sha256:00112233445566778899aabbccddeeff")
         '0011223344556677'
     """
-    return digest.removeprefix("sha256:")[:KEY_DIGITS]
+    return get_hex(digest)[:KEY_DIGITS]
 
 
 def compare_with_plan(plan: Config, run: Config) -> list[Mismatch]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from seedless.analysis.attribute import METHODS, Explained
 from seedless.analysis.demo import FLIP
+from seedless.core.digests import get_hex
 from seedless.core.errors import StudyError
 from seedless.report.ecg_paper import draw_ecg
 from seedless.studies.engine.grid import Grid, Point, make_grid
@@ -97,7 +98,7 @@ def tabulate(results: Results) -> list[Table]:
 
 
 def _short(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:16]
+    return get_hex(digest)[:16]
 
 
 def draw(results: Results) -> Figure:

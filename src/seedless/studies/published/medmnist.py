@@ -6,6 +6,7 @@ Epochs are chosen on the validation split; the published ones were chosen on the
 from functools import partial
 from typing import Any
 
+from seedless.core.digests import get_hex
 from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.runs.validation import open_validated
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
@@ -215,7 +216,7 @@ def tabulate_proofs(results: Results) -> Table:
             rows.append((f"{block} / {arm}", "", "", "no run was finished", ""))
             continue
         proof = results.measured[one.point.key]
-        weights = (one.weights or "").removeprefix("sha256:")[:16]
+        weights = get_hex(one.weights or "")[:16]
         verdict = f"{proof['outcome']}: {proof['sentence']}"
         rows.append((one.point.label, one.point.key, weights, verdict, proof["device"]))
     columns = ("run", "key", "weights", "executed again, in another process", "on")
