@@ -1,13 +1,14 @@
 """Portable runs made on one machine and executed on another:
 
     python -m benchmarks.elsewhere make FOLDER [--data FILE] [--device cuda]
-    python -m benchmarks.elsewhere verify FOLDER [--data FILE] [--device cuda] [--out FOLDER]
+    python -m benchmarks.elsewhere verify FOLDER [--data FILE] [--device cuda] [--only NAME]
+        [--out FOLDER]
 
 `make` trains the demonstration and, with breastmnist.npz, ResNet-18 on it for five epochs, and
 packs each as a stripped run, FOLDER/NAME.tar.xz; the demonstration also with all of its files, as
 FOLDER/demo-complete.tar.xz. `verify`, on the other machine, executes them again and writes
-elsewhere-DEVICE.json: where each run was made, and the verdict. Of the complete run it executes a
-sample of two of its eight segments.
+elsewhere-DEVICE.json, or with --only elsewhere-DEVICE-NAME.json: where each run was made, and the
+verdict. Of the complete run it executes a sample of two of its eight segments.
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ def pack(run: Path, folder: Path) -> None:
         file.add(run if whole else copy_stripped(run, Path(place) / run.name), run.name)
 
 
-def check(folder: Path, device: str, data: str | None) -> dict[str, Any]:
-    """Execute each packed run again on a device; return the verdicts."""
+def check(folder: Path, device: str, data: str | None, only: str | None) -> dict[str, Any]:
+    """Execute each packed run, or the one that is named, again on a device; return the verdicts."""
     verdicts: dict[str, Any] = {}
-    for packed in sorted(folder.glob("*.tar.xz")):
+    for packed in sorted(folder.glob(f"{only or '*'}.tar.xz")):
         name = packed.name.removesuffix(".tar.xz")
         with TemporaryDirectory() as place:
             with tarfile.open(packed) as file:
@@ -108,14 +109,18 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--data", help="breastmnist.npz")
+    parser.add_argument("--only", metavar="NAME", help="verify this run alone")
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     if chosen.action == "make":
         make(chosen.folder, chosen.device, chosen.data)
         return
-    verdicts = check(chosen.folder, chosen.device, chosen.data)
+    verdicts = check(chosen.folder, chosen.device, chosen.data, chosen.only)
     command = f"python -m benchmarks.elsewhere verify FOLDER --device {chosen.device}"
-    print(write_results(f"elsewhere-{chosen.device}", command, verdicts, chosen.out))
+    name = f"elsewhere-{chosen.device}"
+    if chosen.only is not None:
+        command, name = f"{command} --only {chosen.only}", f"{name}-{chosen.only}"
+    print(write_results(name, command, verdicts, chosen.out))
 
 
 if __name__ == "__main__":
