@@ -118,6 +118,12 @@ def test_one_segment_is_4_and_never_called_identical(call, run):
     assert "; the rest of the run was not executed\n" in out
 
 
+def test_accepting_a_part_needs_a_part(call, run):
+    code, _, error = call("verify", run, "--entry", ENTRY, "--accept-part")
+    assert code == 2
+    assert "--segment K or --sample N" in error
+
+
 def test_a_script_can_accept_a_part_and_nothing_worse(call, run):
     options = ("--entry", ENTRY, "--segment", 1, "--accept-part")
     code, out, _ = call("verify", run, *options, "--json")

@@ -148,6 +148,13 @@ def test_a_new_key_is_private_and_overwrites_nothing(tmp_path, key):
         make_key(tmp_path / "nowhere" / "key.pem")
 
 
+def test_no_private_key_is_written_into_a_run(tmp_path):
+    (tmp_path / "receipt.json").write_text("{}")
+    with pytest.raises(SignatureError, match=r"folder of a run.*write the key elsewhere"):
+        make_key(tmp_path / "secret.pem")
+    assert [path.name for path in tmp_path.iterdir()] == ["receipt.json"]
+
+
 def test_two_new_keys_differ(tmp_path, key):
     assert read_keyid(make_key(tmp_path / "other.pem")) != read_keyid(key)
 

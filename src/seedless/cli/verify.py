@@ -58,6 +58,8 @@ def verify(
     """
     from seedless.audit.verification import verify as verify_run
 
+    if accept_part and segment is None and sample is None:
+        raise ConfigError("--accept-part is about --segment K or --sample N: give one of them")
     if (summary is None) != (key is None):
         raise ConfigError("expected both --summary FILE and --key KEY.pem, got one of them")
     if summary is not None and key is not None:

@@ -65,6 +65,11 @@ def make_key(path: Path, kind: KeyKind = "ed25519") -> Path:
     for file in (path, public):
         if os.path.lexists(file):
             raise SignatureError(f"{file} is there already; keys are never overwritten")
+    if (path.absolute().parent / "receipt.json").exists():
+        raise SignatureError(
+            f"{path} would be in the folder of a run, which others may get and which may hold no "
+            "other files: write the key elsewhere"
+        )
     key: Any = (
         Ed25519PrivateKey.generate()
         if kind == "ed25519"
