@@ -162,3 +162,15 @@ def test_made_in_memory_they_are_checked_too():
         Predictions(("a", "b"), WEIGHTS, {"test": scored})
     with pytest.raises(DataError, match="found NaN"):
         SplitPredictions(scored.ids, scored.probabilities * np.nan, scored.labels)
+
+
+@pytest.mark.parametrize(("records", "classes"), [(2**19 + 1, 1), (100_000, 100)])
+def test_more_predictions_than_are_scored_in_seconds_are_refused(records, classes):
+    scored = SplitPredictions(
+        np.arange(records).astype("U7"),
+        np.zeros((records, classes)),
+        np.zeros((records, classes), dtype=np.uint8),
+    )
+    names = tuple(map(str, range(classes)))
+    with pytest.raises(DataError, match=r"at most 524,288 records and 8,388,608 probabilities"):
+        Predictions(names, WEIGHTS, {"test": scored})

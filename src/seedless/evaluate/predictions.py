@@ -26,6 +26,9 @@ PARTS = ("ids", "probabilities", "labels", "features")
 # Limits within which scoring predictions again takes neither much memory nor much time.
 MAX_PREDICTIONS_BYTES = 2**28
 MAX_CLASSES = 10_000
+# Intervals are resampled from all records, which takes seconds for a million probabilities.
+MAX_RECORDS = 2**19  # of all splits together
+MAX_PROBABILITIES = 2**23  # of all splits together
 MAX_FEATURES = 2_048  # the singular values of a split's features are computed
 MAX_FEATURE_VALUES = 2**25
 _MAX_SPLIT_NAME = 40
@@ -148,6 +151,16 @@ def parse_predictions(content: bytes, where: str = FILE) -> Predictions:
         raise RunError(f"{where}: {error}") from None
 
 
+def check_count(records: int, classes: int) -> None:
+    """Refuse more predictions than can be scored, and validated again, within seconds."""
+    if records > MAX_RECORDS or records * classes > MAX_PROBABILITIES:
+        raise DataError(
+            f"predictions of {records:,} records in {classes:,} classes; at most {MAX_RECORDS:,} "
+            f"records and {MAX_PROBABILITIES:,} probabilities are scored, of all splits together: "
+            "use smaller validation and test splits"
+        )
+
+
 def _find_kinds(name: str) -> str:
     """Return the kinds of dtypes that are read for an array's name; none for an unknown name."""
     split, _, part = name.rpartition("_")
@@ -169,6 +182,7 @@ def _check(predictions: Predictions) -> None:
         raise DataError(f"expected a task of {', '.join(TASKS)}, got {task!r}")
     if not predictions.splits:
         raise DataError("expected the predictions of at least one split, got none")
+    check_count(sum(len(scored.ids) for scored in predictions.splits.values()), len(classes))
     for name, scored in predictions.splits.items():
         if scored.labels.shape[1] != len(classes):
             raise DataError(

@@ -22,6 +22,7 @@ from seedless.data.loading import load
 from seedless.data.model_inputs import Arrays, SortedData
 from seedless.data.splits import describe_dataset, group_contents, name_repeated
 from seedless.evaluate.auc import macro_auc
+from seedless.evaluate.predictions import check_count
 from seedless.init import initialize
 from seedless.models import MODELS, build
 from seedless.models.layers import set_weight_layout
@@ -115,7 +116,9 @@ def build_problem(
         data_facts: what the receipt says of the data.
         kind: as in `Prepared`.
     """
-    # [Step 1] First weights.
+    # [Step 1] What will be scored, then the first weights. Without a validation split it is all.
+    scored = [arrays[split].X for split in arrays if split != "train" or "val" not in arrays]
+    check_count(sum(map(len, scored)), len(classes))
     start = config.init
     check_layers(model)
     plan = None if start.basis == "given" else initialize(model, **start.model_dump())
