@@ -110,13 +110,15 @@ def rewrite_checkpoint(path, change):
     save_file(tensors, path, metadata={"seedless": sealed})
 
 
-def reconfigure(run, config):
-    """Rebuild a run as if it had been made with another configuration."""
+def reconfigure(run, config, devices=({"name": "a GPU"},)):
+    """Rebuild a run as if it had been made with another configuration; on a GPU, with one."""
     (run / "config.toml").write_text(config.to_toml())
     for path in (run / "checkpoints").iterdir():
         rewrite_checkpoint(path, lambda meta, tensors: meta.update(config=config.digest))
     entries = read_entries(run)
     entries[0]["settings"] = config.digest
+    if config.execution.device == "cuda":
+        entries[0]["environment"]["devices"] = list(devices)
     promise = read_statement(run)["predicate"]["promise"]
     forge(
         run,

@@ -168,7 +168,7 @@ def test_a_source_of_another_form_makes_a_run_invalid(run, source):
 
 def test_a_run_on_a_gpu_names_one(run):
     config = load_config(run / "config.toml")
-    reconfigure(run, config.change(execution={"device": "cuda"}))
+    reconfigure(run, config.change(execution={"device": "cuda"}), devices=())
     (problem,) = validate(run).problems
     assert problem == "config.toml names a CUDA device, and the environment has none"
 
