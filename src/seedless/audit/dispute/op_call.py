@@ -124,7 +124,7 @@ def execute_call(op: str, call: Any) -> OpRecord:
             func(*args, **kwargs)
     except SeedlessError:
         raise
-    except Exception as error:
+    except Exception as error:  # as above: torch refuses these arguments
         raise RunError(f"{op} cannot be executed alone: {type(error).__name__}") from None
     return recorder.records[0]
 
