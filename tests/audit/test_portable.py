@@ -105,7 +105,7 @@ def test_a_stripped_run_is_executed_elsewhere(run, tmp_path, monkeypatch):
     elsewhere.pack(run, tmp_path)
     monkeypatch.setattr(verification, "run_worker", answer_here)
     with flags_restored():
-        found = elsewhere.check(tmp_path, "cpu", None)["run"]
+        found = elsewhere.check(tmp_path, "cpu", data=None, only=None)["run"]
     assert found["verdict"]["outcome"] == "identical", found["verdict"]
     assert found["weights"] == read_statement(run)["predicate"]["weights"]
     assert (tmp_path / "run.tar.xz").stat().st_size < 100_000  # no weights, no trail

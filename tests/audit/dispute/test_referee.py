@@ -6,9 +6,11 @@ benchmarks/referee.py does the same for a hundred faults; here is one of each wa
 import dataclasses
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
+from benchmarks import faulty_party
 from benchmarks.faulty_party import (
     ENTRY,
     Fault,
@@ -340,6 +342,7 @@ def test_the_command_asks_processes_and_ends_with_the_code_of_the_ruling(make, c
     line = ["referee", str(a), str(b), "--entry", ENTRY, "--json"]
     options = ["--a-command", commands[0], "--b-command", commands[1]]
     monkeypatch.setattr(sys, "argv", ["seedless", *line, *options])
+    monkeypatch.setenv("PYTHONPATH", str(Path(faulty_party.__file__).parents[1]))
     with pytest.raises(SystemExit) as ended:
         main()
     found = json.loads(capsys.readouterr().out)
