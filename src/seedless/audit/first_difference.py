@@ -173,8 +173,8 @@ def _compare(name: str, one: Tensor, two: Tensor) -> TensorDifference | None:
         )
     if not (is_plain(one) and is_plain(two)):
         raise NumericsError(
-            f"{name} is a tensor of another form ({describe_type(one)}), and only dense ones can be "
-            "compared byte by byte; make it dense"
+            f"{name} is a tensor of another form ({describe_type(one)}), and only dense ones can "
+            "be compared byte by byte; make it dense"
         )
     changed = take_bytes(one) ^ take_bytes(two)
     positions = changed.view(one.numel(), one.itemsize).any(1).nonzero().flatten()
