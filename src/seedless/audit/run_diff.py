@@ -21,7 +21,6 @@ from seedless.audit.first_difference import (
     compare_tensors,
     find_first_difference,
 )
-from seedless.audit.op_record import OpRecord
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker
 from seedless.core.config import Config
@@ -35,6 +34,7 @@ from seedless.runs.folder import CONFIG, read_config
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.user_model import ENTRY_HELP
 from seedless.runs.validation import open_validated
+from seedless.script_recorder.op_record import OpRecord
 from seedless.train.checkpoint import list_checkpoints
 
 
