@@ -7,12 +7,14 @@ a change of one word always changes it. Pieces are combined by the same rule.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
 WORD = 8
+_split: Any = torch.split  # untyped in torch
 PIECE_WORDS = 1 << 22  # 32 MiB: bounds the memory a digest takes
 
 
@@ -23,12 +25,10 @@ def hash_on_device(tensors: list[Tensor]) -> Tensor:
         total = torch.zeros((), dtype=torch.int64, device=device)
         piece: list[Tensor] = []
         size = 0
-        number = 0
         for tensor in tensors:
             flat = tensor.detach().reshape(-1).view(torch.uint8)
-            for part in flat.split(PIECE_WORDS * WORD):
+            for part in _split(flat, PIECE_WORDS * WORD):
                 if size + part.numel() > PIECE_WORDS * WORD:
-                    number += 1
                     total = total * _ODD + _hash_piece(piece, size)
                     piece, size = [], 0
                 piece.append(part)
@@ -47,7 +47,7 @@ def _hash_piece(parts: list[Tensor], size: int) -> Tensor:
     return (words * _make_multipliers(words.device)[: words.numel()]).sum()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _make_multipliers(device: torch.device) -> Tensor:
     """Return PIECE_WORDS odd numbers of 64 bits that look random: a mixed counter."""
     numbers = torch.arange(1, PIECE_WORDS + 1, dtype=torch.int64, device=device)

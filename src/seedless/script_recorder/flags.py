@@ -7,13 +7,16 @@ from typing import Any
 
 import torch
 
+_cuda: Any = torch.cuda  # untyped in torch
+_deterministic: Any = torch.utils.deterministic
+
 
 def read_flags() -> dict[str, Any]:
     """Return the switches that hold now."""
     flags: dict[str, Any] = {
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "deterministic_warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
-        "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,
+        "fill_uninitialized_memory": _deterministic.fill_uninitialized_memory,
         "cudnn.enabled": torch.backends.cudnn.enabled,
         "cudnn.deterministic": torch.backends.cudnn.deterministic,
         "cudnn.benchmark": torch.backends.cudnn.benchmark,
@@ -24,6 +27,11 @@ def read_flags() -> dict[str, Any]:
     }
     flags.update(_read_precision())
     return flags
+
+
+def is_cuda_used() -> bool:
+    """Return whether the script has used the GPU; to ask for devices earlier breaks a fork."""
+    return bool(_cuda.is_initialized())
 
 
 def read_autocast() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .flags import is_cuda_used
 from .tensor_digest import digest_text, digest_value
 
 MAX_DEVICES = 16
@@ -19,7 +20,7 @@ def read_states() -> dict[str, str]:
     numpy = _digest_numpy()
     if numpy is not None:
         states["numpy"] = numpy
-    if torch.cuda.is_initialized():  # asking for devices earlier would break a later fork
+    if is_cuda_used():
         for index, generator in enumerate(torch.cuda.default_generators[:MAX_DEVICES]):
             states[f"cuda:{index}"] = _digest_torch(generator)
     return states

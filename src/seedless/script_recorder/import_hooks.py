@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable  # noqa: UP035  # Python 3.9 runs this file too
+from typing import Any, Callable  # Python 3.9 runs this file too
 
 Hook = Callable[[ModuleType], None]
 

@@ -91,6 +91,4 @@ class BufferList:
 
     def read(self) -> list[Tensor | None]:
         """Return the buffers as they are now."""
-        return [
-            buffers.get(name) for owned in self._owners.values() for buffers, name in owned
-        ]
+        return [buffers.get(name) for owned in self._owners.values() for buffers, name in owned]

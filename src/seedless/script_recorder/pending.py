@@ -60,7 +60,7 @@ def _read_numbers(tensors: list[Tensor]) -> dict[int, Any]:
     numbers: dict[int, Any] = {}
     with torch.no_grad():
         for group in groups.values():
-            for tensor, number in zip(group, torch.stack(group).tolist()):  # noqa: B905
+            for tensor, number in zip(group, torch.stack(group).tolist()):
                 numbers[id(tensor)] = number
     return numbers
 

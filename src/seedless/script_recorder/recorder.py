@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import threading
-from typing import Any, Callable  # noqa: UP035  # Python 3.9 runs this file too
+from typing import Any, Callable  # Python 3.9 runs this file too
 
 from .record_file import RecordFile, show_error
 from .settings import Settings

@@ -60,7 +60,7 @@ class SeedRecorder:
         seed = random.Random.seed
 
         @functools.wraps(seed)
-        def recorded_seed(self: Any, a: Any = None, version: int = 2) -> None:
+        def recorded_seed(self: Any, a: Any = None, version: int = 2) -> Any:
             frame = _find_caller(random.__file__)
             if frame is None or _is_own_generator(frame):
                 return seed(self, a, version)
@@ -96,7 +96,7 @@ class SeedRecorder:
             return random_bits(bits) if value is None else int(value)
 
         @functools.wraps(seed)
-        def recorded_seed(seed_value: Any = None) -> None:
+        def recorded_seed(seed_value: Any = None) -> Any:
             self.write("numpy", "np.random.seed", seed_value)
             self._depth += 1
             try:
@@ -164,7 +164,7 @@ class SeedRecorder:
         return recorded
 
     def _seed_torch(self, generator: str, name: str, value: int) -> Any:
-        """Seed in place of a call: as `torch.seed`, return the seed; as `manual_seed`, the generator."""
+        """Seed with ``value``; return what the replaced function would: a seed or a generator."""
         torch: Any = sys.modules["torch"]
         seeded = torch.manual_seed if generator == "torch" else torch.cuda.manual_seed_all
         result = seeded.__wrapped__(value)

@@ -23,7 +23,8 @@ def start() -> None:
     seeds = SeedRecorder(recorder)
     call_after_import("random", recorder.guard(seeds.watch_python))
     call_after_import("numpy.random", recorder.guard(seeds.watch_numpy))
-    call_after_import("torch", recorder.guard(functools.partial(_start_with_torch, recorder, seeds)))
+    start_with_torch = functools.partial(_start_with_torch, recorder, seeds)
+    call_after_import("torch", recorder.guard(start_with_torch))
 
 
 def _start_with_torch(recorder: Recorder, seeds: SeedRecorder, torch: ModuleType) -> None:

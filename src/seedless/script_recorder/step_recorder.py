@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .events import Events, fold
-from .flags import read_autocast, read_flags
+from .flags import is_cuda_used, read_autocast, read_flags
 from .generators import read_states
 from .module_state import BufferList, read_optimizer_state, read_parameters, read_rates
 from .pending import PendingNumber, is_pending
@@ -167,7 +167,7 @@ class StepRecorder:
 def describe_torch() -> dict[str, Any]:
     """Return the line that says which torch this is, and on what it runs."""
     devices = []
-    if torch.cuda.is_initialized():
+    if is_cuda_used():
         devices = [torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())]
     return {
         "kind": "torch",

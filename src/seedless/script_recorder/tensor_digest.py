@@ -162,7 +162,7 @@ class _Content:
                 self.add(_keep_tensors(item, depth - 1), depth - 1)
 
 
-_PLAIN_TYPES = (Tensor, torch.nn.Parameter, torch.nn.Buffer if hasattr(torch.nn, "Buffer") else Tensor)
+_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
 
 
 def _find_inner_tensors(tensor: Tensor) -> list[Tensor] | None:

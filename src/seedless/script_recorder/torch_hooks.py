@@ -15,6 +15,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from .flags import is_cuda_used
 from .outermost_call import OutermostCall
 from .recorder import Recorder
 from .step_recorder import StepRecorder
@@ -39,7 +40,7 @@ def _is_silent() -> bool:
     """Return whether nothing may be read now: a graph of the GPU or a trace is being captured."""
     if torch._C._get_tracing_state() is not None:
         return True
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    return is_cuda_used() and torch.cuda.is_current_stream_capturing()
 
 
 def _watch_optimizers(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:

@@ -6,7 +6,7 @@ import os
 import site
 import sys
 import sysconfig
-from functools import lru_cache
+from functools import cache
 from types import FrameType
 
 _START_FOLDER = os.getcwd()
@@ -29,7 +29,7 @@ _INSTALLED_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os
 _WITHOUT_FILE = ("<string>", "<stdin>")
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_installed(path: str) -> bool:
     """Return whether a file belongs to the standard library, a package or the recorder."""
     real = os.path.realpath(path)
@@ -38,7 +38,7 @@ def is_installed(path: str) -> bool:
     return real.startswith((*_STANDARD_LIBRARY, *_INSTALLED, _RECORDER + os.sep))
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_standard_library(path: str) -> bool:
     """Return whether a file belongs to Python itself."""
     if path.startswith("<frozen"):
@@ -47,7 +47,7 @@ def is_standard_library(path: str) -> bool:
     return real.startswith(_STANDARD_LIBRARY) and not any(part in real for part in _INSTALLED_PARTS)
 
 
-@lru_cache(maxsize=None)
+@cache
 def show_path(path: str) -> str:
     """Return a path relative to the folder the process started in, where it is inside."""
     full = os.path.abspath(path)
@@ -55,7 +55,7 @@ def show_path(path: str) -> str:
     return os.path.relpath(full, _START_FOLDER) if inside else full
 
 
-@lru_cache(maxsize=None)
+@cache
 def _classify(filename: str) -> str:
     """Return "user", "text" for code without a file, or "other"."""
     if filename.startswith("<"):
