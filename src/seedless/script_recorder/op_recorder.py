@@ -8,15 +8,17 @@
     recorder.records
 
 It is a torch dispatch mode below autograd, where each operation arrives once with plain tensors.
-Inputs are digested before the operation runs, since some operations change their arguments. It
-copies tensors to the CPU, so it cannot record the capture of a CUDA graph, nor a compiled model.
+Inputs are digested before the operation runs, since some operations change their arguments. The
+digest of a CUDA tensor is made on the CPU, so it cannot record the capture of a CUDA graph.
 """
+
+from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -24,19 +26,22 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from seedless.audit.op_record import (
+from .op_record import (
     UNINITIALIZED,
     OpRecord,
     Signature,
-    digest_result,
     digest_tensor,
     find_tensors,
+    is_plain,
     pair_results,
     read_signature,
-    refuse_without_bytes,
     show_settings,
 )
-from seedless.core.digests import name_tensors
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+NO_STORAGE = 0
 
 
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
@@ -46,9 +51,15 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         model: its module paths are recorded; its parameters and buffers are named "model/...".
         names: further tensors that exist before the run, by the name a finding calls them: the
             batch, the optimizer's state, a learning rate. These names take precedence.
+        digest: returns the digest of a tensor.
     """
 
-    def __init__(self, model: nn.Module, names: Mapping[str, Tensor] | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        names: Mapping[str, Tensor] | None = None,
+        digest: Callable[[Tensor], str] = digest_tensor,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
         self._modules = {id(module): path for path, module in model.named_modules()}
         self._owners = {
@@ -59,6 +70,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         # References: while these exist, no other object can get their ids and addresses.
         self._references = (model, dict(names or {}))
         self._named = _index_names(*self._references)
+        self._digest = digest
         self._made: dict[int, StorageWeakRef] = {}
         self._raw: set[int] = set()
         self._records: list[OpRecord] = []
@@ -112,13 +124,13 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         with self._lock:
             signature = read_signature(func)
             # [Step 1] Digest the inputs before the operation can change them.
-            named = {**dict(zip(signature.arguments, args, strict=False)), **kwargs}
+            named = {**dict(zip(signature.arguments, args)), **kwargs}
             tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
-            inputs, sources = self._digest_inputs(func, signature, tensors)
+            inputs, sources = self._digest_inputs(signature, tensors)
             module, note = self._find_module()
             # [Step 2] Run it, and digest what it changed and what it made.
             result = func(*args, **kwargs)
-            outputs, shapes = self._digest_outputs(func, signature, tensors, result)
+            outputs, shapes = self._digest_outputs(signature, tensors, result)
             kind = UNINITIALIZED if signature.uninitialized else "view" * signature.view
             self._records.append(
                 OpRecord(
@@ -136,23 +148,21 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             return result
 
     def _digest_inputs(
-        self, func: Any, signature: Signature, tensors: list[tuple[str, Tensor]]
+        self, signature: Signature, tensors: list[tuple[str, Tensor]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return digest and source of each tensor argument."""
         digested = []
         for name, tensor in tensors:
-            what = f"argument {name!r} of {func}"
-            refuse_without_bytes(tensor, what)
             source = self._find_source(tensor, name)
             if not signature.reads and source in ("", UNINITIALIZED):
                 continue
             # Uninitialized memory that is about to be written has no content to compare.
             unwritten = name in signature.written and _storage_key(tensor) in self._raw
-            digested.append((UNINITIALIZED if unwritten else digest_tensor(tensor, what), source))
+            digested.append((UNINITIALIZED if unwritten else self._digest(tensor), source))
         return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
 
     def _digest_outputs(
-        self, func: Any, signature: Signature, tensors: list[tuple[str, Tensor]], result: Any
+        self, signature: Signature, tensors: list[tuple[str, Tensor]], result: Any
     ) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
         """Return digest and shape of each changed argument and each new result."""
         entered = {_storage_key(tensor) for _, tensor in tensors}
@@ -160,8 +170,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         results = pair_results(signature, result)
         fresh = [value for value, aliased in results if not (aliased and _within(value, entered))]
         for tensor in (value for value in fresh if isinstance(value, Tensor)):
-            refuse_without_bytes(tensor, f"a result of {func}")
-            if (key := _storage_key(tensor)) not in entered:
+            if (key := _storage_key(tensor)) not in entered and key != NO_STORAGE:
                 # A weak reference keeps torch from giving the address to another storage.
                 storage = tensor.untyped_storage()
                 self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
@@ -170,11 +179,16 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             self._raw.update(map(_storage_key, find_tensors([*changed, *fresh])))
             return (), ()
         for tensor in changed:
-            if tensor.nbytes >= tensor.untyped_storage().nbytes():
-                self._raw.discard(_storage_key(tensor))
+            key = _storage_key(tensor)
+            if key != NO_STORAGE and tensor.nbytes >= tensor.untyped_storage().nbytes():
+                self._raw.discard(key)
         values = [*changed, *fresh]
         shapes = tuple(tuple(getattr(value, "shape", ())) for value in values)
-        return tuple(digest_result(value, f"a result of {func}") for value in values), shapes
+        return tuple(self._digest_result(value) for value in values), shapes
+
+    def _digest_result(self, value: Any) -> str:
+        """Return a tensor's digest, or the repr of a Python scalar."""
+        return self._digest(value) if isinstance(value, Tensor) else repr(value)
 
     def _find_source(self, tensor: Tensor, argument: str) -> str:
         """Return the name of a tensor that no recorded operation made, or ""."""
@@ -226,19 +240,22 @@ def _index_names(
 ) -> dict[int, list[tuple[str, int, int]]]:
     """Return (name, first byte, end) of every named tensor, by the storage that holds it."""
     renamed = {id(tensor) for tensor in names.values()}
-    state = name_tensors(model).items()
+    state = [
+        *model.named_parameters(remove_duplicate=False),
+        *model.named_buffers(remove_duplicate=False),
+    ]
     known = {f"model/{name}": tensor for name, tensor in state if id(tensor) not in renamed}
     places: dict[int, list[tuple[str, int, int]]] = {}
     for name, tensor in {**known, **names}.items():
-        refuse_without_bytes(tensor, name)
-        if tensor.numel() == 0:
-            continue  # it has no bytes
+        if not is_plain(tensor) or tensor.numel() == 0:
+            continue  # it has no bytes of its own
         places.setdefault(_storage_key(tensor), []).append((name, *_span(tensor)))
     return places
 
 
 def _storage_key(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
+    """Return what identifies the memory of a tensor; NO_STORAGE if it holds none itself."""
+    return int(tensor.untyped_storage()._cdata) if is_plain(tensor) else NO_STORAGE
 
 
 def _within(value: Any, keys: set[int]) -> bool:
@@ -248,6 +265,6 @@ def _within(value: Any, keys: set[int]) -> bool:
 def _span(tensor: Tensor) -> tuple[int, int]:
     """Return the range of bytes of its storage that a tensor covers, as (first, end)."""
     first = int(tensor.storage_offset()) * tensor.itemsize
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    steps = zip(tensor.shape, tensor.stride())
     reach = sum((size - 1) * stride for size, stride in steps)
     return first, first + (reach + 1) * tensor.itemsize

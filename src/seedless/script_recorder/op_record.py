@@ -1,6 +1,7 @@
 """The record of one operation of a run: digests of its inputs and outputs, and its settings.
 
-Digests are over bytes, so a NaN equals itself and -0.0 differs from 0.0.
+Digests are over bytes, so a NaN equals itself and -0.0 differs from 0.0. A tensor whose bytes
+cannot be read has "not compared" and its type instead of a digest: recording never raises.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
-
 UNINITIALIZED = "uninitialized"
+NOT_COMPARED = "not compared"
 LONGEST_SETTING = 200
 
 # Operations that return uninitialized memory: its bytes say nothing about the run.
@@ -62,6 +62,9 @@ class OpRecord:
             of a Python scalar. Views and uninitialized memory have none.
         shapes: the shapes of ``outputs``.
         note: "view" or "uninitialized", and the autograd node that ran it.
+        line: "path:line" of the user's code that called it, in backward of the forward call; ""
+            where it is unknown.
+        draws: the generator it drew from, as "torch" or "cuda:0"; "" if it drew from none.
     """
 
     phase: str
@@ -73,10 +76,14 @@ class OpRecord:
     outputs: tuple[str, ...] = ()
     shapes: tuple[tuple[int, ...], ...] = ()
     note: str = ""
+    line: str = ""
+    draws: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for canonical JSON."""
-        return asdict(self)
+        """Return what the operation did as plain values for canonical JSON, without its line."""
+        values = asdict(self)
+        del values["line"], values["draws"]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> OpRecord:
@@ -84,41 +91,69 @@ class OpRecord:
         return cls(**{key: _freeze(value) for key, value in values.items()})
 
 
-def digest_tensor(tensor: Tensor, what: str = "the tensor") -> str:
-    """Return the hex SHA-256 over dtype, shape and the elements in C order.
+def digest_tensor(tensor: Tensor) -> str:
+    """Return the hex SHA-256 over dtype, shape and the elements in C order, or "not compared ...".
 
     All of it: a referee relies on it against parties who would look for two tensors of one digest.
     """
     header = f"{tensor.dtype} {tuple(tensor.shape)}\n".encode()
     hasher = hashlib.sha256(header)  # faster than blake2b with SHA instructions
-    hasher.update(take_bytes(tensor, what).numpy().data)
+    if is_plain(tensor):
+        hasher.update(take_bytes(tensor).numpy().data)
+        return hasher.hexdigest()
+    parts = find_parts(tensor)
+    if not parts:
+        return f"{NOT_COMPARED}: {describe_type(tensor)}"
+    hasher.update(describe_type(tensor).encode())
+    for part in parts:
+        hasher.update(digest_tensor(part).encode())
     return hasher.hexdigest()
 
 
-def take_bytes(tensor: Tensor, what: str = "the tensor") -> Tensor:
+def take_bytes(tensor: Tensor) -> Tensor:
     """Return the elements in C order as a flat uint8 tensor on the CPU."""
-    refuse_without_bytes(tensor, what)
     plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     return plain.reshape(-1).view(torch.uint8)
 
 
-def refuse_without_bytes(tensor: Tensor, what: str) -> None:
-    """Refuse tensors without bytes in C order: sparse, quantized, meta, fake and wrapped ones."""
-    if tensor.layout != torch.strided or tensor.is_quantized:
-        raise NumericsError(
-            f"{what} is a {tensor.layout} tensor of {tensor.dtype}, and only dense ones can be "
-            "compared byte by byte; make it dense"
-        )
-    if tensor.is_meta or type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-        raise NumericsError(
-            f"{what} is a {type(tensor).__name__} on {tensor.device}, which holds no bytes itself; "
-            "record a run of plain tensors on a real device"
-        )
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor holds its own bytes in memory: no sparse, meta, fake or wrapped one."""
+    return (
+        tensor.layout == torch.strided
+        and not tensor.is_quantized
+        and not tensor.is_nested
+        and not tensor.is_meta
+        and type(tensor).__torch_dispatch__ is Tensor.__torch_dispatch__
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
 
 
-def digest_result(value: Any, what: str) -> str:
-    """Return a tensor's digest, or the repr of a Python scalar."""
-    return digest_tensor(value, what) if isinstance(value, Tensor) else repr(value)
+def find_parts(tensor: Tensor) -> list[Tensor]:
+    """Return the tensors that hold the elements of one that is not plain; none if unknown.
+
+    Indices and values of a sparse tensor; the inner tensors of a wrapper: of a DTensor its local
+    one.
+    """
+    if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        if not hasattr(tensor, "__tensor_flatten__"):
+            return []
+        names, _ = tensor.__tensor_flatten__()
+        return [getattr(tensor, name) for name in names]
+    if tensor.is_meta or tensor.is_nested:
+        return []
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return []
+
+
+def describe_type(tensor: Tensor) -> str:
+    """Return class, layout, dtype and device of a tensor: "Tensor, sparse_coo, float32 on cpu"."""
+    layout, dtype = (str(one).replace("torch.", "") for one in (tensor.layout, tensor.dtype))
+    return f"{type(tensor).__name__}, {layout}, {dtype} on {tensor.device}"
 
 
 @dataclass(frozen=True)
@@ -173,7 +208,7 @@ def find_tensors(value: Any) -> Iterator[Tensor]:
     """Yield the tensors of an argument: itself, or those in a list."""
     if isinstance(value, Tensor):
         yield value
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, (list, tuple)):
         for item in value:
             yield from find_tensors(item)
 
@@ -181,8 +216,8 @@ def find_tensors(value: Any) -> Iterator[Tensor]:
 def pair_results(signature: Signature, result: Any) -> Iterator[tuple[Any, bool]]:
     """Yield every result, those of lists one by one, and whether it aliases an argument."""
     results = (result,) if len(signature.aliased) == 1 else result or ()
-    for value, aliased in zip(results, signature.aliased, strict=True):
-        for item in value if isinstance(value, list | tuple) else (value,):
+    for value, aliased in zip(results, signature.aliased):
+        for item in value if isinstance(value, (list, tuple)) else (value,):
             yield item, aliased
 
 
@@ -196,13 +231,13 @@ def show_settings(arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_tensors(value: Any) -> bool:
-    if isinstance(value, list | tuple) and value:
+    if isinstance(value, (list, tuple)) and value:
         return all(isinstance(item, Tensor) for item in value)
     return isinstance(value, Tensor)
 
 
 def _show(value: Any) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_show, value))}]"
     if value is None or isinstance(value, _PLAIN):
         return repr(value)
@@ -217,4 +252,4 @@ def _shorten(text: str) -> str:
 
 
 def _freeze(value: Any) -> Any:
-    return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(_freeze, value)) if isinstance(value, (list, tuple)) else value
