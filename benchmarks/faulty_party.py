@@ -27,13 +27,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import seedless
 from seedless.audit.dispute.party import AnsweringRun, serve_requests
 from seedless.audit.dispute.recorded_step import CallRecorder, Execution, RecordedStep
-from seedless.audit.op_record import find_tensors, read_signature
 from seedless.core.config import Config, parse_config
 from seedless.core.digests import digest
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.train import train_run
 from seedless.runs.user_model import UserModel, prepare_user_model
 from seedless.runs.validation import validate
+from seedless.script_recorder.op_signature import find_tensors, read_signature
 from seedless.train import loop
 
 SETTINGS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from torch import nn
 
 import seedless
 from seedless.audit.first_difference import find_first_difference
-from seedless.audit.op_recorder import OpRecorder
+from seedless.script_recorder.op_recorder import OpRecorder
 
 pytestmark = pytest.mark.gpu
 

@@ -371,4 +371,11 @@ def test_templates_are_part_of_the_package():
     pages = "".join((folder / f"{name}.html").read_text() for name in ("base", "run", "head"))
     listed = set(re.findall(r'include "([^"]+)"', pages))
     there = {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
-    assert there - listed == {"base.html", "run.html", "study.html", "parts.html", "card.md"}
+    assert there - listed == {
+        "base.html",
+        "run.html",
+        "study.html",
+        "doctor.html",
+        "parts.html",
+        "card.md",
+    }

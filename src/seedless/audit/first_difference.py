@@ -11,8 +11,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from seedless.audit.op_record import UNINITIALIZED, OpRecord, take_bytes
-from seedless.core.errors import SeedlessError
+from seedless.core.errors import NumericsError, SeedlessError
+from seedless.script_recorder.op_record import (
+    UNINITIALIZED,
+    OpRecord,
+    describe_type,
+    is_plain,
+    take_bytes,
+)
 
 # The name of an input that an operation made and that differs although all before it agree.
 CHANGED_OUTSIDE = "a tensor changed outside every recorded operation"
@@ -165,7 +171,12 @@ def _compare(name: str, one: Tensor, two: Tensor) -> TensorDifference | None:
             f"expected {name} with one dtype and shape in both states, got {one.dtype} "
             f"{tuple(one.shape)} and {two.dtype} {tuple(two.shape)}; compare states of one model"
         )
-    changed = take_bytes(one, name) ^ take_bytes(two, name)
+    if not (is_plain(one) and is_plain(two)):
+        raise NumericsError(
+            f"{name} is a tensor of another form ({describe_type(one)}), and only dense ones can "
+            "be compared byte by byte; make it dense"
+        )
+    changed = take_bytes(one) ^ take_bytes(two)
     positions = changed.view(one.numel(), one.itemsize).any(1).nonzero().flatten()
     if len(positions) == 0:
         return None

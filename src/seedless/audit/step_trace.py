@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from seedless.audit.op_recorder import OpRecorder
 from seedless.core.config import Config, parse_config
 from seedless.core.digests import digest_each
 from seedless.core.errors import RunError
 from seedless.proof.trail import compare_trails, make_entry
 from seedless.runs.prepare import Prepared
 from seedless.runs.user_model import choose_preparer
+from seedless.script_recorder.op_recorder import OpRecorder
 from seedless.train.checkpoint import CHECKPOINT_FOLDER, checkpoint_file_name, read_checkpoint
 from seedless.train.loop import train
 from seedless.train.progress_state import Observer, Position, ProgressState, Start

@@ -13,9 +13,9 @@ from seedless.audit.dispute.op_call import (
     find_overload,
     read_tensor,
 )
-from seedless.audit.op_recorder import OpRecorder
 from seedless.core.errors import SeedlessError
 from seedless.portable.mode import portable
+from seedless.script_recorder.op_recorder import OpRecorder
 from tests.tiny import flags_restored
 
 

@@ -30,9 +30,9 @@ from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.recorded_step import StepResult, find_position
 from seedless.audit.dispute.ruling import Ruling, make_ruling
 from seedless.audit.first_difference import find_first_difference
-from seedless.audit.op_record import OpRecord
 from seedless.core.errors import SeedlessError
 from seedless.core.mismatch import compare_values
+from seedless.script_recorder.op_record import OpRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seedless.audit.op_record import OpRecord, find_tensors, read_signature
-from seedless.audit.op_recorder import OpRecorder
 from seedless.core.errors import RunError, SeedlessError
 from seedless.portable.mode import portable
 from seedless.portable.ops.registry import REGISTRY, find_rule
+from seedless.script_recorder.op_record import NOT_COMPARED, OpRecord
+from seedless.script_recorder.op_recorder import OpRecorder
+from seedless.script_recorder.op_signature import find_tensors, read_signature
 
 MAX_TENSOR_BYTES = 2**30
 MAX_DIMENSIONS = 16
@@ -126,7 +127,10 @@ def execute_call(op: str, call: Any) -> OpRecord:
         raise
     except Exception as error:  # as above: torch refuses these arguments
         raise RunError(f"{op} cannot be executed alone: {type(error).__name__}") from None
-    return recorder.records[0]
+    record = recorder.records[0]
+    if any(one.startswith(NOT_COMPARED) for one in (*record.inputs, *record.outputs)):
+        raise RunError(f"{op} has a tensor without bytes, which no referee can compare")
+    return record
 
 
 def measure_results(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:

@@ -24,7 +24,6 @@ from torch import Tensor
 from seedless.audit.dispute.op_call import describe_tensor
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.recorded_step import Execution, StepResult, find_position
-from seedless.audit.op_record import OpRecord
 from seedless.audit.reexecution import choose_device
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json
 from seedless.core.digests import digest_each, digest_value
@@ -32,6 +31,7 @@ from seedless.core.errors import RunError, SeedlessError
 from seedless.proof.trail import TrailEntry
 from seedless.runs.prepare import Preparer
 from seedless.runs.validation import ValidatedRun
+from seedless.script_recorder.op_record import OpRecord
 from seedless.train.checkpoint import CHECKPOINT_FOLDER, checkpoint_file_name, read_checkpoint
 from seedless.train.progress_state import Position, Start
 

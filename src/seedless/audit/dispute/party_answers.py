@@ -15,12 +15,12 @@ from torch import Tensor
 from seedless.audit.dispute.op_call import read_tensor
 from seedless.audit.dispute.party import SCHEMA, digest_operation
 from seedless.audit.dispute.party_process import Party, PartyError
-from seedless.audit.op_record import UNINITIALIZED, OpRecord
 from seedless.core.bounded_reading import MAX_JSON_BYTES
 from seedless.core.digests import digest_each, digest_value, is_digest
 from seedless.core.errors import SeedlessError
 from seedless.proof.trail import GENESIS
 from seedless.runs.validation import ValidatedRun
+from seedless.script_recorder.op_record import UNINITIALIZED, OpRecord
 
 MAX_INPUT_BYTES = 256 * 2**20
 MAX_OPERATIONS = 200_000
@@ -164,6 +164,7 @@ def read_operation(values: Any) -> OpRecord:
             and len(record.outputs) == len(record.shapes)
             and all(_TENSOR_DIGEST.fullmatch(i) or i == UNINITIALIZED for i in record.inputs)
             and all(type(size) is int for shape in record.shapes for size in shape)
+            and not (record.line or record.draws)  # no party has these to say
         )
     except (TypeError, AttributeError):
         fits = False

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from seedless.audit.dispute.op_call import describe_call
-from seedless.audit.op_record import OpRecord
-from seedless.audit.op_recorder import OpRecorder
 from seedless.audit.step_trace import StepTrace, name_inputs
 from seedless.core.digests import digest_each
 from seedless.core.errors import RunError
 from seedless.proof.trail import GENESIS, TrailEntry, chain
 from seedless.runs.prepare import Prepared
+from seedless.script_recorder.op_record import OpRecord
+from seedless.script_recorder.op_recorder import OpRecorder
 from seedless.train.loop import train
 from seedless.train.progress_state import Position, ProgressState, Start
 from seedless.train.state_tensors import collect_state, fetch_state, restore_state

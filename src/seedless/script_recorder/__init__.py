@@ -1,0 +1,1 @@
+"""Records what a training script does, from inside its own process."""
