@@ -33,7 +33,7 @@ from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.train import train_run
 from seedless.runs.user_model import UserModel, prepare_user_model
 from seedless.runs.validation import validate
-from seedless.script_recorder.op_record import find_tensors, read_signature
+from seedless.script_recorder.op_signature import find_tensors, read_signature
 from seedless.train import loop
 
 SETTINGS: dict[str, Any] = {

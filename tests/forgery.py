@@ -11,7 +11,14 @@ from safetensors.torch import save_file
 from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.evaluate.predictions import parse_predictions, serialize
 from seedless.evaluate.scores import score_predictions
-from seedless.proof.receipt import RESERVED, WEIGHTS, cover_files, state_data
+from seedless.proof.receipt import (
+    RESERVED,
+    WEIGHTS,
+    cover_files,
+    is_script,
+    list_subject,
+    state_data,
+)
 from seedless.proof.stripped_run import describe_stripped, is_stripped
 from seedless.proof.trail import GENESIS, chain
 
@@ -32,6 +39,8 @@ def seal(run, statement=None, files=True):
         predicate["files"] = cover_files(run)
         weights = predicate["files"].get(WEIGHTS, "")
         statement["subject"] = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
+        if is_script(predicate):
+            statement["subject"] = list_subject(predicate)
     predicate.pop("digest", None)
     predicate["digest"] = digest_value(statement)
     write_statement(run, statement)

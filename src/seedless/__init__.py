@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from seedless.numerics.dropout import Dropout, dropout_keys
     from seedless.ordering import make_order as order
     from seedless.portable.mode import portable
-    from seedless.proof.trail import Trail
+    from seedless.proof.recorded_loop import record
     from seedless.runs.fit_model import fit
     from seedless.runs.opened_run import load
 
 __all__ = [
     "Dropout",
     "SeedlessError",
-    "Trail",
     "__version__",
     "basis",
     "build",
@@ -49,6 +48,7 @@ __all__ = [
     "md5",
     "order",
     "portable",
+    "record",
     "report",
     "sample_keys",
     "verify",

@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
 import seedless
 from seedless.core.config import parse_config
@@ -243,7 +244,7 @@ def test_what_has_no_trail_is_refused(plain, tmp_path):
         with pytest.raises(RunError, match=r"cannot read .*trail\.jsonl"):
             seedless.diff(place, plain)
     (tmp_path / "empty" / "trail.jsonl").write_bytes(b"")
-    with pytest.raises(RunError, match="has an empty trail: nothing was recorded"):
+    with pytest.raises(RunError, match="has an empty trail: no step was recorded"):
         seedless.diff(plain, tmp_path / "empty")
 
 
@@ -298,11 +299,19 @@ def test_the_second_run_may_have_an_entry_of_its_own(plain, tmp_path, asked):
 
 
 def test_a_trail_of_ones_own_compares_with_a_run(plain, tmp_path):
-    seedless.Trail(tmp_path / "own", {"rate": 1})
+    with seedless.record(tmp_path / "own", torch.nn.Linear(2, 1)) as trail:
+        trail.step(step=4, epoch=1)  # the run ends its first epoch with step 4
     found = seedless.diff(plain, tmp_path / "own")
-    assert not found.identical
-    assert found.epoch == 0
-    assert "at every step to find the step" in found.notes[0]
+    assert (found.identical, found.recorded_loop, found.step) == (False, True, None)
+    assert {"model/weight", "model/0.weight"} <= {*found.names}
+
+
+def test_empty_trails_are_never_identical(plain, tmp_path):
+    for name in "ab":
+        seedless.record(tmp_path / name, torch.nn.Linear(2, 1)).close()
+    for pair in ((tmp_path / "a", tmp_path / "b"), (plain, tmp_path / "a")):
+        with pytest.raises(RunError, match="has an empty trail: no step was recorded"):
+            seedless.diff(*pair)
 
 
 def test_a_difference_is_plain_values(plain, tmp_path, asked):

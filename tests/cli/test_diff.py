@@ -93,16 +93,17 @@ def test_own_trails_need_no_run(call, tmp_path):
     from torch import nn
 
     for name, value in (("a", 0.5), ("b", 0.25)):
-        trail = seedless.Trail(tmp_path / name, {"value": value})
         model = nn.Linear(1, 1)
-        nn.init.constant_(model.weight, value)
+        nn.init.zeros_(model.weight)
         nn.init.zeros_(model.bias)
-        trail.step(model)
+        with seedless.record(tmp_path / name, model, config={"value": value}) as trail:
+            nn.init.constant_(model.weight, value)
+            trail.step(step=7, epoch=3)
     code, out, _ = call("diff", tmp_path / "a", tmp_path / "b")
     assert code == 1
     assert f"configuration: value is 0.5 in {tmp_path / 'a'}, 0.25 in {tmp_path / 'b'}\n" in out
-    assert "THEY DIFFER in epoch 1: model/weight\n" in out
-    assert "call its `step` at every step" in out
+    assert "THEY DIFFER at step 7 of epoch 3: model/weight\n" in out
+    assert "record every step to find the step" in out
 
 
 def test_what_is_no_run_is_2_with_one_line(call, runs, tmp_path):

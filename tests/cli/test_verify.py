@@ -10,6 +10,7 @@ import time
 from dataclasses import fields
 
 import pytest
+import torch
 
 import seedless
 from seedless.audit.verdict import CODES, Verdict
@@ -188,7 +189,7 @@ def test_what_is_no_run_is_2_with_a_helpful_sentence(call, run, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.txt").write_text("text")
     (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04 and no more")
-    seedless.Trail(tmp_path / "own")
+    seedless.record(tmp_path / "own", torch.nn.Linear(1, 1)).close()
     (run / "receipt.json").unlink()
     expected = {
         tmp_path / "nowhere": "there is no ",

@@ -4,6 +4,7 @@ import hashlib
 import json
 
 import pytest
+import torch
 
 import seedless
 from seedless.core.digests import canonical_json
@@ -278,7 +279,7 @@ def test_a_missing_receipt_is_an_error_that_says_why(run, tmp_path):
     assert "is not a run folder: it has no receipt.json" in refuse(tmp_path / "empty")
     (tmp_path / "file").write_text("text")
     assert "neither a run folder nor a bundle" in refuse(tmp_path / "file")
-    seedless.Trail(tmp_path / "own")
+    seedless.record(tmp_path / "own", torch.nn.Linear(1, 1)).close()
     assert "nothing can verify it" in refuse(tmp_path / "own")
     (run / "receipt.json").unlink()
     assert f"not finished; `seedless resume {run}` finishes it" in refuse(run)

@@ -125,9 +125,9 @@ def test_problems_are_bounded_and_a_folder_that_cannot_be_read_is_an_error(run, 
 
 
 def test_a_receipt_lists_files_that_receipts_cover():
-    assert check_listed_names([*COVERED, CHECKPOINT]) == []
+    assert check_listed_names([*COVERED, CHECKPOINT], "train") == []
     for name in (*UNCOVERED, "torch.py", "checkpoints/../../x", "/etc/passwd", "checkpoints/x"):
-        assert name in check_listed_names([*COVERED, name])[0]
+        assert name in check_listed_names([*COVERED, name], "train")[0]
 
 
 def test_files_with_holes_are_refused_unopened(run):

@@ -5,16 +5,13 @@ import json
 
 import pytest
 import torch
-from torch import nn
 
-import seedless
-from seedless.core.errors import RunError, SeedlessError
+from seedless.core.errors import RunError
 from seedless.proof.trail import (
     GENESIS,
     chain,
     compare_trails,
     digest_each,
-    make_start,
     read_trail,
 )
 from seedless.runs.validation import validate
@@ -265,136 +262,7 @@ def test_the_first_difference_names_place_and_tensor():
     assert compare_trails(trail, alone) == compare_trails(alone, trail) == (0, ["model/b"])
 
 
-# A trail of one's own
-
-
-def train_own(folder, rate=0.1, steps=3, config=None, **options):
-    """A loop of one's own, with the two lines a trail takes."""
-    model = nn.Linear(2, 1)
-    nn.init.constant_(model.weight, 0.5)
-    nn.init.zeros_(model.bias)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    trail = seedless.Trail(folder, config, **options)
-    head = None
-    for step in range(steps):
-        optimizer.param_groups[0]["lr"] = rate if step == 1 else 0.1
-        optimizer.zero_grad()
-        loss = model(torch.tensor([[1.0, 2.0]])).square().sum()
-        loss.backward()
-        optimizer.step()
-        head = trail.step(model, optimizer, loss)
-    return head
-
-
-def test_two_lines_give_a_trail_that_repeats(tmp_path):
-    heads = {train_own(tmp_path / name) for name in "ab"}
-    assert len(heads) == 1
-    entries = read_trail(tmp_path / "a")
-    assert heads == {entries[-1]["digest"]}
-    assert [entry["kind"] for entry in entries] == ["start", "step", "step", "step"]
-    assert [entry["step"] for entry in entries] == [0, 1, 2, 3]
-    assert entries[1]["loss"] == 2.25  # (0.5 + 2 * 0.5)^2
-    names = {"model/weight", "model/bias"}
-    assert {*entries[1]["state"]} == names | {
-        "optimizer/momentum_buffer/weight",
-        "optimizer/momentum_buffer/bias",
-    }
-    assert seedless.diff(tmp_path / "a", tmp_path / "b").identical
-
-
-def test_the_difference_of_two_own_trails_names_call_and_tensors(tmp_path):
-    train_own(tmp_path / "a", rate=0.1, config={"rate": 0.1, "nested": {"name": "x"}})
-    train_own(tmp_path / "b", rate=0.1000001, config={"rate": 0.1000001, "nested": {"name": "x"}})
-    found = seedless.diff(tmp_path / "a", tmp_path / "b", locate=True)
-    assert not found.identical
-    assert found.epoch == 2
-    assert found.names == ("model/bias", "model/weight")  # the momentum follows a call later
-    assert [(m.field, m.recorded, m.here) for m in found.settings] == [("rate", 0.1, 0.1000001)]
-    assert found.step is None
-    assert "at every step" in found.notes[0]
-
-
-def test_a_model_alone_is_recorded_without_optimizer_and_loss(tmp_path):
-    trail = seedless.Trail(tmp_path / "a")
-    head = trail.step(nn.BatchNorm1d(2))
-    (_, entry) = read_trail(tmp_path / "a")
-    assert (entry["digest"], entry["loss"]) == (head, None)
-    assert "model/running_mean" in entry["state"]
-
-
-def train_lbfgs(folder, bend=1.0):
-    """An optimizer that calls the model itself and keeps lists of what it saw."""
-    model = nn.Linear(2, 1)
-    nn.init.constant_(model.weight, 0.5)
-    nn.init.zeros_(model.bias)
-    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)
-    trail = seedless.Trail(folder)
-    x = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
-
-    def closure():
-        optimizer.zero_grad()
-        loss = ((model(x) - 1).square() * torch.tensor([[1.0], [bend]])).sum()
-        loss.backward()
-        return loss
-
-    for _ in range(2):
-        loss = optimizer.step(closure)
-        trail.step(model, optimizer, loss)
-
-
-def test_an_optimizer_with_a_closure_is_recorded_with_its_past(tmp_path):
-    for name, bend in (("a", 1.0), ("b", 1.0), ("c", 1.5)):
-        train_lbfgs(tmp_path / name, bend)
-    names = {*read_trail(tmp_path / "a")[1]["state"]}
-    assert {"optimizer/old_dirs.0/weight", "optimizer/n_iter/weight", "model/bias"} <= names
-    assert seedless.diff(tmp_path / "a", tmp_path / "b").identical
-    assert "optimizer/old_dirs.0/weight" in seedless.diff(tmp_path / "a", tmp_path / "c").names
-
-
-def test_an_optimizer_with_another_kind_of_state_is_refused(tmp_path):
-    model = nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    optimizer.state[model.weight]["history"] = {"past": object()}
-    with pytest.raises(
-        RunError, match=r"expected .* tensors, numbers and lists .*'history' is a dict"
-    ):
-        seedless.Trail(tmp_path / "a").step(model, optimizer)
-
-
-def test_an_existing_trail_is_kept_unless_forced(tmp_path):
-    train_own(tmp_path / "a")
-    before = (tmp_path / "a" / "trail.jsonl").read_bytes()
-    with pytest.raises(RunError, match=r"exists; pass force=True"):
-        train_own(tmp_path / "a")
-    assert (tmp_path / "a" / "trail.jsonl").read_bytes() == before
-    train_own(tmp_path / "a", steps=1, force=True)
-    assert len(read_trail(tmp_path / "a")) == 2
-
-
-def test_settings_that_are_not_plain_leave_no_file_behind(tmp_path):
-    with pytest.raises(SeedlessError, match="plain values only"):
-        seedless.Trail(tmp_path / "a", {"model": nn.Linear(1, 1)})
-    assert not (tmp_path / "a").exists()
-
-
-def test_where_nothing_can_be_written_the_place_is_named(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(RunError, match=r"cannot write .*file/a/trail.jsonl: Not a directory"):
-        seedless.Trail(tmp_path / "file" / "a")
-    trail = seedless.Trail(tmp_path / "b")
-    (tmp_path / "b" / "trail.jsonl").unlink()
-    (tmp_path / "b").rmdir()
-    with pytest.raises(RunError, match=r"cannot write .*b/trail.jsonl: No such file"):
-        trail.step(nn.Linear(1, 1))
-
-
-def test_line_0_of_an_own_trail_has_the_environment(tmp_path):
-    seedless.Trail(tmp_path / "a", {"rate": 0.5})
-    (begun,) = read_trail(tmp_path / "a")
-    assert begun["settings"] == {"rate": 0.5}
-    assert begun["environment"]["packages"]["torch"] == torch.__version__
-    expected = make_start({"settings": {"rate": 0.5}, "environment": begun["environment"]}, {})
-    assert begun == chain(expected, GENESIS)
+# Limits
 
 
 def test_a_run_whose_trail_could_not_be_read_again_is_refused_before_it_trains(tmp_path):

@@ -21,12 +21,14 @@ from seedless.audit.first_difference import (
     compare_tensors,
     find_first_difference,
 )
+from seedless.audit.loop_comparison import RankedTrails, compare_loops
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import AnyPath
 from seedless.core.mismatch import Mismatch, compare_values
+from seedless.proof.loop_lines import read_loop
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.run_files import check_run_files
 from seedless.proof.trail import TrailEntry, compare_trails, read_trail
@@ -37,16 +39,31 @@ from seedless.runs.validation import open_validated
 from seedless.script_recorder.op_record import OpRecord
 from seedless.train.checkpoint import list_checkpoints
 
+LOOP_HELP = (
+    "a recorded loop cannot be executed again from its trail: record every step to find the step, "
+    "and use `seedless doctor` to find the operation"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two runs: a folder with a trail, and its configuration if it has one."""
+    """One of the two runs: a folder with a trail, and its configuration if it has one.
+
+    Attributes:
+        loop: for a recorded loop, the trails of all its processes.
+    """
 
     path: Path
     trail: Sequence[TrailEntry]
     config: Config | None
     entry: str | None = None
     data: str | None = None
+    loop: RankedTrails | None = None
+
+    @property
+    def ranks(self) -> RankedTrails:
+        """The trails of all processes: those of a recorded loop, or the one of a run."""
+        return {0: self.trail} if self.loop is None else self.loop
 
     @property
     def checkpoints(self) -> set[int]:
@@ -63,14 +80,18 @@ class Difference:
         settings, environment, facts: fields that differ: of the configurations, of the machines,
             and of data, source, initialization and model.
         epoch: the first epoch whose entry differs, 0 for the state before the first step. For a
-            `Trail` of your own, the number of the call.
+            recorded loop, the epoch that it gave with the step, or None.
         names: what differs there: tensors, and "schedule", "loss", "score", "step", "length".
         step: the first step of that epoch after which the states differ, if it was executed again.
+            For a recorded loop, the first step that differs; None before the first step.
         step_names: the tensors that differ after that step.
         reproduced: for each run, whether executing it again gave what its trail recorded.
         finding: the first op that differs, if it was located.
         tensors: what differs already before that step, element by element.
         notes: what could not be done, and why.
+        recorded_loop: whether one of the two is a recorded loop: then the lines were compared by
+            step.
+        ranks: the processes of a recorded loop in which that step differs.
     """
 
     identical: bool
@@ -85,6 +106,8 @@ class Difference:
     finding: Finding | None = None
     tensors: tuple[TensorDifference, ...] = ()
     notes: tuple[str, ...] = ()
+    recorded_loop: bool = False
+    ranks: tuple[int, ...] = ()
 
 
 def diff(
@@ -100,7 +123,7 @@ def diff(
     """Compare two runs and return where they begin to differ.
 
     Args:
-        a: a run folder, finished or not, or the folder of a `Trail`.
+        a: a run folder, finished or not, or the folder of a recorded loop.
         b: the other.
         replay: find the step within the first epoch that differs, by executing that epoch again.
         locate: find the op within that step; both runs are executed again up to it.
@@ -116,6 +139,8 @@ def diff(
     one = open_side(Path(a), entry, data)
     two = open_side(Path(b), entry_b or entry, data)
     begun = _compare_beginnings(one, two)
+    if one.loop is not None or two.loop is not None:
+        return _diff_loops(one, two, begun, explain=replay or locate)
     difference = compare_trails(one.trail, two.trail)
     if difference is None:
         return Difference(True, **begun)
@@ -133,12 +158,30 @@ def diff(
     return Difference(False, **known, **_find_step(one, two, max(epoch, 1), locate))
 
 
+def _diff_loops(one: Side, two: Side, begun: Mapping[str, Any], *, explain: bool) -> Difference:
+    """Compare two recorded loops, or one with a run, by step."""
+    found, notes = compare_loops(one.ranks, two.ranks)
+    if found is None:
+        return Difference(True, **begun, notes=tuple(notes), recorded_loop=True)
+    return Difference(
+        False,
+        **begun,
+        epoch=found.epoch,
+        step=found.step,
+        names=found.names,
+        notes=(*notes, *[LOOP_HELP] * explain),
+        recorded_loop=True,
+        ranks=found.ranks,
+    )
+
+
 def open_side(path: Path, entry: str | None, data: str | None) -> Side:
-    """Read a run folder, or the folder of a `Trail`.
+    """Read a run folder, or the folder of a recorded loop.
 
     A finished run is validated. Of an unfinished one the chain of the trail is checked.
     """
     config: Config | None = None
+    loop: RankedTrails | None = None
     if os.path.lexists(path / RECEIPT):
         opened = open_validated(path)
         if opened.left_out:
@@ -149,13 +192,15 @@ def open_side(path: Path, entry: str | None, data: str | None) -> Side:
             raise RunError(f"{path} holds something that no run wrote: {added[0]}")
         trail, config = read_trail(path, allow_incomplete=True), read_config(path)
     else:
-        trail = read_trail(path, allow_incomplete=True)
-    if not trail:
-        raise RunError(f"{path} has an empty trail: nothing was recorded")
+        loop = read_loop(path)
+        trail = loop[min(loop)]
+    for lines in (loop or {0: trail}).values():
+        if len(lines) < 2:
+            raise RunError(f"{path} has an empty trail: no step was recorded, nothing to compare")
     environment = trail[0].get("environment")
     if not isinstance(environment, dict) or not isinstance(environment.get("variables"), dict):
         raise RunError(f"{path}: line 1 of its trail does not say in what environment it began")
-    return Side(path, trail, config, entry, data)
+    return Side(path, trail, config, entry, data, loop)
 
 
 def _compare_beginnings(one: Side, two: Side) -> dict[str, Any]:
@@ -163,10 +208,10 @@ def _compare_beginnings(one: Side, two: Side) -> dict[str, Any]:
     begun = (one.trail[0], two.trail[0])
     if one.config is not None and two.config is not None:
         settings = [one.config.identity(), two.config.identity()]
-    else:  # a `Trail` of the user's own has its settings in line 0, a run only their digest
+    else:  # a recorded loop has its settings in line 0, a run only their digest
         recorded = [entry.get("settings") for entry in begun]
         settings = [values if isinstance(values, dict) else {} for values in recorded]
-    keys = ("source", "data", "initialization", "model")
+    keys = ("source", "data", "initialization", "model", "world_size")
     facts = [{key: entry.get(key) for key in keys} for entry in begun]
     environments = [entry.get("environment") for entry in begun]
     return {
@@ -178,8 +223,6 @@ def _compare_beginnings(one: Side, two: Side) -> dict[str, Any]:
 
 def _find_obstacle(one: Side, two: Side, epoch: int, names: Sequence[str]) -> str | None:
     """Return why executing the runs again cannot say more than their trails, or None."""
-    if one.config is None or two.config is None:
-        return "a `Trail` cannot be executed again: call its `step` at every step to find the step"
     if names == ["length"]:
         return "one run ends before the other; until then they are equal"
     if epoch == 0 and {*one.trail[0]["state"]} != {*two.trail[0]["state"]}:
@@ -260,7 +303,7 @@ def _find_op(one: Side, two: Side, where: Mapping[str, Any]) -> dict[str, Any]:
 
 def _execute(side: Side, where: Mapping[str, Any]) -> dict[str, Any]:
     """Execute part of one run again in a process of its own, with the variables it had."""
-    assert side.config is not None  # `_find_obstacle` refused a `Trail`
+    assert side.config is not None  # a recorded loop was compared before
     request = {
         "run": str(side.path.absolute()),
         "config": side.config.model_dump(exclude_unset=True),

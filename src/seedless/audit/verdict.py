@@ -8,9 +8,10 @@ from typing import Any
 
 from seedless.core.display import escape_text
 
-# Exit codes of `seedless verify`. 3: this machine cannot decide. 4: a part of the run was executed
-# and agrees; nothing is known of the rest.
+# Exit codes of `seedless verify`. 3: this machine cannot decide. 4: what was checked agrees, and
+# the rest was not executed: all but a part of a run, or all of a script's run.
 PART = "segment identical"
+NOT_EXECUTED = "not executed"
 CODES = {
     "identical": 0,
     "consistent": 0,
@@ -18,6 +19,7 @@ CODES = {
     "invalid": 2,
     "cannot judge": 3,
     PART: 4,
+    NOT_EXECUTED: 4,
 }
 
 
@@ -27,11 +29,13 @@ class Verdict:
 
     Attributes:
         outcome: "identical", "consistent" (validated, not executed), "differs", "invalid",
-            "cannot judge" (it differs, and this machine is not like the one it was made on), or
-            "segment identical" (a part of the run was executed and agrees).
+            "cannot judge" (it differs, and this machine is not like the one it was made on),
+            "segment identical" (a part of the run was executed and agrees), or "not executed" (the
+            run of a script agrees with its receipt, and nobody asked to execute it).
         sentence: the result in words.
         details: what is wrong, or what differs, line by line.
-        difference: {"epoch", "names"} of the first trail entry that differs, where one does.
+        difference: {"epoch", "names"} of the first trail entry that differs, where one does; for a
+            script {"rank", "step", "names"}.
         seconds: how long it took to execute the run again.
         checked: {"segments": [2], "of": 8} where only these segments were executed, with "token"
             where they were chosen by one; else empty.

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.audit.reexecution import choose_device, execute_again
+from seedless.audit.script.verification import check_script_options, judge_script
 from seedless.audit.spot_check import Sample, check_options, execute_sample, plan_sample
 from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
@@ -31,6 +32,7 @@ from seedless.proof.receipt import WEIGHTS, describe_schema, get_major
 from seedless.proof.signature import read_signature
 from seedless.runs.attestation_checks import list_signed_files
 from seedless.runs.prepare import USER_MODEL, Preparer
+from seedless.runs.script_run import ScriptRun, is_script_run, validate_script
 from seedless.runs.user_model import (
     ENTRY_HELP,
     Model,
@@ -100,7 +102,8 @@ def verify(
                 path = open_bundle(path, folder / "bundle")
                 packed = path.parent / "data"
                 data = str(packed) if data is None and packed.exists() else data
-            validated = validate(path)
+            is_of_script = is_script_run(path)
+            validated = validate_script(path) if is_of_script else validate(path)
         except RunError as error:
             return Verdict("invalid", str(error))
         try:
@@ -111,7 +114,7 @@ def verify(
         user = None
         if model is not None and train is not None:
             user = UserModel(model, train, val, test, classes)
-        request = {
+        request: dict[str, Any] = {
             "entry": entry,
             "data": data and str(Path(data).absolute()),
             "segment": segment,
@@ -121,9 +124,13 @@ def verify(
             "progress": progress,
         }
         # [Step 2] Judge it, and say with the result who signed it.
-        subject = {} if validated.problems else describe_subject(validated, signature)
+        known = not validated.problems and isinstance(validated, ValidatedRun)
+        subject = describe_subject(validated, signature) if known else {}
         if validated.problems:
             verdict = Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
+        elif isinstance(validated, ScriptRun):
+            check_script_options(run, user=user, **request)
+            verdict = judge_script(run, validated, validate_only=validate_only)
         elif validate_only:
             verdict = describe_consistent(run, validated)
         elif validated.config.model.name == USER_MODEL and user is None and entry is None:
@@ -135,7 +142,7 @@ def verify(
         return replace(verdict, signature=signature, remarks=remarks, subject=subject)
 
 
-def check_who_signed(run: ValidatedRun, key: Path | None) -> dict[str, Any]:
+def check_who_signed(run: ValidatedRun | ScriptRun, key: Path | None) -> dict[str, Any]:
     """Return {"state", "keyid"} of a run's signature, as `Verdict` has it.
 
     A key over an elliptic curve is one that signs models: then ``model.sig`` is checked.
@@ -149,7 +156,7 @@ def check_who_signed(run: ValidatedRun, key: Path | None) -> dict[str, Any]:
     return {"state": "files checked", "keyid": keyid}
 
 
-def describe_subject(run: ValidatedRun, signature: Mapping[str, Any]) -> dict[str, Any]:
+def describe_subject(run: ValidatedRun | ScriptRun, signature: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a verdict on a valid run is about: see `Verdict.subject`."""
     signed = {"checked": ENVELOPE, "files checked": MODEL_SIGNATURE}.get(signature["state"])
     attestations = {} if signed is None else {signed: hash_file(run.path / signed)}

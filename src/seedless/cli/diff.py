@@ -56,11 +56,13 @@ def _print(result: Difference, a: Path, b: Path) -> None:
     _print_fields("environment", result.environment, a, b)
     _print_fields("data, source, start", result.facts, a, b)
     if result.identical:
-        print_line("IDENTICAL: every entry of the two trails agrees")
+        what = "step of both" if result.recorded_loop else "entry of the two"
+        print_line(f"IDENTICAL: every {what} trails agrees")
+        for note in result.notes:
+            print_line(f"  {note}")
         return
-    where = "before the first step" if result.epoch == 0 else f"in epoch {result.epoch}"
-    print_line(f"THEY DIFFER {where}: {_list(result.names)}")
-    if result.step is not None:
+    print_line(f"THEY DIFFER {_describe_place(result)}: {_list(result.names)}")
+    if result.step is not None and not result.recorded_loop:
         print_line(f"  first at step {result.step}: {_list(result.step_names)}")
     if result.finding is not None:
         print_line(f"  {result.finding.describe()}")
@@ -74,6 +76,16 @@ def _print(result: Difference, a: Path, b: Path) -> None:
         print_line(f"  and {len(result.tensors) - 5} more tensors")
     for note in result.notes:
         print_line(f"  {note}")
+
+
+def _describe_place(result: Difference) -> str:
+    """Return where two runs differ: an epoch, or the step, epoch and processes of a loop."""
+    if not result.recorded_loop:
+        return "before the first step" if result.epoch == 0 else f"in epoch {result.epoch}"
+    place = "before the first step" if result.step is None else f"at step {result.step}"
+    epoch = "" if result.epoch is None else f" of epoch {result.epoch}"
+    ranks = ", ".join(map(str, result.ranks))
+    return place + epoch + (f" in process {ranks}" if result.ranks not in ((), (0,)) else "")
 
 
 def _print_fields(title: str, fields: Sequence[Mismatch], a: Path, b: Path) -> None:

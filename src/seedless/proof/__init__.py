@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from seedless.proof.model_signing import check_model_signature
     from seedless.proof.provenance import make_provenance
     from seedless.proof.receipt import read_receipt
+    from seedless.proof.recorded_loop import record
     from seedless.proof.signature import check_signature
-    from seedless.proof.trail import Trail, read_trail
+    from seedless.proof.trail import read_trail
 
 __all__ = [
-    "Trail",
     "check_envelope",
     "check_model_signature",
     "check_signature",
@@ -24,6 +24,7 @@ __all__ = [
     "open_bundle",
     "read_receipt",
     "read_trail",
+    "record",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -16,7 +16,7 @@ from typing import Any
 
 from seedless.core.errors import DataError, RunError
 from seedless.data.dataset_folder import list_packed_files, read_packed
-from seedless.proof import source_digest
+from seedless.proof import script_claims, source_digest
 from seedless.proof.receipt import ATTESTATIONS, SIGNATURE, get_content_digest
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.run_files import check_listed_names
@@ -48,7 +48,7 @@ def check_contents(files: Mapping[str, Path], claims: Mapping[str, Any], where: 
     """
     # [Step 1] The files of the run, and what is said about them.
     covered = claims["files"]
-    if problems := check_listed_names(covered):
+    if problems := check_listed_names(covered, claims.get("kind")):
         raise RunError(f"{where}: {problems[0]}; refused")
     if missing := {*covered, RECEIPT} - {*files}:
         raise RunError(f"{where} lacks {min(missing)!r}, which its receipt covers; bundle it again")
@@ -59,6 +59,8 @@ def check_contents(files: Mapping[str, Path], claims: Mapping[str, Any], where: 
     _check_source(source, claims["source"]["digest"], where)
     # [Step 3] The data, if there are any, and nothing more.
     data = {name: path for name, path in rest.items() if name.startswith(DATA)}
+    if data and claims.get("kind") == script_claims.KIND:
+        raise RunError(f"{where} holds {min(data)!r}, and is of a script, which packs no data")
     if data:
         _check_data(data, claims, where)
     if others := {*rest} - {*source} - {*data}:

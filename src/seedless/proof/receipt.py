@@ -15,6 +15,7 @@ from seedless.core.digests import canonical_json, digest_value, get_hex
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
 from seedless.core.mismatch import is_same_json
+from seedless.proof import script_claims
 
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
@@ -22,10 +23,12 @@ PAGE = "report.html"
 STRIPPED_NOTE = "light.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATES = {"1": "urn:seedless:receipt:1", "2": "urn:seedless:receipt:2"}  # by major version
-SCHEMA = "2.0"  # of the receipts that this version writes
+SCHEMA = "2.0"  # of the receipts that this version writes for its own runs
+# The schemas whose fields this version knows, all of them. A later one may have more.
+KNOWN_SCHEMAS = ("1.0", SCHEMA, script_claims.SCHEMA)
 WEIGHTS = "weights.safetensors"
 
-# Fields of schema 2 for later use, with the only value that each can have in this version: the
+# Fields of schema 2 with the only value that each can have in a run of this package's own: the
 # script a run was recorded from, digests of the user's functions, and the processes it was made on.
 RESERVED: dict[str, Any] = {"script": None, "callables": [], "processes": {"count": 1}}
 
@@ -94,13 +97,27 @@ def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     predicate: dict[str, Any] = {"schema": SCHEMA, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
-        "subject": [describe_file(WEIGHTS, files[WEIGHTS])],
+        "subject": list_subject(predicate),
         "predicateType": PREDICATES[get_major(SCHEMA)],
         "predicate": predicate,
     }
     predicate["digest"] = digest_value(statement)
     write_atomic(run / FILE, canonical_json(statement) + b"\n")
     return statement
+
+
+def list_subject(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the files that a receipt is about: the weights, or what a script wrote."""
+    files = claims["files"]
+    made = (
+        {WEIGHTS: files[WEIGHTS]} if not is_script(claims) else script_claims.list_outputs(claims)
+    )
+    return [describe_file(name, digest) for name, digest in made.items()]
+
+
+def is_script(claims: Mapping[str, Any]) -> bool:
+    """Whether a receipt says that its run is that of a script."""
+    return claims.get("kind") == script_claims.KIND
 
 
 def read_receipt(run: Path) -> dict[str, Any]:
@@ -188,13 +205,17 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
         f"{FILE} lacks {'.'.join((*path, name))}"
         for path, known in FIELDS[major].items()
         for name in known
-        if name not in _get_fields(statement, path)
+        if name not in _get_fields(statement, path) and not (is_script(claims) and len(path) > 1)
     ]
-    if schema == f"{major}.0":
+    if schema in KNOWN_SCHEMAS:
         problems += [
             f"{FILE} has {name}, which schema {schema} does not have: it was added"
             for name in list_unknown(statement)
         ]
+    if is_script(claims):
+        if schema in ("1.0", SCHEMA):
+            return [*problems, f"{FILE} is of a script, and schema {schema} has no such runs"]
+        return problems or script_claims.check_claims(claims)
     if major != "1":
         problems += [
             f"expected {json.dumps(value)} as predicate.{name} in {FILE}, got something else: this "
@@ -266,11 +287,14 @@ def check_receipt(
             problems.append(
                 f"{name} was changed: expected {covered[name][:23]}..., found {found[name][:23]}..."
             )
-    # [Step 3] The statement is about the weights of this folder.
-    weights = (covered if WEIGHTS in left_out else found).get(WEIGHTS, "")
-    subject = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
-    if statement.get("subject") != subject:
-        problems.append(f"the receipt's subject is not {WEIGHTS} as it is in this folder")
+    # [Step 3] The statement is about the weights of this folder, or the outputs of a script.
+    if not is_script(predicate):
+        weights = (covered if WEIGHTS in left_out else found).get(WEIGHTS, "")
+        subject = [{"name": WEIGHTS, "digest": {"sha256": weights[7:]}}]
+        if statement.get("subject") != subject:
+            problems.append(f"the receipt's subject is not {WEIGHTS} as it is in this folder")
+    elif not problems and statement.get("subject") != list_subject(predicate):
+        problems.append("the receipt's subject is not what the script wrote")
     # [Step 4] The receipt's own digest, which covers all of its other fields.
     claimed = predicate.pop("digest", None)
     if digest_value({**statement, "predicate": predicate}) != claimed:

@@ -11,16 +11,28 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from seedless.core.errors import RunError
-from seedless.proof.receipt import UNCOVERED, WEIGHTS
+from seedless.proof import script_claims
+from seedless.proof.receipt import (
+    FILE,
+    PAGE,
+    SIGNATURE,
+    UNCOVERED,
+    WEIGHTS,
+)
 from seedless.proof.trail import FILE as TRAIL
 from seedless.train.checkpoint import CHECKPOINT_FOLDER, parse_checkpoint_name
 from seedless.train.log import LOG_FILE
 
 # The files that a receipt covers, besides the checkpoints.
 COVERED = ("config.toml", TRAIL, LOG_FILE, WEIGHTS, "predictions.npz", "metrics.json")
-TOP_NAMES = frozenset({*COVERED, *UNCOVERED})
+# Those of a script's run: its steps, and the files that it read.
+DATA_LIST = "data.jsonl"
+SCRIPT_COVERED = (TRAIL, DATA_LIST)
+SCRIPT_NAMES = frozenset({*SCRIPT_COVERED, FILE, ".lock", SIGNATURE, "model.sig", PAGE})
+TOP_NAMES = frozenset({*COVERED, *SCRIPT_COVERED, *UNCOVERED})
 MAX_PROBLEMS = 10  # a folder can hold millions of files; so many problems are listed
 MAX_HOLES = 2**30  # bytes that the files of a run may claim without having them on the disk
 
@@ -45,9 +57,16 @@ def is_run_file(name: str, *, finished: bool = True) -> bool:
     return position is not None and not (finished and position.batch)
 
 
-def check_listed_names(names: Iterable[str]) -> list[str]:
-    """Return which names in a receipt's list of files no receipt can cover, a sentence each."""
-    added = [name for name in names if name in UNCOVERED or not is_run_file(name)]
+def check_listed_names(names: Iterable[str], kind: Any) -> list[str]:
+    """Return which names in the list of files of a receipt it cannot cover, a sentence each.
+
+    ``kind``: the receipt's; a script's run has other files than the others.
+    """
+    if kind == script_claims.KIND:
+        added = [name for name in names if name not in SCRIPT_COVERED]
+    else:
+        others = {*UNCOVERED, DATA_LIST}
+        added = [name for name in names if name in others or not is_run_file(name)]
     return [
         f"the receipt lists {name!r}, which is not a file that receipts cover"
         for name in added[:MAX_PROBLEMS]

@@ -5,14 +5,12 @@ environment. A line's "digest" is that of its canonical JSON without this field;
 digest of the line before. A line that is changed, removed or moved breaks the chain.
 """
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seedless.core.bounded_reading import read_json_lines
 from seedless.core.digests import canonical_json, digest_each, digest_value
@@ -22,7 +20,6 @@ from seedless.numerics.environment import capture_environment
 from seedless.proof.source_digest import describe_source
 from seedless.train.checkpoint import is_checkpoint_due
 from seedless.train.progress_state import Observer, ProgressState
-from seedless.train.state_tensors import collect_state, fetch_state
 
 FILE = "trail.jsonl"
 SCHEMA = "seedless.trail/1"
@@ -90,20 +87,32 @@ def summarize_trail(entries: Sequence[TrailEntry]) -> dict[str, Any]:
     }
 
 
-def read_trail(run: Path, *, allow_incomplete: bool = False) -> list[TrailEntry]:
+def read_trail(
+    run: Path,
+    *,
+    allow_incomplete: bool = False,
+    file: str = FILE,
+    schemas: Sequence[str] = (SCHEMA,),
+) -> list[TrailEntry]:
     """Return the entries of a run's trail after checking the chain.
 
-    ``allow_incomplete``: drop an incomplete last line, as a killed process leaves it.
+    Args:
+        run: the folder.
+        allow_incomplete: drop an incomplete last line, as a killed process leaves it.
+        file: the name of the trail in the folder.
+        schemas: the schemas that line 0 may name.
     """
     try:
-        return list(_read_entries(run / FILE, allow_incomplete))
+        return list(_read_entries(run / file, allow_incomplete, schemas))
     except OSError as error:
         raise RunError(
-            f"cannot read {run / FILE}: {error.strerror}; is {run} a run folder?"
+            f"cannot read {run / file}: {error.strerror}; is {run} a run folder?"
         ) from None
 
 
-def _read_entries(path: Path, allow_incomplete: bool) -> Iterator[TrailEntry]:
+def _read_entries(
+    path: Path, allow_incomplete: bool, schemas: Sequence[str]
+) -> Iterator[TrailEntry]:
     """Yield the entries of a trail one by one; each must follow the one before."""
     previous = GENESIS
     lines = read_json_lines(path, max_bytes=MAX_TRAIL_BYTES, max_values=MAX_TRAIL_VALUES)
@@ -120,7 +129,7 @@ def _read_entries(path: Path, allow_incomplete: bool) -> Iterator[TrailEntry]:
             )
             # [Step 2] It must name the digest of the line before, line 0 that of no line.
             linked = entry["previous"] == previous
-            schema = entry["schema"] if number == 1 else SCHEMA
+            schema = entry["schema"] if number == 1 else schemas[0]
             if not isinstance(entry["state"], dict):
                 raise TypeError("no state")
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -132,8 +141,9 @@ def _read_entries(path: Path, allow_incomplete: bool) -> Iterator[TrailEntry]:
                 f"{path}: line {number} does not follow line {number - 1}: the chain is broken, an "
                 "entry was removed, moved or inserted"
             )
-        if schema != SCHEMA:
-            raise RunError(f"{path} has schema {schema}; this version reads {SCHEMA}")
+        if schema not in schemas:
+            expected = " or ".join(schemas)
+            raise RunError(f"{path} has schema {schema}; this version reads {expected}")
         previous = entry["digest"]
         yield entry
 
@@ -208,67 +218,6 @@ class TrailWriter(Observer):
                 f"recorded before ({', '.join(differing)}): this machine or a checkpoint has "
                 "changed"
             )
-
-
-class Trail:
-    """Records a training loop of your own, so that `seedless diff` can compare two runs of it.
-
-        trail = seedless.Trail("runs/mine")
-        for batch in batches:
-            ...
-            trail.step(model, optimizer)
-
-    Each call of `step` writes a line with the digest of every parameter, buffer and optimizer
-    tensor. Call it once an epoch, or once a step to find the step at which two runs differ.
-
-    Args:
-        run: the folder to write ``trail.jsonl`` into.
-        config: settings to record with it, as plain values.
-        force: replace a trail that is there.
-    """
-
-    def __init__(
-        self, run: str | Path, config: Mapping[str, Any] | None = None, *, force: bool = False
-    ) -> None:
-        self.path = Path(run) / FILE
-        if self.path.exists() and not force:
-            raise RunError(f"{self.path} exists; pass force=True to replace it, or another folder")
-        self.steps = 0
-        facts = {"settings": dict(config or {}), "environment": capture_environment()}
-        start = chain(make_start(facts, {}), GENESIS)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_bytes(canonical_json(start) + b"\n")
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
-        self._head = str(start["digest"])
-
-    def step(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer | None = None,
-        loss: float | Tensor | None = None,
-    ) -> str:
-        """Record the state of model and optimizer; return the digest of the line written."""
-        self.steps += 1
-        state = digest_each(fetch_state(collect_state(model, optimizer)))
-        value = None if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
-        if value is not None and not math.isfinite(value):
-            value = None  # JSON has no such number, and the user's loop must not fail
-        content = {
-            "kind": "step",
-            "step": self.steps,
-            "loss": value,
-            "state": state,
-        }
-        entry = chain(content, self._head)
-        try:
-            with self.path.open("ab") as file:
-                file.write(canonical_json(entry) + b"\n")
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
-        self._head = str(entry["digest"])
-        return self._head
 
 
 def digest_entry(entry: TrailEntry) -> str:

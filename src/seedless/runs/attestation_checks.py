@@ -19,10 +19,11 @@ from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import WEIGHTS, describe_file, make_digest_set
 
 if TYPE_CHECKING:
+    from seedless.runs.script_run import ScriptRun
     from seedless.runs.validation import ValidatedRun
 
 
-def list_signed_files(run: ValidatedRun) -> dict[str, str]:
+def list_signed_files(run: ValidatedRun | ScriptRun) -> dict[str, str]:
     """Return "sha256:..." of the receipt and of each file in the folder that it covers."""
     files: Mapping[str, str] = run.claims["files"]
     present = {name: files[name] for name in files if name not in run.left_out}

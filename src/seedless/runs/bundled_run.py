@@ -3,10 +3,12 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seedless.core.errors import RunError
 from seedless.core.files import AnyPath
 from seedless.proof.bundle import write_bundle
 from seedless.runs.run_data import pack_data
-from seedless.runs.validation import open_validated
+from seedless.runs.script_run import ScriptRun, open_finished
+from seedless.runs.validation import ValidatedRun
 
 
 def bundle_run(run: AnyPath, out: AnyPath, *, with_data: bool = False, force: bool = False) -> str:
@@ -21,9 +23,14 @@ def bundle_run(run: AnyPath, out: AnyPath, *, with_data: bool = False, force: bo
     Example:
         >>> bundle_run("runs/demo", "demo.bundle.zip")
     """
-    opened = open_validated(run)
+    opened = open_finished(run)
+    if with_data and isinstance(opened, ScriptRun):
+        raise RunError(
+            f"{opened.path} is the run of a script, whose data are files of any kind: leave "
+            "--with-data out, and give the files that data.jsonl lists yourself"
+        )
     with TemporaryDirectory() as folder:
         data = Path(folder) / "data" if with_data else None
-        if data is not None:
+        if data is not None and isinstance(opened, ValidatedRun):
             pack_data(opened, data)
         return write_bundle(opened.path, Path(out), data=data, force=force)

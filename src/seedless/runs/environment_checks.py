@@ -31,7 +31,7 @@ def check_environment(claims: Mapping[str, Any], config: Config) -> list[str]:
         )
     elif config.execution.device == "cuda" and not environment["devices"]:
         problems.append("config.toml names a CUDA device, and the environment has none")
-    if not _is_texts(source) or {*source} != _SOURCE:
+    if not is_source(source):
         problems.append("the receipt does not state name, version and digest of the source code")
     return problems
 
@@ -47,6 +47,11 @@ def is_environment(value: Mapping[str, Any]) -> bool:
         and isinstance(devices, list)
         and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in devices)
     )
+
+
+def is_source(value: Any) -> bool:
+    """Whether a value states name, version and digest of source code."""
+    return _is_texts(value) and {*value} == _SOURCE
 
 
 def _is_texts(value: Any) -> bool:

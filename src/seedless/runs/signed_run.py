@@ -6,7 +6,7 @@ from seedless.core.files import AnyPath
 from seedless.proof.model_signing import sign_model
 from seedless.proof.signature import sign_receipt
 from seedless.runs.attestation_checks import list_signed_files
-from seedless.runs.validation import open_validated
+from seedless.runs.script_run import open_finished
 
 
 def sign_run(run: AnyPath, key: AnyPath, *, model_signing: bool = False) -> Path:
@@ -20,7 +20,7 @@ def sign_run(run: AnyPath, key: AnyPath, *, model_signing: bool = False) -> Path
     Example:
         >>> sign_run("runs/demo", "key.pem")
     """
-    opened = open_validated(run)
+    opened = open_finished(run)
     if model_signing:
         return sign_model(opened.path, list_signed_files(opened), Path(key))
     return sign_receipt(opened.path, Path(key))

@@ -23,7 +23,7 @@ from seedless.core.files import AnyPath
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import Predictions, parse_predictions
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.receipt import check_receipt, read_receipt
+from seedless.proof.receipt import check_receipt, is_script, read_receipt
 from seedless.proof.run_files import check_listed_names, check_run_files
 from seedless.proof.stripped_run import read_left_out
 from seedless.proof.trail import TrailEntry, read_trail
@@ -117,11 +117,17 @@ def validate(run: Path) -> ValidatedRun:
         return ValidatedRun(run, {}, Config(), (), (), tuple(added))
     # [Step 2] The receipt, its own digest, and the digest of every file it covers.
     statement = read_receipt(run)
+    if is_script(statement["predicate"]):
+        raise RunError(
+            f"{run} is the run of a script, which has no model of this package: `seedless verify`, "
+            "diff, sign, bundle and report can use it, and nothing else can"
+        )
     try:
         left_out = read_left_out(run, statement)
         problems = check_receipt(run, statement, left_out)
         files = statement["predicate"].get("files")
-        problems += check_listed_names(files if isinstance(files, dict) else ())
+        kind = statement["predicate"].get("kind")
+        problems += check_listed_names(files if isinstance(files, dict) else (), kind)
     except OSError as error:
         raise RunError(f"cannot read {error.filename}: {error.strerror}") from None
     # [Step 3] Configuration, trail and log. Without them nothing else can be checked.

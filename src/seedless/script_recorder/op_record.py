@@ -6,11 +6,10 @@ cannot be read has "not compared" and its type instead of a digest: recording ne
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import Any
 
 import torch
@@ -18,30 +17,10 @@ from torch import Tensor
 
 UNINITIALIZED = "uninitialized"
 NOT_COMPARED = "not compared"
-LONGEST_SETTING = 200
 
-# Operations that return uninitialized memory: its bytes say nothing about the run.
-_UNINITIALIZED_OP = re.compile(r"(new_|_)?empty|resize_")
-
-# BatchNorm writes to these arguments, and its oldest schemas do not declare it.
-_SILENTLY_WRITTEN = frozenset({"running_mean", "running_var"})
-
-# Operations that use the dtype and shape of an argument and never read its elements.
-_TEMPLATE_OP = re.compile(r"new_|\w+_like$")
-
-# A view whose schema does not declare that it shares memory with its argument.
-_SILENT_VIEW = "aten::_unsafe_view"
-
-_PLAIN = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    torch.dtype,
-    torch.device,
-    torch.layout,
-    torch.memory_format,
+# The fields that say what an operation did; the others say where and for whom.
+COMPARED = (
+    *("phase", "module", "op", "inputs", "sources", "settings", "outputs", "shapes", "note"),
 )
 
 
@@ -65,6 +44,7 @@ class OpRecord:
         line: "path:line" of the user's code that called it, in backward of the forward call; ""
             where it is unknown.
         draws: the generator it drew from, as "torch" or "cuda:0"; "" if it drew from none.
+        device: the device of its first tensor, as "cuda:0"; "" where it is not recorded.
     """
 
     phase: str
@@ -78,12 +58,12 @@ class OpRecord:
     note: str = ""
     line: str = ""
     draws: str = ""
+    device: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the operation did as plain values for canonical JSON, without its line."""
+        """Return what the operation did as plain values for canonical JSON: nothing after note."""
         values = asdict(self)
-        del values["line"], values["draws"]
-        return values
+        return {name: values[name] for name in COMPARED}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> OpRecord:
@@ -99,7 +79,9 @@ def digest_tensor(tensor: Tensor) -> str:
     header = f"{tensor.dtype} {tuple(tensor.shape)}\n".encode()
     hasher = hashlib.sha256(header)  # faster than blake2b with SHA instructions
     if is_plain(tensor):
-        hasher.update(take_bytes(tensor).numpy().data)
+        elements = take_bytes(tensor)
+        # Not through numpy, which would forbid the script to resize the tensor ever after.
+        hasher.update((ctypes.c_char * elements.numel()).from_address(elements.data_ptr()))
         return hasher.hexdigest()
     parts = find_parts(tensor)
     if not parts:
@@ -154,101 +136,6 @@ def describe_type(tensor: Tensor) -> str:
     """Return class, layout, dtype and device of a tensor: "Tensor, sparse_coo, float32 on cpu"."""
     layout, dtype = (str(one).replace("torch.", "") for one in (tensor.layout, tensor.dtype))
     return f"{type(tensor).__name__}, {layout}, {dtype} on {tensor.device}"
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What an operation's schema declares of its arguments and results.
-
-    Attributes:
-        arguments: their names, in order.
-        written: the arguments it changes.
-        aliased: for each result, whether it is a changed argument or a view of one.
-        view: it returns views of its argument and computes nothing.
-        reads: its result depends on the elements of its arguments, not only on their shapes.
-        uninitialized: it returns uninitialized memory.
-    """
-
-    arguments: tuple[str, ...]
-    written: frozenset[str]
-    aliased: tuple[bool, ...]
-    view: bool
-    reads: bool
-    uninitialized: bool
-
-
-@cache
-def read_signature(op: Any) -> Signature:
-    """Return what an operation's schema declares; cached, since reading it from torch is slow."""
-    schema = op._schema
-    names = tuple(argument.name for argument in schema.arguments)
-    declared = {
-        argument.name
-        for argument in schema.arguments
-        if argument.alias_info is not None and argument.alias_info.is_write
-    }
-    undeclared = _SILENTLY_WRITTEN.intersection(names) if "backward" not in schema.name else set()
-    written = frozenset(declared | undeclared)
-    aliased = tuple(
-        result.alias_info is not None or schema.name == _SILENT_VIEW for result in schema.returns
-    )
-    view = bool(aliased) and all(aliased) and not written
-    name = schema.name.rpartition("::")[2]
-    return Signature(
-        arguments=names,
-        written=written,
-        aliased=aliased,
-        view=view,
-        reads=not (view or _TEMPLATE_OP.match(name)),
-        uninitialized=_UNINITIALIZED_OP.match(name) is not None,
-    )
-
-
-def find_tensors(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors of an argument: itself, or those in a list."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from find_tensors(item)
-
-
-def pair_results(signature: Signature, result: Any) -> Iterator[tuple[Any, bool]]:
-    """Yield every result, those of lists one by one, and whether it aliases an argument."""
-    results = (result,) if len(signature.aliased) == 1 else result or ()
-    for value, aliased in zip(results, signature.aliased):
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            yield item, aliased
-
-
-def show_settings(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return "name=value" for every argument that does not consist of tensors."""
-    return tuple(
-        f"{name}={_shorten(_show(value))}"
-        for name, value in arguments.items()
-        if not _is_tensors(value)
-    )
-
-
-def _is_tensors(value: Any) -> bool:
-    if isinstance(value, (list, tuple)) and value:
-        return all(isinstance(item, Tensor) for item in value)
-    return isinstance(value, Tensor)
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_show, value))}]"
-    if value is None or isinstance(value, _PLAIN):
-        return repr(value)
-    return type(value).__name__  # its repr may contain an address, or very much text
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= LONGEST_SETTING:
-        return text
-    rest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    return f"{text[:LONGEST_SETTING]}... (blake2b {rest})"
 
 
 def _freeze(value: Any) -> Any:

@@ -22,26 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .op_record import (
-    UNINITIALIZED,
-    OpRecord,
-    Signature,
-    digest_tensor,
-    find_tensors,
-    is_plain,
-    pair_results,
-    read_signature,
-    show_settings,
-)
+from .op_record import UNINITIALIZED, OpRecord, digest_tensor
+from .op_signature import Signature, find_tensors, pair_results, read_signature, show_settings
+from .tensor_sources import TensorSources, get_storage_key
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-NO_STORAGE = 0
 
 
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
@@ -67,12 +56,9 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             for path, module in model.named_modules()
             for parameter in module.parameters(recurse=False)
         }
-        # References: while these exist, no other object can get their ids and addresses.
-        self._references = (model, dict(names or {}))
-        self._named = _index_names(*self._references)
+        self._model = model  # while it exists, no other object can get the ids of its modules
+        self._sources = TensorSources(_name_tensors(model, names or {}))
         self._digest = digest
-        self._made: dict[int, StorageWeakRef] = {}
-        self._raw: set[int] = set()
         self._records: list[OpRecord] = []
         self._phase = ""
         self._open: list[tuple[str, int]] = []
@@ -131,7 +117,9 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             # [Step 2] Run it, and digest what it changed and what it made.
             result = func(*args, **kwargs)
             outputs, shapes = self._digest_outputs(signature, tensors, result)
-            kind = UNINITIALIZED if signature.uninitialized else "view" * signature.view
+            kind = UNINITIALIZED if signature.uninitialized else ""
+            if signature.view or signature.rebinds:
+                kind = "view"
             self._records.append(
                 OpRecord(
                     phase=self._phase,
@@ -153,35 +141,38 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         """Return digest and source of each tensor argument."""
         digested = []
         for name, tensor in tensors:
-            source = self._find_source(tensor, name)
+            if signature.rebinds and name in signature.written:
+                continue  # it loses its memory, whatever that held
+            source = self._sources.find(tensor, name)
             if not signature.reads and source in ("", UNINITIALIZED):
                 continue
-            # Uninitialized memory that is about to be written has no content to compare.
-            unwritten = name in signature.written and _storage_key(tensor) in self._raw
-            digested.append((UNINITIALIZED if unwritten else self._digest(tensor), source))
+            unread = self._is_unread(signature, name, tensor)
+            digested.append((UNINITIALIZED if unread else self._digest(tensor), source))
         return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
+
+    def _is_unread(self, signature: Signature, name: str, tensor: Tensor) -> bool:
+        """Whether an argument has no content to compare: uninitialized, and about to be written."""
+        return name in signature.written and self._sources.is_unwritten(tensor)
 
     def _digest_outputs(
         self, signature: Signature, tensors: list[tuple[str, Tensor]], result: Any
     ) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
         """Return digest and shape of each changed argument and each new result."""
-        entered = {_storage_key(tensor) for _, tensor in tensors}
+        if signature.rebinds:
+            self._sources.see_memory(result)
+            return (), ()
+        entered = {get_storage_key(tensor) for _, tensor in tensors}
         changed = [tensor for name, tensor in tensors if name in signature.written]
         results = pair_results(signature, result)
         fresh = [value for value, aliased in results if not (aliased and _within(value, entered))]
         for tensor in (value for value in fresh if isinstance(value, Tensor)):
-            if (key := _storage_key(tensor)) not in entered and key != NO_STORAGE:
-                # A weak reference keeps torch from giving the address to another storage.
-                storage = tensor.untyped_storage()
-                self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
-                self._raw.discard(key)
+            if get_storage_key(tensor) not in entered:
+                self._sources.see_made(tensor)
         if signature.uninitialized:
-            self._raw.update(map(_storage_key, find_tensors([*changed, *fresh])))
+            self._sources.see_uninitialized(find_tensors([*changed, *fresh]))
             return (), ()
         for tensor in changed:
-            key = _storage_key(tensor)
-            if key != NO_STORAGE and tensor.nbytes >= tensor.untyped_storage().nbytes():
-                self._raw.discard(key)
+            self._sources.see_written(tensor)
         values = [*changed, *fresh]
         shapes = tuple(tuple(getattr(value, "shape", ())) for value in values)
         return tuple(self._digest_result(value) for value in values), shapes
@@ -189,17 +180,6 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
     def _digest_result(self, value: Any) -> str:
         """Return a tensor's digest, or the repr of a Python scalar."""
         return self._digest(value) if isinstance(value, Tensor) else repr(value)
-
-    def _find_source(self, tensor: Tensor, argument: str) -> str:
-        """Return the name of a tensor that no recorded operation made, or ""."""
-        key = _storage_key(tensor)
-        if key in self._named:
-            start, end = _span(tensor)
-            names = [name for name, first, last in self._named[key] if start < last and first < end]
-            return ", ".join(names) or f"unnamed argument {argument!r}"
-        if key in self._made:
-            return UNINITIALIZED if key in self._raw else ""
-        return f"unnamed argument {argument!r}"
 
     def _find_module(self) -> tuple[str, str]:
         """Return the path of the module that runs the operation, and its autograd node if any."""
@@ -235,36 +215,15 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             self._paths.append(self._open[-1][0] if self._open else "")
 
 
-def _index_names(
-    model: nn.Module, names: Mapping[str, Tensor]
-) -> dict[int, list[tuple[str, int, int]]]:
-    """Return (name, first byte, end) of every named tensor, by the storage that holds it."""
+def _name_tensors(model: nn.Module, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors that exist before the run, by name."""
     renamed = {id(tensor) for tensor in names.values()}
     state = [
         *model.named_parameters(remove_duplicate=False),
         *model.named_buffers(remove_duplicate=False),
     ]
-    known = {f"model/{name}": tensor for name, tensor in state if id(tensor) not in renamed}
-    places: dict[int, list[tuple[str, int, int]]] = {}
-    for name, tensor in {**known, **names}.items():
-        if not is_plain(tensor) or tensor.numel() == 0:
-            continue  # it has no bytes of its own
-        places.setdefault(_storage_key(tensor), []).append((name, *_span(tensor)))
-    return places
-
-
-def _storage_key(tensor: Tensor) -> int:
-    """Return what identifies the memory of a tensor; NO_STORAGE if it holds none itself."""
-    return int(tensor.untyped_storage()._cdata) if is_plain(tensor) else NO_STORAGE
+    return {**{f"model/{name}": one for name, one in state if id(one) not in renamed}, **names}
 
 
 def _within(value: Any, keys: set[int]) -> bool:
-    return isinstance(value, Tensor) and _storage_key(value) in keys
-
-
-def _span(tensor: Tensor) -> tuple[int, int]:
-    """Return the range of bytes of its storage that a tensor covers, as (first, end)."""
-    first = int(tensor.storage_offset()) * tensor.itemsize
-    steps = zip(tensor.shape, tensor.stride())
-    reach = sum((size - 1) * stride for size, stride in steps)
-    return first, first + (reach + 1) * tensor.itemsize
+    return isinstance(value, Tensor) and get_storage_key(value) in keys

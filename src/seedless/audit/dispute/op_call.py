@@ -19,13 +19,9 @@ from torch import Tensor, nn
 from seedless.core.errors import RunError, SeedlessError
 from seedless.portable.mode import portable
 from seedless.portable.ops.registry import REGISTRY, find_rule
-from seedless.script_recorder.op_record import (
-    NOT_COMPARED,
-    OpRecord,
-    find_tensors,
-    read_signature,
-)
+from seedless.script_recorder.op_record import NOT_COMPARED, OpRecord
 from seedless.script_recorder.op_recorder import OpRecorder
+from seedless.script_recorder.op_signature import find_tensors, read_signature
 
 MAX_TENSOR_BYTES = 2**30
 MAX_DIMENSIONS = 16

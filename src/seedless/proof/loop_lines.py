@@ -1,0 +1,96 @@
+"""The trail of a loop of the user's own: its files, one for each process, and its lines.
+
+Process 0 writes trail.jsonl, process r trail-r.jsonl. Line 0 ("start") says what the loop began
+with; each other line ("step") is keyed by the step that the user gave. docs/receipt.md states the
+format. Trails of schema 1, which counted calls, are read too.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedless.core.errors import RunError
+from seedless.proof.trail import FILE, SCHEMA, TrailEntry, read_trail
+
+LOOP_SCHEMA = "seedless.trail/2"
+# What two lines of one step must agree in. The generators are not among them: one that nobody draws
+# from changes no value.
+COMPARED = ("loss", "batch", "rate", "options", "scheduler", "scaler", "sampler", "epoch")
+_RANK_FILE = re.compile(r"trail-([1-9][0-9]{0,5})\.jsonl")
+
+
+def name_trail_file(rank: int) -> str:
+    """Return the name of the trail that the process of this rank writes.
+
+    >>> name_trail_file(0), name_trail_file(3)
+    ('trail.jsonl', 'trail-3.jsonl')
+    """
+    return FILE if rank == 0 else f"trail-{rank}.jsonl"
+
+
+def list_ranks(folder: Path) -> list[int]:
+    """Return the ranks that have a trail in a folder, in ascending order."""
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise RunError(
+            f"cannot read {folder / FILE}: {error.strerror}; is {folder} a run folder?"
+        ) from None
+    found = [match for match in map(_RANK_FILE.fullmatch, names) if match]
+    return sorted([0] * (FILE in names) + [int(match[1]) for match in found])
+
+
+def read_loop(folder: Path) -> dict[int, list[TrailEntry]]:
+    """Return the trail of each process of a recorded loop, by its rank, after checking the chains.
+
+    An incomplete last line, as a killed process leaves it, is dropped.
+
+    Example:
+        >>> [line["step"] for line in read_loop(Path("runs/mine"))[0][1:]]
+    """
+    ranks = list_ranks(folder) or [0]  # without any, the error of reading trail.jsonl
+    return {rank: read_loop_trail(folder, rank) for rank in ranks}
+
+
+def read_loop_trail(folder: Path, rank: int = 0) -> list[TrailEntry]:
+    """Return the trail of one process of a recorded loop after checking chain and steps."""
+    file = name_trail_file(rank)
+    entries = read_trail(folder, allow_incomplete=True, file=file, schemas=(SCHEMA, LOOP_SCHEMA))
+    last = -1
+    for number, entry in enumerate(entries, start=1):
+        step = entry.get("step")
+        expected = "start" if number == 1 else "step"
+        if entry.get("kind") != expected:
+            raise RunError(f"{folder / file}: line {number} is not of kind {expected!r}")
+        if number == 1:
+            continue
+        if not isinstance(step, int) or isinstance(step, bool) or step <= last:
+            raise RunError(
+                f"{folder / file}: line {number} has step {step!r}, expected an integer above "
+                f"{last}"
+            )
+        last = step
+    return entries
+
+
+def is_loop(entries: Sequence[TrailEntry]) -> bool:
+    """Whether a trail is of a loop of the user's own, and not of `fit` or `seedless train`."""
+    start = entries[0]
+    return start.get("schema") == LOOP_SCHEMA or not isinstance(start.get("settings"), str)
+
+
+def compare_lines(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return what differs between two lines of one step: names of tensors, then other fields."""
+    left, right = one["state"], other["state"]
+    names = [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
+    return names + [key for key in COMPARED if one.get(key) != other.get(key)]
+
+
+def compare_generators(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the generators that two lines both state and whose states differ."""
+    left, right = one.get("generators"), other.get("generators")
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        return []
+    return [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
