@@ -126,6 +126,30 @@ def test_a_difference_that_does_not_come_again_is_intermittent(run):
     assert len(calls) == 6
 
 
+def test_operations_that_cannot_be_recorded_are_no_intermittent_difference(run):
+    def write(records, number, settings, variables):
+        if settings.ops_at:
+            error = {"kind": "error", "where": "start", "error": "ModuleNotFoundError: gone"}
+            write_process(records, [make_process(), error])
+        else:
+            write_unseeded(records, number, settings, variables)
+
+    found, _ = run(write)
+    assert not found.intermittent
+    assert any("ModuleNotFoundError: gone" in sentence for sentence in found.evidence)
+
+
+def test_a_file_that_changed_once_is_the_cause_though_it_does_not_change_again(run):
+    def write(records, number, settings, variables):
+        content = "old" if number == 1 else "new"
+        read = [{"path": "data.csv", "size": 3, "sha256": content, "line": "train.py:3"}]
+        files = {"kind": "files", "read": read, "written": []}
+        write_steps(records, make_step(1, batch=content), lines=[files])
+
+    found, _ = run(write)
+    assert (found.cause, found.line, found.confidence) == ("data-changed", "train.py:3", "likely")
+
+
 def test_the_step_is_that_of_the_recorded_pair(run):
     """The pair whose operations are recorded differs earlier than the first pair did."""
 

@@ -15,15 +15,12 @@ from seedless.audit.doctor.experiments import (
     choose_experiments,
     run_experiment,
 )
-from seedless.audit.doctor.first_step import PROCESS_COUNT, STEP_COUNT, find_differing_ranks
+from seedless.audit.doctor.first_step import find_differing_ranks
 from seedless.audit.doctor.hash_order import judge_hash_order
+from seedless.audit.doctor.op_pass import record_step
 from seedless.audit.doctor.pair import Pair, Run, Runner, compare
 from seedless.audit.doctor.run_outcome import explain_missing_steps, find_cut_off
-from seedless.audit.doctor.step_ops import compare_step_ops, compare_step_tensors
 from seedless.core.errors import RunError
-from seedless.script_recorder.settings import Settings
-
-PASS_2_TRIES = 2
 
 
 @dataclass(frozen=True)
@@ -73,23 +70,23 @@ def examine_pair(runner: Runner, pair: Pair) -> Examination:
     varied = {name: (values[0], values[1]) for name, values in runner.varied.items()}
     case = Case((pair.a.recorded, pair.b.recorded), pair.first, varied=varied)
     # [Step 1] Record the operations of the step that differs, in a pair of its own.
-    recorded, case, notes = _record_step(runner, case)
+    passed = record_step(runner, case)
+    case = passed.case
     # [Step 2] Ask the rules, then try the causes out.
     candidates = list_candidates(case)
-    if notes:  # a difference that does not come again proves nothing when it stays away
-        chosen = replace(candidates[0], confidence=POSSIBLE) if candidates else None
-        results: list[Result] = []
+    if passed.intermittent:
+        chosen, results = _choose_untried(candidates), []
     else:
         chosen, results = _try_out(runner, case, candidates)
-    diagnosis = make_diagnosis(case, chosen)
     diagnosis = replace(
-        diagnosis,
+        make_diagnosis(case, chosen),
         steps=_count_steps(pair.a),
-        intermittent=bool(notes),
+        intermittent=passed.intermittent,
         experiments=tuple(asdict(result) for result in results),
     )
     others = [other.evidence[0] for other in candidates if other.evidence]
-    return Examination(add_evidence(diagnosis, *notes, *others[:3]), pair, recorded)
+    notes = filter(None, (passed.note, *others[:3]))
+    return Examination(add_evidence(diagnosis, *notes), pair, passed.pair)
 
 
 def judge_agreement(runs: list[Run]) -> Diagnosis:
@@ -131,27 +128,16 @@ def _run_checked(runner: Runner, index: int, runs: int) -> Run:
     return run
 
 
-def _record_step(runner: Runner, case: Case) -> tuple[Pair | None, Case, list[str]]:
-    """Return a pair whose operations were recorded at its first difference, and its case."""
-    if case.first.what in (STEP_COUNT, PROCESS_COUNT):
-        return None, case, []
-    step = case.first.step
-    for _ in range(PASS_2_TRIES):
-        settings = Settings("", ops_at=step, end_after=step)
-        pair = runner.run_pair(f"operations of step {step}", settings)
-        first = pair.first
-        if first is None or first.what in (STEP_COUNT, PROCESS_COUNT):
-            continue
-        if first.step != step:
-            step = first.step
-            continue
-        fresh = replace(case, runs=(pair.a.recorded, pair.b.recorded), first=first)
-        if fresh.pair is None:
-            continue
-        ops = compare_step_ops(pair.folders, fresh.pair, step)
-        tensors = compare_step_tensors(pair.folders, fresh.pair, step)
-        return pair, replace(fresh, op=ops, tensors=tensors), []
-    return None, case, [f"{PASS_2_TRIES} further pairs of runs did not differ at step {step}"]
+def _choose_untried(candidates: list[Candidate]) -> Candidate | None:
+    """Return the best cause of a difference that did not come again.
+
+    An experiment would prove nothing: the difference stays away without it. What the records show
+    of files, sources and settings holds all the same.
+    """
+    if not candidates:
+        return None
+    best = next((one for one in candidates if not one.experiment), candidates[0])
+    return best if not best.experiment else replace(best, confidence=POSSIBLE)
 
 
 def _try_out(
