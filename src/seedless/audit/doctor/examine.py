@@ -74,8 +74,9 @@ def examine_pair(runner: Runner, pair: Pair) -> Examination:
     case = passed.case
     # [Step 2] Ask the rules, then try the causes out.
     candidates = list_candidates(case)
+    results: list[Result] = []
     if passed.intermittent:
-        chosen, results = _choose_untried(candidates), []
+        chosen = _choose_untried(candidates)
     else:
         chosen, results = _try_out(runner, case, candidates)
     diagnosis = replace(
