@@ -37,6 +37,7 @@ def install(recorder: Recorder, seeds: SeedRecorder) -> StepRecorder:
     watch_loaders(recorder, steps, call)
     _watch_scalers(steps)
     _watch_graphs(recorder, steps)
+    recorder.before_end.append(steps.finish)
     if recorder.settings.deterministic:
         keep_deterministic()
     return steps

@@ -76,6 +76,15 @@ def find_user_frame(frame: FrameType | None) -> FrameType | None:
     return without_file
 
 
+def is_importing(frame: FrameType | None) -> bool:
+    """Return whether a package does this for itself, while the user's code imports it."""
+    while frame is not None and _classify(frame.f_code.co_filename) != "user":
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def find_user_line(frame: FrameType | None = None) -> str:
     """Return "path:line" of the innermost frame of the user's own code, or ""."""
     found = find_user_frame(frame or sys._getframe(1))
