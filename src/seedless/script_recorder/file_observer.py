@@ -18,7 +18,7 @@ from typing import Any
 
 from .recorder import Recorder
 from .settings import SETTINGS_VARIABLE
-from .user_lines import find_user_line, is_importing, is_installed
+from .user_lines import find_user_line, is_for_itself, is_installed
 
 MAX_FILES = 20000
 MAX_LISTINGS = 1000
@@ -90,7 +90,7 @@ class FileObserver:
                 self._observe(event, args, frame)
 
     def _observe_event(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
-        if is_importing(frame):
+        if is_for_itself(frame):
             return
         path = args[0]
         if event == "open":

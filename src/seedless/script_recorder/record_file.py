@@ -39,6 +39,7 @@ class RecordFile:
         self.folder = folder
         self.failed = False
         self.script: str | None = None
+        self._variables = read_variables()  # at the start: libraries add their own later
         self.on_open: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self.forget()
@@ -62,6 +63,7 @@ class RecordFile:
             if self._descriptor is not None or self.failed:
                 return
             first = describe_process(self.script, self.worker_id)
+            first["variables"] = self._variables
             name = f"process-{first['rank']}-{first['pid']}.jsonl"
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(os.path.join(self.folder, name), flags, 0o644)
@@ -121,11 +123,15 @@ def describe_process(script: str | None, worker_id: int | None) -> dict[str, Any
         "pid": os.getpid(),
         "ppid": os.getppid(),
         "cwd": os.getcwd(),
-        "variables": {
-            name: value[:LONGEST_TEXT]
-            for name, value in sorted(os.environ.items())
-            if name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
-        },
+    }
+
+
+def read_variables() -> dict[str, str]:
+    """Return the environment variables that can change a result."""
+    return {
+        name: value[:LONGEST_TEXT]
+        for name, value in sorted(os.environ.items())
+        if name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
     }
 
 

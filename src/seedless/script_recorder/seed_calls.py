@@ -13,7 +13,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from .recorder import Recorder
-from .user_lines import find_user_line, is_importing, is_standard_library
+from .user_lines import find_user_line, is_for_itself, is_standard_library
 
 MAX_SEED_LINES = 1000  # of one process; a script that seeds for each sample would write too many
 MAX_GENERATORS = 16
@@ -74,7 +74,7 @@ class SeedRecorder:
         @functools.wraps(seed)
         def recorded_seed(self: Any, a: Any = None, version: int = 2) -> Any:
             frame = _find_caller(random.__file__) or sys._getframe()
-            if is_standard_library(frame.f_code.co_filename) or is_importing(frame):
+            if is_standard_library(frame.f_code.co_filename) or is_for_itself(frame):
                 return seed(self, a, version)
             is_global = self is getattr(random, "_inst", None)
             recorded.write(

@@ -45,12 +45,13 @@ def _start_with_torch(
     recorder: Recorder, seeds: SeedRecorder, draws: DrawRecorder, torch: ModuleType
 ) -> None:
     """Install every hook into torch."""
-    from . import torch_hooks  # needs torch
+    from . import silence, torch_hooks  # need torch
 
     recorder.file.script = getattr(sys.modules.get("__main__"), "__file__", None)
     draws.skip_while(torch.compiler.is_compiling)
     seeds.watch_torch(torch)
     steps = torch_hooks.install(recorder, seeds)
+    silence.keep_from_compiling()
     atexit.register(recorder.end)
     recorder.file.on_open.append(functools.partial(_end_with_process, recorder))
     if recorder.settings.ops_at is not None:
