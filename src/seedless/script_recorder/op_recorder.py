@@ -18,7 +18,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,19 @@ from .tensor_sources import TensorSources, get_storage_key
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class OpCall(NamedTuple):
+    """One operation that is about to run: its arguments, and what its record needs of them."""
+
+    func: Any
+    signature: Signature
+    arguments: dict[str, Any]
+    tensors: list[tuple[str, Tensor]]
+    inputs: tuple[str, ...]
+    sources: tuple[str, ...]
+    module: str
+    note: str
 
 
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
@@ -108,32 +121,38 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         if func.namespace == "profiler":  # marks in a trace, no computation
             return func(*args, **kwargs)
         with self._lock:
-            signature = read_signature(func)
-            # [Step 1] Digest the inputs before the operation can change them.
-            named = {**dict(zip(signature.arguments, args)), **kwargs}
-            tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
-            inputs, sources = self._digest_inputs(signature, tensors)
-            module, note = self._find_module()
-            # [Step 2] Run it, and digest what it changed and what it made.
+            call = self._begin(func, args, kwargs)
             result = func(*args, **kwargs)
-            outputs, shapes = self._digest_outputs(signature, tensors, result)
-            kind = UNINITIALIZED if signature.uninitialized else ""
-            if signature.view or signature.rebinds:
-                kind = "view"
-            self._records.append(
-                OpRecord(
-                    phase=self._phase,
-                    module=module,
-                    op=str(func),
-                    inputs=inputs,
-                    sources=sources,
-                    settings=show_settings(named),
-                    outputs=outputs,
-                    shapes=shapes,
-                    note=", ".join(filter(None, (kind, note))),
-                )
-            )
+            self._records.append(self._end(call, result))
             return result
+
+    def _begin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
+        """Return what is known of an operation before it runs: then it may change its inputs."""
+        signature = read_signature(func)
+        named = {**dict(zip(signature.arguments, args)), **kwargs}
+        tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
+        inputs, sources = self._digest_inputs(signature, tensors)
+        module, note = self._find_module()
+        return OpCall(func, signature, named, tensors, inputs, sources, module, note)
+
+    def _end(self, call: OpCall, result: Any) -> OpRecord:
+        """Return the record of an operation that has run."""
+        signature = call.signature
+        outputs, shapes = self._digest_outputs(signature, call.tensors, result)
+        kind = UNINITIALIZED if signature.uninitialized else ""
+        if signature.view or signature.rebinds:
+            kind = "view"
+        return OpRecord(
+            phase=self._phase,
+            module=call.module,
+            op=str(call.func),
+            inputs=call.inputs,
+            sources=call.sources,
+            settings=show_settings(call.arguments),
+            outputs=outputs,
+            shapes=shapes,
+            note=", ".join(filter(None, (kind, call.note))),
+        )
 
     def _digest_inputs(
         self, signature: Signature, tensors: list[tuple[str, Tensor]]
