@@ -1,0 +1,58 @@
+"""Run a function as soon as a module has been imported, before anyone uses it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Callable  # Python 3.9 runs this file too
+
+Hook = Callable[[ModuleType], None]
+
+
+def call_after_import(name: str, hook: Hook) -> None:
+    """Call ``hook(module)`` once the module is imported; at once if it already is."""
+    module = sys.modules.get(name)
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        hook(module)
+        return
+    for finder in sys.meta_path:
+        if isinstance(finder, _HookFinder):
+            finder.hooks[name] = hook
+            return
+    sys.meta_path.insert(0, _HookFinder({name: hook}))
+
+
+class _HookFinder:
+    """A finder that finds nothing itself; it lets a loader call a hook when it has finished."""
+
+    def __init__(self, hooks: dict[str, Hook]) -> None:
+        self.hooks = hooks
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec the other finders give, with a loader that calls the hook."""
+        hook = self.hooks.get(name)
+        if hook is None:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                    self._add_call(spec, hook)
+                return spec
+        return None
+
+    def _add_call(self, spec: ModuleSpec, hook: Hook) -> None:
+        """Set `exec_module` on the loader object alone: its class stays what others expect."""
+        loader: Any = spec.loader
+        execute = loader.exec_module
+
+        def execute_and_call(module: ModuleType) -> None:
+            del loader.exec_module
+            execute(module)
+            self.hooks.pop(spec.name, None)
+            hook(module)
+
+        loader.exec_module = execute_and_call

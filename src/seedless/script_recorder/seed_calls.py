@@ -1,0 +1,192 @@
+"""Record every call that seeds a generator; for experiments, replace what comes from entropy.
+
+Wrappers are set on the modules before the user's code imports them. Generators of the standard
+library, as for the names of temporary files, and those that a package makes when it is imported are
+neither recorded nor replaced.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import FrameType, ModuleType
+from typing import Any
+
+from .recorder import Recorder
+from .user_lines import find_user_line, is_installed, is_standard_library
+
+MAX_SEED_LINES = 1000  # of one process; a script that seeds for each sample would write too many
+LONGEST_VALUE = 80
+
+
+class SeedRecorder:
+    """Writes a line for each seed; knows what an experiment puts in its place.
+
+    Attributes:
+        numpy_generators: generators that `default_rng` made, in order; kept alive, for numpy's
+            have no weak references.
+    """
+
+    MAX_NUMPY_GENERATORS = 16
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.seeds = recorder.settings.seeds
+        self.numpy_generators: list[Any] = []
+        self._lines = 0
+        self._depth = 0
+
+    def choose(self, key: str, given: Any) -> Any:
+        """Return the seed to use where the script gives ``given``; None means from entropy."""
+        if key in self.seeds and (given is None or self.seeds.get("values")):
+            return self.seeds[key]
+        return given
+
+    def write(self, generator: str, call: str, value: Any, frame: FrameType | None = None) -> None:
+        """Write the line of a seed."""
+        self._lines += 1
+        if self._lines > MAX_SEED_LINES or self.recorder.is_busy:
+            return
+        self._write(generator, call, value, find_user_line(frame))
+
+    def _write(self, generator: str, call: str, value: Any, line: str) -> None:
+        text = None if value is None else str(value)[:LONGEST_VALUE]
+        record = {"kind": "seed", "generator": generator, "call": call, "value": text, "line": line}
+        self.recorder.file.write(record)
+
+    def watch_python(self, module: ModuleType) -> None:
+        """Record `random.seed` and `random.Random()`."""
+        random: Any = module
+        seed = random.Random.seed
+
+        @functools.wraps(seed)
+        def recorded_seed(self: Any, a: Any = None, version: int = 2) -> Any:
+            frame = _find_caller(random.__file__)
+            if frame is None or _is_own_generator(frame):
+                return seed(self, a, version)
+            is_global = self is getattr(random, "_inst", None)
+            recorded.write(
+                "python" if is_global else "python-generator",
+                "random.seed" if is_global else "random.Random",
+                a,
+                frame,
+            )
+            return seed(self, recorded.choose("python", a), version)
+
+        recorded = self
+        random.Random.seed = recorded_seed
+        random.seed = random._inst.seed
+        if "python" in self.seeds:
+            seed(random._inst, self.seeds["python"])
+
+    def watch_numpy(self, module: ModuleType) -> None:
+        """Record numpy's seeds; all its entropy comes from one function."""
+        numpy_random: Any = module
+        entropy: Any = sys.modules["numpy.random.bit_generator"]
+        random_bits = entropy.randbits
+        seed, default_rng = numpy_random.seed, numpy_random.default_rng
+        if "numpy" in self.seeds:
+            seed(self.seeds["numpy"])
+
+        @functools.wraps(random_bits)
+        def recorded_bits(bits: int) -> int:
+            value = self.choose("numpy", None)
+            if not self._depth:
+                self.write("numpy-generator", "numpy.random.SeedSequence", None)
+            return random_bits(bits) if value is None else int(value)
+
+        @functools.wraps(seed)
+        def recorded_seed(seed_value: Any = None) -> Any:
+            self.write("numpy", "np.random.seed", seed_value)
+            self._depth += 1
+            try:
+                return seed(self.choose("numpy", seed_value))
+            finally:
+                self._depth -= 1
+
+        @functools.wraps(default_rng)
+        def recorded_default_rng(seed: Any = None) -> Any:
+            plain = seed is None or isinstance(seed, (int, list, tuple))
+            if plain:
+                self.write("numpy-generator", "np.random.default_rng", seed)
+            self._depth += 1
+            try:
+                generator = default_rng(self.choose("numpy", seed) if plain else seed)
+            finally:
+                self._depth -= 1
+            if len(self.numpy_generators) < self.MAX_NUMPY_GENERATORS:
+                self.numpy_generators.append(generator)
+            return generator
+
+        entropy.randbits = recorded_bits
+        numpy_random.seed = _name(recorded_seed, "numpy.random", "seed")
+        numpy_random.default_rng = _name(recorded_default_rng, "numpy.random", "default_rng")
+
+    def watch_torch(self, module: ModuleType) -> None:
+        """Record torch's seeds of the CPU and of the GPU."""
+        torch: Any = module
+        if "torch" in self.seeds:
+            torch.manual_seed(self.seeds["torch"])
+        for owners, prefix, generator, names in (
+            ((torch, torch.random), "torch", "torch", ("manual_seed", "seed")),
+            (
+                (torch.cuda, torch.cuda.random),
+                "torch.cuda",
+                "cuda",
+                ("manual_seed", "manual_seed_all", "seed", "seed_all"),
+            ),
+        ):
+            for name in names:
+                recorded = self._record_torch_seed(getattr(owners[0], name), generator, prefix)
+                for owner in owners:
+                    setattr(owner, name, recorded)
+
+    def _record_torch_seed(self, function: Any, generator: str, prefix: str) -> Any:
+        """Return the function, recorded; `manual_seed` calls the GPU's, which writes no line."""
+        name = function.__name__
+        explicit = name.startswith("manual_seed")
+        manual_seed = function
+
+        @functools.wraps(function)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            given = (args or tuple(kwargs.values()) or (None,))[0] if explicit else None
+            if not self._depth:
+                self.write(generator, f"{prefix}.{name}", given)
+            self._depth += 1
+            try:
+                value = self.choose("torch", given)
+                if value is given or value == given:
+                    return manual_seed(*args, **kwargs)
+                return self._seed_torch(generator, name, value)
+            finally:
+                self._depth -= 1
+
+        return recorded
+
+    def _seed_torch(self, generator: str, name: str, value: int) -> Any:
+        """Seed with ``value``; return what the replaced function would: a seed or a generator."""
+        torch: Any = sys.modules["torch"]
+        seeded = torch.manual_seed if generator == "torch" else torch.cuda.manual_seed_all
+        result = seeded.__wrapped__(value)
+        return result if name.startswith("manual_seed") else value
+
+
+def _find_caller(file: str) -> FrameType | None:
+    """Return the innermost frame outside this file and the given one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in (__file__, file):
+        frame = frame.f_back
+    return frame
+
+
+def _is_own_generator(frame: FrameType) -> bool:
+    """Return whether a library makes a generator for itself: in Python's, or when imported."""
+    file = frame.f_code.co_filename
+    imported = frame.f_code.co_name == "<module>" and is_installed(file)
+    return imported or is_standard_library(file)
+
+
+def _name(function: Any, module: str, name: str) -> Any:
+    """Give a wrapper the name under which pickle finds it."""
+    function.__module__, function.__qualname__ = module, name
+    return function

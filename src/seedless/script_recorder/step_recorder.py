@@ -1,0 +1,195 @@
+"""Record each optimizer step: what entered it, what it computed, and what it left."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .events import Events, fold
+from .flags import is_cuda_used, read_autocast, read_flags
+from .generators import read_states
+from .module_state import BufferList, read_optimizer_state, read_parameters, read_rates
+from .pending import PendingNumber, is_pending
+from .recorder import Recorder
+from .tensor_digest import digest_tensors, digest_value
+from .user_lines import find_user_line
+
+MAX_SHOWN = 8
+
+# The order in which values of a step depend on each other; lines are written in it.
+CAUSAL_ORDER = (
+    "weights_before",
+    "optimizer_state_before",
+    "indices",
+    "batch",
+    "input",
+    "output",
+    "loss",
+    "gradients",
+    "rate",
+    "scale",
+    "weights",
+    "optimizer_state",
+    "buffers",
+)
+
+
+class StepRecorder:
+    """Collects what happens between steps, and writes a line for each step."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.file = recorder.file
+        self.events = Events()
+        self.shown: dict[str, Any] = {}
+        self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.scalers: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.buffers = BufferList()
+        self.has_optimizer = False
+        self.autocast: dict[str, Any] = read_autocast()
+        self._before: dict[str, Any] = {}
+        self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._flags: dict[str, Any] | None = None
+
+    # Events between steps.
+
+    def see_indices(self, indices: Any) -> None:
+        """Record what a sampler gave."""
+        self.events.add("indices", digest_value(indices))
+
+    def see_batch(self, batch: Any) -> None:
+        """Record what a DataLoader gave."""
+        self.events.add("batch", digest_value(batch))
+
+    def see_call(self, module: Any, inputs: list[Any], given: Any, output: Any) -> None:
+        """Record a call of a module that no other module made."""
+        self.buffers.add(module)
+        self.autocast = read_autocast()
+        self.events.add("input", fold(inputs))
+        self.events.add("output", digest_value(output))
+        shapes = self.shown.setdefault("shapes", {}).setdefault("input", [])
+        shapes.extend(_list_shapes(given)[: MAX_SHOWN - len(shapes)])
+
+    def see_loss(self, tensors: Any) -> None:
+        """Record what `backward` was called on."""
+        losses = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        self.events.add("loss", digest_tensors(losses))
+        for loss in losses:
+            if isinstance(loss, Tensor) and loss.numel() == 1:
+                self._show("loss", show_number(loss))
+
+    # Steps.
+
+    def before_step(self, optimizer: Any) -> None:
+        """Record what the optimizer is about to use."""
+        parameters = read_parameters(optimizer)
+        rates = read_rates(optimizer)
+        self._before = {
+            "weights_before": digest_tensors(parameters),
+            "optimizer_state_before": self._digest_state_before(optimizer),
+            "gradients": digest_tensors([each.grad for each in parameters]),
+            "rate": [digest_value(rate) for rate in rates],
+        }
+        self.shown["rate"] = [
+            show_number(rate) if isinstance(rate, Tensor) else rate for rate in rates
+        ]
+        scaler = self.scalers.get(optimizer)
+        scale = None if scaler is None else scaler._scale
+        if scale is not None:
+            self._before["scale"] = digest_value(scale)
+            self.shown["scale"] = show_number(scale)
+
+    def after_step(self, optimizer: Any) -> None:
+        """Write the line of the step that has ended."""
+        state = read_optimizer_state(optimizer)
+        values = {
+            **self._before,
+            **self.events.take(),
+            "weights": digest_tensors(read_parameters(optimizer)),
+            "optimizer_state": digest_value(state.content),
+        }
+        self._states[optimizer] = (state.versions, values["optimizer_state"])
+        number = self.optimizers.setdefault(optimizer, len(self.optimizers))
+        self.write_step(
+            "step", values, {"optimizer": number, "optimizer_type": type(optimizer).__name__}
+        )
+
+    def write_step(self, kind: str, values: dict[str, Any], details: dict[str, Any]) -> None:
+        """Write the line of a step, and before it what changed since the last one."""
+        step = self.recorder.step + 1
+        if self.buffers:
+            values["buffers"] = digest_tensors(self.buffers.read())
+        for write_lines in self.recorder.before_line:
+            write_lines()
+        self.write_flags(step)
+        line = {
+            "kind": kind,
+            "step": step,
+            **details,
+            "line": find_user_line(),
+            "values": {name: values[name] for name in CAUSAL_ORDER if name in values},
+            "shown": self.shown,
+            "generators": read_states(),
+        }
+        if is_pending(line):
+            line["pending"] = True
+        self.shown = {}
+        self._before = {}
+        self.file.write(line)
+        self.recorder.finish_step()
+
+    def write_flags(self, step: int) -> None:
+        """Write the switches where they changed, and what torch is before the first step."""
+        flags = {**read_flags(), **self.autocast}
+        if flags != self._flags:
+            if self._flags is None:
+                self.file.write(describe_torch())
+            self.file.write({"kind": "flags", "step": step, "flags": flags})
+            self._flags = flags
+
+    def _digest_state_before(self, optimizer: Any) -> Any:
+        """Return the digest after the last step where no tensor has been written since."""
+        state = read_optimizer_state(optimizer)
+        versions, digest = self._states.get(optimizer, (None, None))
+        if versions is not None and versions == state.versions:
+            return digest
+        return digest_value(state.content)
+
+    def _show(self, name: str, value: Any) -> None:
+        values = self.shown.setdefault(name, [])
+        if len(values) < MAX_SHOWN:
+            values.append(value)
+
+
+def describe_torch() -> dict[str, Any]:
+    """Return the line that says which torch this is, and on what it runs."""
+    devices = []
+    if is_cuda_used():
+        devices = [torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())]
+    return {
+        "kind": "torch",
+        "version": str(torch.__version__),
+        "cuda": torch.version.cuda,
+        "devices": devices,
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+    }
+
+
+def show_number(tensor: Tensor) -> Any:
+    """Return the number in a tensor of one element, later if it is on a device."""
+    if tensor.is_meta:
+        return None
+    number = tensor.detach()
+    number = getattr(number, "_local_tensor", number).reshape(-1)[0]
+    if number.device.type == "cpu":
+        return number.item()
+    return PendingNumber(number.double().clone())
+
+
+def _list_shapes(value: Any) -> list[list[int]]:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [list(each.shape) for each in values if isinstance(each, Tensor)][:MAX_SHOWN]

@@ -1,0 +1,78 @@
+"""Find the line of the user's own code that led to an event."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from functools import cache
+from types import FrameType
+
+_START_FOLDER = os.getcwd()
+_RECORDER = os.path.dirname(os.path.abspath(__file__))
+_STANDARD_LIBRARY = tuple(
+    os.path.realpath(folder) + os.sep
+    for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+)
+_INSTALLED = tuple(
+    os.path.realpath(folder) + os.sep
+    for folder in {
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+        *(site.getsitepackages() if hasattr(site, "getsitepackages") else ()),
+    }
+)
+_INSTALLED_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+# `python -c` and a script on standard input have no file.
+_WITHOUT_FILE = ("<string>", "<stdin>")
+
+
+@cache
+def is_installed(path: str) -> bool:
+    """Return whether a file belongs to the standard library, a package or the recorder."""
+    real = os.path.realpath(path)
+    if any(part in real for part in _INSTALLED_PARTS):
+        return True
+    return real.startswith((*_STANDARD_LIBRARY, *_INSTALLED, _RECORDER + os.sep))
+
+
+@cache
+def is_standard_library(path: str) -> bool:
+    """Return whether a file belongs to Python itself."""
+    if path.startswith("<frozen"):
+        return True
+    real = os.path.realpath(path)
+    return real.startswith(_STANDARD_LIBRARY) and not any(part in real for part in _INSTALLED_PARTS)
+
+
+@cache
+def show_path(path: str) -> str:
+    """Return a path relative to the folder the process started in, where it is inside."""
+    full = os.path.abspath(path)
+    inside = full.startswith(_START_FOLDER.rstrip(os.sep) + os.sep)
+    return os.path.relpath(full, _START_FOLDER) if inside else full
+
+
+@cache
+def _classify(filename: str) -> str:
+    """Return "user", "text" for code without a file, or "other"."""
+    if filename.startswith("<"):
+        return "text" if filename in _WITHOUT_FILE else "other"
+    return "other" if is_installed(filename) else "user"
+
+
+def find_user_line(frame: FrameType | None = None) -> str:
+    """Return "path:line" of the innermost frame of the user's own code, or ""."""
+    current = frame or sys._getframe(1)
+    without_file = ""
+    while current is not None:
+        filename = current.f_code.co_filename
+        kind = _classify(filename)
+        if kind == "user":
+            return f"{show_path(filename)}:{current.f_lineno}"
+        if kind == "text" and not without_file:
+            without_file = f"{filename}:{current.f_lineno}"
+        current = current.f_back  # type: ignore[assignment]  # ends at None
+    return without_file
