@@ -126,10 +126,15 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             self._records.append(self._end(call, result))
             return result
 
+    def _find_phase(self) -> str:
+        """Return the label of the operations that run now."""
+        return self._phase
+
     def _begin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
         """Return what is known of an operation before it runs: then it may change its inputs."""
         signature = read_signature(func)
-        named = {**dict(zip(signature.arguments, args)), **kwargs}
+        names = signature.arguments or [str(position) for position in range(len(args))]
+        named = {**dict(zip(names, args)), **kwargs}
         tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
         inputs, sources = self._digest_inputs(signature, tensors)
         module, note = self._find_module()
@@ -143,7 +148,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         if signature.view or signature.rebinds:
             kind = "view"
         return OpRecord(
-            phase=self._phase,
+            phase=self._find_phase(),
             module=call.module,
             op=str(call.func),
             inputs=call.inputs,
@@ -163,11 +168,15 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             if signature.rebinds and name in signature.written:
                 continue  # it loses its memory, whatever that held
             source = self._sources.find(tensor, name)
-            if not signature.reads and source in ("", UNINITIALIZED):
+            if not (signature.reads or self._digests_unread(source)):
                 continue
             unread = self._is_unread(signature, name, tensor)
             digested.append((UNINITIALIZED if unread else self._digest(tensor), source))
         return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
+
+    def _digests_unread(self, source: str) -> bool:
+        """Whether an argument whose elements are not read is digested, by its source."""
+        return source not in ("", UNINITIALIZED)
 
     def _is_unread(self, signature: Signature, name: str, tensor: Tensor) -> bool:
         """Whether an argument has no content to compare: uninitialized, and about to be written."""
@@ -211,15 +220,22 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             return "", note
         # [Step 2] The node that accumulates a gradient belongs to the parameter's module.
         if note == "AccumulateGrad":
-            return self._owners.get(id(node.variable), ""), note
+            return self._find_owner(node.variable), note
         # [Step 3] Nodes are numbered as forward creates them: find the module that ran then.
         position = bisect_right(self._starts, node._sequence_nr()) - 1
         return (self._paths[position] if position >= 0 else ""), note
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
-        path = self._modules.get(id(module), type(module).__name__)
-        self._open.append((path, torch._C._current_graph_task_id()))
+        self._open.append((self._find_path(module), torch._C._current_graph_task_id()))
         self._mark_nodes()
+
+    def _find_owner(self, parameter: Tensor) -> str:
+        """Return the path of the module that has a parameter."""
+        return self._owners.get(id(parameter), "")
+
+    def _find_path(self, module: nn.Module) -> str:
+        """Return what to call a module."""
+        return self._modules.get(id(module), type(module).__name__)
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
         if self._open:
