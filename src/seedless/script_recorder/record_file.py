@@ -1,7 +1,8 @@
 """The record of one process: a file of JSON lines, `process-<rank>-<pid>.jsonl`.
 
-Nothing is written before `open`: a process that never imports torch leaves no file. Lines that wait
-for numbers from a device are kept, in order, until there are enough of them.
+Nothing is written before the first step or the end, when it is known what the process is; one that
+never imports torch leaves no file. Lines that wait for numbers from a device are kept, in order,
+until there are enough of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 import __main__
 
@@ -27,17 +28,25 @@ VARIABLES = ("PYTHONHASHSEED", "PYTHONPATH", "RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 class RecordFile:
-    """Writes the lines of this process; a forked child gets a file of its own."""
+    """Writes the lines of this process; a forked child gets a file of its own.
+
+    Attributes:
+        failed: whether the recorder has failed; nothing more is written then.
+        worker_id: the number of a DataLoader's worker, None in other processes.
+        on_open: functions called when there is a file.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.failed = False
+        self.on_open: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self.forget()
 
     def forget(self) -> None:
         """Start anew, in a forked child, which shares nothing with its parent's record."""
         self._lock = threading.RLock()
+        self.worker_id: int | None = None
         self._descriptor: int | None = None
         self._waiting: list[dict[str, Any]] = []
         self._written_at = time.monotonic()
@@ -47,20 +56,22 @@ class RecordFile:
         """Whether there is a file."""
         return self._descriptor is not None
 
-    def open(self, worker_id: int | None = None) -> None:
+    def open(self) -> None:
         """Create the file and write its first line, then whatever waited for it."""
         with self._lock:
             if self._descriptor is not None or self.failed:
                 return
-            first = describe_process(worker_id)
+            first = describe_process(self.worker_id)
             name = f"process-{first['rank']}-{first['pid']}.jsonl"
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(os.path.join(self.folder, name), flags, 0o644)
             self._waiting.insert(0, first)
             self.flush()
+            for function in self.on_open:
+                function()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Add a line; it is written soon, and after all earlier ones."""
+        """Add a line; it is written after all earlier ones, once there is a file."""
         if self.failed:
             return
         with self._lock:
@@ -90,6 +101,7 @@ class RecordFile:
         if self.failed:
             return
         self._waiting = [line for line in self._waiting if not line.get("pending")]
+        self.open()
         self.write({"kind": "error", "where": where, "error": show_error(error)})
         self.failed = True
 

@@ -1,0 +1,126 @@
+"""Check the bench without the doctor: ``python -m benchmarks.doctor.check [--only NAME]``.
+
+Runs both runs of each pair as a user would and compares their final weights: a planted fault must
+change them, a pair without a fault must not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.doctor.catalog import list_pairs
+from benchmarks.doctor.pair import Pair, find_right_lines, write_script
+
+# tmpfs lists a folder in the order in which files came; ext4 does not.
+WORKSPACE = "/dev/shm" if os.path.isdir("/dev/shm") else None
+STOP = """
+import runpy, sys, os
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+count = 0
+def stop(*_):
+    global count
+    count += 1
+    if count == int(sys.argv[1]):
+        os._exit(0)
+register_optimizer_step_post_hook(stop)
+sys.argv = sys.argv[2:]
+sys.path[0] = ""
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def list_variables(pair: Pair) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the environment variables that the two runs of a pair differ in."""
+    if "--vary" not in pair.options:
+        return {}, {}
+    name, _, values = pair.options[pair.options.index("--vary") + 1].partition("=")
+    name = {"threads": "OMP_NUM_THREADS", "seed-env": "PYTHONHASHSEED"}.get(name, name)
+    first, second = (values or "1,2").split(",")
+    return {name: first}, {name: second}
+
+
+def run_script(command: str, folder: Path, variables: dict[str, str]) -> None:
+    """Run a script's command in its folder; a failure raises with the end of its errors."""
+    environment = {**os.environ, **variables}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command} failed in {folder}: {done.stderr[-2000:]}")
+
+
+def digest_weights(folder: Path) -> str:
+    """Return a digest of the weights that the script saved last, from all ranks."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("model*.pt")):
+        digest.update(path.read_bytes())
+        path.unlink()
+    return digest.hexdigest()[:16]
+
+
+def compare_runs(pair: Pair, place: Path) -> tuple[str, str]:
+    """Return the digests of the final weights of both runs."""
+    first, second = place / "first", place / "second"
+    write_script(pair, first)
+    find_right_lines(pair, first)
+    if pair.setup:
+        run_script(pair.setup, first, {})
+    outs = [place / "out-0", place / "out-1"]
+    commands = [pair.full_command.replace("{out}", shlex.quote(str(out))) for out in outs]
+    a, b = list_variables(pair)
+    if "--resume-at" in pair.options:
+        step = pair.options[pair.options.index("--resume-at") + 1]
+        write_script(pair, second)
+        (place / "stop.py").write_text(STOP, encoding="utf-8")
+        run_script(commands[0], first, {})
+        stopped = commands[1].replace("python ", f"python {place / 'stop.py'} {step} ", 1)
+        run_script(stopped, second, {})
+        run_script(commands[1], second, {})
+        return digest_weights(first), digest_weights(second)
+    run_script(commands[0], first, a)
+    digest = digest_weights(first)
+    run_script(commands[1], first, b)
+    return digest, digest_weights(first)
+
+
+def check_pair(pair: Pair) -> bool:
+    """Return whether a pair is what it claims to be, and print it."""
+    start = time.perf_counter()
+    try:
+        with TemporaryDirectory(dir=WORKSPACE) as place:
+            first, second = compare_runs(pair, Path(place))
+    except RuntimeError as error:
+        print(f"{pair.name}: {error}", flush=True)
+        return False
+    right = (first == second) == (not pair.causes)
+    found = "identical" if first == second else "different"
+    mark = "" if right else "  WRONG"
+    print(f"{pair.name}: {found} ({time.perf_counter() - start:.0f} s){mark}", flush=True)
+    return right
+
+
+def main() -> int:
+    """Check the pairs and return how many are not what they claim to be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="pairs whose name contains this")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--processes", type=int, default=1, help="pairs at the same time")
+    arguments = parser.parse_args()
+    pairs = [pair for pair in list_pairs(arguments.device) if arguments.only in pair.name]
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        return sum(not right for right in pool.map(check_pair, pairs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""Give each pair to the real ``seedless doctor`` and record what it said.
+
+The record is written after every pair; a run that was ended goes on where it stopped. ``--only``
+judges pairs again, whether they are recorded or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.doctor.catalog import list_pairs
+from benchmarks.doctor.check import WORKSPACE, run_script
+from benchmarks.doctor.pair import Pair, find_right_lines, write_script
+from benchmarks.measure import write_results
+from benchmarks.pages import RESULTS, ROOT
+
+ANSWERS = ("identical", "step", "what", "op", "line", "cause", "confidence", "remedy")
+MAX_SECONDS = 600
+
+
+def judge_pair(pair: Pair) -> dict[str, Any]:
+    """Return what the doctor said of a pair, what was right, and whether they agree."""
+    with TemporaryDirectory(dir=WORKSPACE) as place:
+        folder = Path(place) / "project"
+        write_script(pair, folder)
+        lines = find_right_lines(pair, folder)
+        if pair.setup:
+            run_script(pair.setup, folder, {})
+        start = time.perf_counter()
+        code, answer, errors = ask_doctor(pair, folder)
+        seconds = time.perf_counter() - start
+    row: dict[str, Any] = {name: answer.get(name) for name in ANSWERS}
+    row |= {"exit": code, "seconds": round(seconds, 1), "causes": list(pair.causes)}
+    row |= {"lines": lines, "command": describe_command(pair)}
+    row["verdict"] = compare_answer(pair, lines, code, answer)
+    if errors and code not in (0, 1):
+        row["errors"] = errors
+    return row
+
+
+def describe_command(pair: Pair) -> str:
+    """Return the command of the doctor, as a user would type it."""
+    return " ".join(["seedless doctor", *pair.options, "--", pair.full_command])
+
+
+def ask_doctor(pair: Pair, folder: Path) -> tuple[int, Mapping[str, Any], str]:
+    """Return the exit code, the answer and the last errors of ``seedless doctor --json``."""
+    command = [sys.executable, "-m", "seedless", "doctor", "--json", *pair.options]
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    paths = [str(ROOT / "src"), *filter(None, [environment.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    try:
+        done = subprocess.run(
+            [*command, "--", *shlex.split(pair.full_command)],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MAX_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, {}, f"no answer after {MAX_SECONDS} seconds"
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        answer = {}
+    return done.returncode, answer, clean_errors(done.stderr[-1500:], folder)
+
+
+def clean_errors(text: str, folder: Path) -> str:
+    """Return the end of a program's errors without the paths of this machine."""
+    text = text.replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+    return re.sub(r"/\S*/", "", text).strip()[-600:]
+
+
+def compare_answer(pair: Pair, lines: list[str], code: int, answer: Mapping[str, Any]) -> str:
+    """Return "right", or what is wrong with an answer."""
+    if code not in (0, 1) or "identical" not in answer:
+        return "no answer"
+    if not pair.causes:
+        return "right" if answer["identical"] else "false alarm"
+    if answer["identical"]:
+        return "not found"
+    if answer["cause"] not in pair.causes:
+        return "wrong cause"
+    return "right" if answer["line"] in lines else "wrong line"
+
+
+def count_verdicts(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how many faults were named rightly and how many clean pairs gave a false alarm."""
+    faults = [row for row in rows.values() if row["causes"]]
+    clean = [row for row in rows.values() if not row["causes"]]
+    return {
+        "faults": len(faults),
+        "right": sum(row["verdict"] == "right" for row in faults),
+        "right_cause": sum(row["verdict"] in ("right", "wrong line") for row in faults),
+        "fault_verdicts": dict(Counter(row["verdict"] for row in faults)),
+        "clean": len(clean),
+        "clean_right": sum(row["verdict"] == "right" for row in clean),
+        "false_alarms": sum(row["verdict"] == "false alarm" for row in clean),
+    }
+
+
+def main() -> int:
+    """Judge the pairs, write the record, print each verdict."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.doctor", description=__doc__)
+    parser.add_argument("--out", type=Path, default=None, help="default: results/doctor.json")
+    parser.add_argument("--only", default="", help="pairs whose name contains this, again")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--processes", type=int, default=1, help="pairs at the same time")
+    arguments = parser.parse_args()
+    name = "doctor" if arguments.device == "cpu" else "doctor-gpu"
+    out = arguments.out or RESULTS / f"{name}.json"
+    command = f"python -m benchmarks.doctor --device {arguments.device}"
+
+    # [Step 1] What is recorded already, of pairs that still exist.
+    pairs = {pair.name: pair for pair in list_pairs(arguments.device)}
+    recorded = (
+        json.loads(out.read_text(encoding="utf-8"))["results"]["rows"] if out.exists() else {}
+    )
+    rows = {name: row for name, row in recorded.items() if name in pairs}
+    wanted = [
+        pair
+        for pair in pairs.values()
+        if arguments.only in pair.name and (arguments.only or pair.name not in rows)
+    ]
+
+    # [Step 2] Judge the others, and write after each.
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        waiting = {pool.submit(judge_pair, pair): pair for pair in wanted}
+        for done in as_completed(waiting):
+            row = rows[waiting[done].name] = done.result()
+            results = {"rows": rows, "counts": count_verdicts(rows)}
+            write_results(out.stem, command, results, out.parent)
+            said = "identical" if row["identical"] else f"{row['cause']} {row['line']}"
+            print(
+                f"{row['verdict']:11} {waiting[done].name}: {said} ({row['seconds']:.0f} s)",
+                flush=True,
+            )
+    print(json.dumps(count_verdicts(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
