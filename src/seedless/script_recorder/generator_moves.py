@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .flags import is_cuda_used
 from .op_recorder import OpCall
 
 OWN_GENERATOR = "torch-generator"  # one that the script made
@@ -41,7 +42,7 @@ def name_moved(before: list[GeneratorState]) -> str:
 
 def _list_default_generators() -> dict[str, torch.Generator]:
     generators = {"torch": torch.default_generator}
-    if torch.cuda.is_initialized():
+    if is_cuda_used():
         generators.update(
             {f"cuda:{index}": one for index, one in enumerate(torch.cuda.default_generators)}
         )

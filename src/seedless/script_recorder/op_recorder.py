@@ -202,7 +202,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         for tensor in changed:
             self._sources.see_written(tensor)
         values = [*changed, *fresh]
-        shapes = tuple(tuple(getattr(value, "shape", ())) for value in values)
+        shapes = tuple(map(_read_shape, values))
         return tuple(self._digest_result(value) for value in values), shapes
 
     def _digest_result(self, value: Any) -> str:
@@ -231,11 +231,11 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
 
     def _find_owner(self, parameter: Tensor) -> str:
         """Return the path of the module that has a parameter."""
-        return self._owners.get(id(parameter), "")
+        return str(self._owners.get(id(parameter), ""))
 
     def _find_path(self, module: nn.Module) -> str:
         """Return what to call a module."""
-        return self._modules.get(id(module), type(module).__name__)
+        return str(self._modules.get(id(module), type(module).__name__))
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
         if self._open:
@@ -262,3 +262,8 @@ def _name_tensors(model: nn.Module, names: Mapping[str, Tensor]) -> dict[str, Te
 
 def _within(value: Any, keys: set[int]) -> bool:
     return isinstance(value, Tensor) and get_storage_key(value) in keys
+
+
+def _read_shape(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor; of a scalar, and of a nested tensor, which has none, ()."""
+    return tuple(value.shape) if isinstance(value, Tensor) and not value.is_nested else ()

@@ -16,15 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _push_mode
 
-from .digest_cache import DigestCache
 from .generator_moves import name_moved, read_states
 from .module_names import ModuleNames
 from .node_lines import NodeLines
 from .op_record import NOT_COMPARED, OpRecord, describe_type, find_parts, is_plain
 from .op_recorder import OpCall, OpRecorder
 from .op_signature import Signature, find_tensors, show_settings
+from .silence import is_silent
 from .tensor_digest import digest_tensors
-from .tensor_sources import get_storage_key
 
 MAX_OPERATIONS = 200_000
 FAILED = f"{NOT_COMPARED}: the recorder could not read it"
@@ -53,8 +52,7 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
     def __init__(
         self, write: Callable[[dict[str, Any]], None], is_busy: Callable[[], bool]
     ) -> None:
-        super().__init__(nn.Module(), digest=self._digest_changed)
-        self._cache = DigestCache()
+        super().__init__(nn.Module(), digest=digest_one)
         self.count = 0
         self.in_optimizer = False
         self.names = ModuleNames()
@@ -89,7 +87,7 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
         """Enter the mode again where the code around `start` has put its own modes back."""
         depth = torch._C._len_torch_dispatch_stack()
         if all(torch._C._get_dispatch_stack_at(at) is not self for at in range(depth)):
-            _push_mode(self)  # type: ignore[no-untyped-call]  # untyped in torch
+            _push_mode(self)
 
     # One operation.
 
@@ -100,23 +98,29 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
         kwargs = kwargs or {}
         if func.namespace == "profiler" or not self.is_recording():
             return func(*args, **kwargs)
-        call = self.attempt(self._begin, func, args, kwargs)
-        states = None if call is None else self.attempt(read_states, call)
+        before = self.attempt(self._look_before, func, args, kwargs)
         result = func(*args, **kwargs)
-        record = None if call is None else self.attempt(self._end, call, result)
-        if record is None:
+        if before is None or self.attempt(self._look_after, *before, result) is None:
             record = OpRecord(self._find_phase(), "", str(func), note=FAILED)
-        device = next((str(one.device) for one in find_tensors([result, *args])), "")
-        self.attempt(self.pass_on, record, device, name_moved(states or []))
+            self.attempt(self.pass_on, record, "")
         return result
+
+    def _look_before(self, func: Any, args: Any, kwargs: Any) -> tuple[OpCall, list[Any]]:
+        call = self._begin(func, args, kwargs)
+        return call, read_states(call)
+
+    def _look_after(self, call: OpCall, states: list[Any], result: Any) -> bool:
+        record = self._end(call, result)
+        tensors = find_tensors([result, *call.arguments.values()])
+        device = next((str(one.device) for one in tensors), "")
+        self.pass_on(record, device, name_moved(states))
+        return True
 
     def is_recording(self) -> bool:
         """Whether what this thread does now is the script's, and can be read."""
         if not self._recording or self._is_busy() or self.count >= MAX_OPERATIONS:
             return False
-        if self._process != os.getpid() or torch._C._get_tracing_state() is not None:
-            return False
-        return not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+        return self._process == os.getpid() and not is_silent()
 
     def attempt(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function of ours; None if it fails: the script must not notice."""
@@ -148,16 +152,7 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
     def _is_unread(self, signature: Signature, name: str, tensor: Tensor) -> bool:
         return name in signature.overwritten or super()._is_unread(signature, name, tensor)
 
-    def _digest_changed(self, tensor: Tensor) -> Any:
-        """Return the digest of a tensor, from the cache if its memory is known and unchanged."""
-        if not self._sources.knows(tensor):
-            return digest_one(tensor)
-        return self._cache.find(tensor, get_storage_key(tensor), digest_one)
-
     def _end(self, call: OpCall, result: Any) -> OpRecord:
-        for name, tensor in call.tensors:
-            if name in call.signature.written:
-                self._cache.see_written(get_storage_key(tensor))
         if not _ends_later(call, result):
             return super()._end(call, result)
         # Reading what is still being written would give another digest each time.

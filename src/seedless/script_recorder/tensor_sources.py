@@ -46,11 +46,6 @@ class TensorSources:
             return UNINITIALIZED if key in self._unwritten else ""
         return f"unnamed argument {argument!r}"
 
-    def knows(self, tensor: Tensor) -> bool:
-        """Whether its memory is named or made, so that no other memory gets its key."""
-        key = get_storage_key(tensor)
-        return key in self._named or key in self._made
-
     def is_unwritten(self, tensor: Tensor) -> bool:
         """Whether its memory has never been written as a whole."""
         return get_storage_key(tensor) in self._unwritten
