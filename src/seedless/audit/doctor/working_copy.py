@@ -14,7 +14,8 @@ SKIPPED = (".git", "__pycache__")
 def copy_working_folder(folder: Path, target: Path) -> Path:
     """Copy a folder without its links' contents, its .git and its caches; return the copy.
 
-    The target may be inside it. A folder of more than 1 GiB is refused. A link that is relative keeps leading to the same file.
+    The target may be inside it. A folder of more than 1 GiB is refused. A link that is relative
+    keeps leading to the same file.
     """
 
     def is_skipped(place: str, name: str) -> bool:
