@@ -66,6 +66,10 @@ def doctor(
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the records in this new folder.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="Write a page with both runs side by side to this file."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", min=0, help="Seconds after which a run is ended.")
     ] = None,
@@ -84,12 +88,20 @@ def doctor(
     find_program(command)
     varied = parse_variation(vary) if vary is not None else {}
     again = shlex.split(resume_command) if resume_command is not None else None
+    if report is not None and not report.absolute().parent.is_dir():
+        raise RunError(f"--report {report}: there is no folder {report.parent}; make it first")
     with _open_folder(out) as folder:
         from seedless.audit.doctor.pair import Runner
 
-        report = _stay_silent if as_json else _report
-        runner = Runner(command, folder, steps, timeout, varied, report)
-        diagnosis = _examine(runner, runs, against, resume_at, again).diagnosis
+        show = _stay_silent if as_json else _show
+        runner = Runner(command, folder, steps, timeout, varied, show)
+        examination = _examine(runner, runs, against, resume_at, again)
+        if report is not None:
+            from seedless.audit.doctor.page import render_examination
+            from seedless.report.page import write_page
+
+            write_page(report, render_examination(examination, command, Path.cwd(), varied))
+    diagnosis = examination.diagnosis
     if as_json:
         print_json(spell_numbers(asdict(diagnosis)))
     else:
@@ -184,7 +196,7 @@ def _check_choice(
     check_run(against)
 
 
-def _report(line: str) -> None:
+def _show(line: str) -> None:
     print_line(line, err=True)
 
 
