@@ -11,6 +11,7 @@ from types import ModuleType
 
 from .draws import DrawRecorder
 from .import_hooks import call_after_import
+from .loaded_packages import describe_packages
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
 from .settings import SETTINGS_VARIABLE, read_settings
@@ -44,6 +45,7 @@ def _start_with_torch(
     draws.skip_while(torch.compiler.is_compiling)
     seeds.watch_torch(torch)
     steps = torch_hooks.install(recorder, seeds)
+    recorder.before_end.append(lambda: recorder.file.write(describe_packages()))
     atexit.register(recorder.end)
     recorder.file.on_open.append(functools.partial(_end_with_process, recorder))
     if recorder.settings.ops_at is not None:
