@@ -13,6 +13,8 @@ from seedless.audit.script.output_content import digest_content
 from seedless.core.errors import RunError
 from seedless.core.files import hash_file
 from seedless.numerics.environment import VARIABLES, read_cpu_model
+from seedless.proof.source_digest import PACKAGE
+from seedless.script_recorder.file_observer import MAX_FILES
 
 
 def list_steps(recorded: RecordedRun) -> list[list[dict[str, Any]]]:
@@ -56,9 +58,12 @@ def describe_environment(process: Process) -> dict[str, Any]:
 
 
 def list_unobserved(recorded: RecordedRun) -> list[str]:
-    """Return the loaded packages that open files without Python's `open`, sorted."""
+    """Return what may have read files that are not listed: packages with native code, sorted."""
     processes = (*recorded.processes, *recorded.workers)
-    return sorted({name for process in processes for name in process.packages.native})
+    names = {name for process in processes for name in process.packages.native}
+    if any(len(process.files.read) >= MAX_FILES for process in processes):
+        names.add(f"all after the first {MAX_FILES:,} files")
+    return sorted(names)
 
 
 def list_sources(recorded: RecordedRun, folder: Path) -> dict[str, str]:
@@ -67,7 +72,7 @@ def list_sources(recorded: RecordedRun, folder: Path) -> dict[str, str]:
     for process in (*recorded.processes, *recorded.workers):
         for path, digest in process.sources.items():
             place = _find_place(path, process, folder)
-            if os.path.exists(folder / place):
+            if os.path.isfile(folder / place) and not (folder / place).is_relative_to(PACKAGE):
                 found[place] = f"sha256:{digest}" if digest else hash_file(folder / place)
     return dict(sorted(found.items()))
 

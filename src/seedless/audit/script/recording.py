@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
-from seedless.audit.doctor.command import Execution, RecorderSettings, execute, find_program
+from seedless.audit.doctor.command import OUT_WORD, Execution, execute, find_program
 from seedless.audit.doctor.pair import Run
 from seedless.audit.doctor.recorded_run import RecordedRun, read_run
 from seedless.audit.doctor.run_outcome import explain_missing_steps
@@ -32,6 +32,7 @@ from seedless.core.files import AnyPath
 from seedless.core.processes import describe_exit
 from seedless.proof.script_claims import is_inner_path
 from seedless.runs.script_seal import seal_script
+from seedless.script_recorder.settings import Settings
 
 FOLLOW_SECONDS = 0.1
 
@@ -60,6 +61,8 @@ def record_script(
     # [Step 1] Refuse what could not be written at the end, before anything is executed.
     folder, run = Path.cwd().resolve(), Path(out).absolute()
     find_program(command)
+    if any(OUT_WORD in word for word in command):
+        raise RunError(f"{OUT_WORD} in a command is for `seedless doctor`: name a folder here")
     check_new_folder(run)
     named = [name_output(output, folder) for output in outputs]
     before = {} if named else list_files(folder, [run])
@@ -117,7 +120,8 @@ def execute_shown(
     """Execute a command in a folder under the recorder; pass on what it prints, if asked for."""
     files = [place / "stdout.txt", place / "stderr.txt"]
     with _follow(dict(zip(files, show, strict=True)) if show else {}):
-        return execute(command, place, RecorderSettings(), variables=variables, cwd=folder)
+        settings = Settings(folder="")  # `execute` names it
+        return execute(command, place, settings, variables=variables, cwd=folder)
 
 
 def check_success(command: Sequence[str], executed: Execution, recorded: RecordedRun) -> None:
