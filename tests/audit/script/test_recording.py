@@ -127,9 +127,7 @@ def test_files_are_data_own_products_or_changed(tmp_path):
         Read("temporary.csv", began + 1),  # the script made and removed it
         Read("train.py", 1),  # is a source
     ]
-    data, changed = list_data(
-        Recorded(tmp_path, read=reads), tmp_path, {"train.py": ""}, began
-    )
+    data, changed = list_data(Recorded(tmp_path, read=reads), tmp_path, {"train.py": ""}, began)
     assert [file["path"] for file in data] == ["old.csv"]
     assert data[0]["digest"] == sha256(tmp_path / "old.csv")
     assert changed == ["removed.csv", "rewritten.csv"]

@@ -43,9 +43,7 @@ def forge_trail(run, entries, statement=None):
 
 
 def list_tree(folder):
-    return {
-        (str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()
-    }
+    return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_script_that_repeats_is_identical(executed):
@@ -97,9 +95,11 @@ def test_the_first_step_that_differs_is_named_with_advice(run, repeat, name):
     assert "seedless doctor -- python train.py --epochs 3" in " ".join(verdict.details)
 
 
-@pytest.mark.parametrize("change", [lambda entries: entries.pop(), lambda entries: entries.append(
-    {**entries[-1], "step": 7}
-)], ids=["fewer", "more"])
+@pytest.mark.parametrize(
+    "change",
+    [lambda entries: entries.pop(), lambda entries: entries.append({**entries[-1], "step": 7})],
+    ids=["fewer", "more"],
+)
 def test_another_number_of_steps_differs(run, repeat, change):
     entries = read_entries(run)
     change(entries)
