@@ -171,19 +171,10 @@ def _list_data():
 
         return change
 
-    attacks = [
+    return [
         Attack(f"scripts/{name} as data", "script", make(file), EXECUTE)
         for name, file in files.items()
     ]
-
-    def leave_out(run):  # the script fails without its data, and that is no verdict
-        (run / "data.jsonl").write_bytes(b"")
-        forge(run, ("script", "data"), {"files": 0, "bytes": 0})
-
-    left_out = Attack(
-        "scripts/data left out", "script", leave_out, EXECUTE, frozenset({"CANNOT JUDGE"})
-    )
-    return [*attacks, left_out]
 
 
 def _list_files():

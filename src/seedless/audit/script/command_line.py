@@ -12,9 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedless.core.bounded_reading import shorten
+from seedless.core.display import escape_text
 from seedless.core.errors import ConfigError
 from seedless.proof.script_claims import is_inner_path
 
+MAX_SHOWN = 4_000  # characters of a command
 _PYTHON = re.compile(r"python([0-9]+(\.[0-9]+)*)?")
 _TORCHRUN = "torch.distributed.run"
 # Options of Python that change nothing about which code is executed.
@@ -88,10 +91,15 @@ def plan_execution(
     return [python, *command[1:]], main
 
 
+def show_command(command: Sequence[str]) -> str:
+    """Return a command as one line of visible characters, to be typed or read."""
+    return shorten(escape_text(shlex.join(command)), MAX_SHOWN)
+
+
 def refuse(command: Sequence[str], why: str) -> ConfigError:
     """Return the error for a command that is not executed."""
     return ConfigError(
-        f"the command `{shlex.join(command)}` is not executed: {why}. If you trust it, run it "
+        f"the command `{show_command(command)}` is not executed: {why}. If you trust it, run it "
         "yourself with `seedless run`, and compare the two runs with `seedless diff`"
     )
 

@@ -97,15 +97,16 @@ def list_data(
             continue
         path = folder / place
         state = os.stat(path) if os.path.isfile(path) else None
-        if state is None or state.st_mtime_ns >= began_ns:
-            if changed_ns is not None and changed_ns < began_ns:
-                changed.add(place)
+        now = None if state is None else (state.st_size, state.st_mtime_ns)
+        if changed_ns is not None and changed_ns >= began_ns:
+            continue  # the script made it itself
+        if state is None or now != (size, changed_ns):
+            changed.add(place)
             continue
-        known = digest is not None and size == state.st_size
         data[place] = {
             "path": place,
             "size": state.st_size,
-            "digest": f"sha256:{digest}" if known else hash_file(path),
+            "digest": hash_file(path) if digest is None else f"sha256:{digest}",
         }
     return [data[place] for place in sorted(data)], sorted(changed)
 

@@ -10,7 +10,6 @@ executed.
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -24,7 +23,7 @@ from typing import Any
 from seedless.audit.doctor.command import Execution
 from seedless.audit.doctor.recorded_run import RecordedRun, read_run
 from seedless.audit.loop_comparison import LoopDifference, compare_loops
-from seedless.audit.script.command_line import plan_execution
+from seedless.audit.script.command_line import plan_execution, show_command
 from seedless.audit.script.observation import describe_environment, describe_outputs, list_steps
 from seedless.audit.script.recording import check_success, execute_shown
 from seedless.audit.verdict import Verdict
@@ -162,7 +161,7 @@ def describe_plan(
     count = len(script["sources"])
     return [
         "executing a script, with your rights, in a scratch folder:",
-        f"  command    {shlex.join(command)}",
+        f"  command    {show_command(command)}",
         f"  main file  {request.sources / main}",
         f"  sources    {count} file{'s' * (count != 1)}, with the digests in the receipt",
         f"  data       {len(run.data)} file{'s' * (len(run.data) != 1)}, with their digests, too",
@@ -177,8 +176,8 @@ def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch
     try:
         check_success(command, executed, recorded)
     except RunError as error:
-        reason = str(error).removeprefix("no receipt was written: ")
-        return Verdict("cannot judge", "executed here, the command failed", (reason,))
+        reason = str(error).removeprefix("no receipt was written: ").splitlines()
+        return Verdict("cannot judge", "executed here, the command failed", tuple(reason))
     # [Step 2] The steps, then the outputs.
     notes: list[str] = []
     difference = compare_steps(run, recorded)
@@ -208,7 +207,7 @@ def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch
             "ranks": list(difference.ranks),
             "names": list(difference.names),
         }
-        notes.append(f"to find out why: seedless doctor -- {shlex.join(run.script['command'])}")
+        notes.append(f"to find out why: seedless doctor -- {show_command(run.script['command'])}")
     # [Step 3] Whether this machine can explain the difference.
     mismatches = compare_machines(run, recorded)
     outcome = "cannot judge" if mismatches else "differs"
