@@ -149,6 +149,26 @@ def test_a_difference_on_another_machine_cannot_be_judged(run, repeat, field, va
     assert (f"this machine differs: {'.'.join(field[1:])}" in str(verdict.details)) == differs
 
 
+def test_another_version_is_compared_in_what_both_record(run, repeat):
+    statement = replace(
+        read_statement(run), ("predicate", "source", "digest"), "sha256:" + 64 * "0"
+    )
+    entries = read_entries(run)
+    entries[0]["source"] = statement["predicate"]["source"]
+    for entry in entries[1:]:
+        del entry["state"]["gradients"]
+        entry["state"]["other"] = 16 * "0"
+    forge_trail(run, entries, statement)
+    verdict = repeat()
+    assert verdict.outcome == "identical"
+    assert "another version of seedless" in " ".join(verdict.details)
+    for entry in entries[1:]:
+        entry["state"] = {"loss": entry["state"]["loss"]}  # nothing is left of the weights
+    forge_trail(run, entries)
+    verdict = repeat()
+    assert (verdict.outcome, verdict.difference["names"]) == ("cannot judge", ["weights"])
+
+
 def test_a_command_that_fails_here_cannot_be_judged(run, repeat, executed, monkeypatch):
     def fail(*arguments, **options):
         result = executed.again(*arguments, **options)

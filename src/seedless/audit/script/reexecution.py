@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ from seedless.core.files import hash_file
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.numerics.environment import VARIABLES
 from seedless.proof.script_claims import is_inner_path
+from seedless.proof.source_digest import describe_source
 from seedless.runs.script_run import ScriptRun
 from seedless.runs.script_seal import make_trail
 
@@ -43,6 +44,11 @@ MAX_COPIED_BYTES = 64 * 2**20
 DECISIVE = ("python", "machine", "packages", "cpu", "devices", "cuda", "threads")
 # Not taken from a receipt: which of the devices of a machine are used is the verifier's choice.
 _OWN_VARIABLES = ("CUDA_VISIBLE_DEVICES",)
+
+OTHER_VERSION = (
+    "it was recorded by another version of seedless: of each step the values that both versions "
+    "record were compared, the weights among them"
+)
 
 Show = Callable[[str], None]
 
@@ -179,10 +185,11 @@ def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch
         reason = str(error).removeprefix("no receipt was written: ").splitlines()
         return Verdict("cannot judge", "executed here, the command failed", tuple(reason))
     # [Step 2] The steps, then the outputs.
-    notes: list[str] = []
+    notes = [] if is_same_version(run) else [OTHER_VERSION]
     difference = compare_steps(run, recorded)
     if difference is None:
-        differing, notes = compare_outputs(run, scratch)
+        differing, more = compare_outputs(run, scratch)
+        notes += more
         steps = sum(len(trail) - 1 for trail in run.trails)
         if not differing:
             outputs = len(run.script["outputs"])
@@ -190,7 +197,7 @@ def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch
             return Verdict("identical", sentence, tuple(notes))
         sentence = f"executed again, all {steps} steps agree, and outputs differ"
         found: Mapping[str, Any] = {"names": differing}
-        notes = [f"another content: {', '.join(differing)}", *notes]
+        notes.insert(0, f"another content: {', '.join(differing)}")
         if not run.script["outputs_named"]:
             notes.append(
                 "a file with times or places in it always differs: `seedless run --output FILE` "
@@ -217,11 +224,39 @@ def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch
 
 def compare_steps(run: ScriptRun, recorded: RecordedRun) -> LoopDifference | None:
     """Return the first step that differs from the trails of a run, or None."""
-    processes = list_steps(recorded)
     every = int(run.trails[0][1]["step"])  # 1, unless the run was so long that steps were left out
-    here = [list(make_trail(run.claims, n, one, every)) for n, one in enumerate(processes)]
-    difference, _ = compare_loops(dict(enumerate(run.trails)), dict(enumerate(here)))
+    here = [
+        list(make_trail(run.claims, n, steps, every))
+        for n, steps in enumerate(list_steps(recorded))
+    ]
+    there: Sequence[Sequence[dict[str, Any]]] = run.trails
+    if not is_same_version(run):
+        names = _list_names(there) & _list_names(here) | {"weights"}
+        there, here = _keep_names(there, names), _keep_names(here, names)
+    difference, _ = compare_loops(dict(enumerate(there)), dict(enumerate(here)))
     return difference
+
+
+def is_same_version(run: ScriptRun) -> bool:
+    """Whether a run was recorded by this version, which records the same values of each step."""
+    return bool(run.claims["source"]["digest"] == describe_source()["digest"])
+
+
+def _list_names(trails: Sequence[Sequence[dict[str, Any]]]) -> set[str]:
+    """Return the names of the values that the steps have, without their numbers."""
+    lines = [line for trail in trails for line in trail[1:]]
+    return {name.partition("/")[0] for line in lines for name in line["state"]}
+
+
+def _keep_names(
+    trails: Sequence[Sequence[dict[str, Any]]], names: Collection[str]
+) -> list[list[dict[str, Any]]]:
+    """Return trails whose states have the values of these names alone."""
+    return [[{**line, "state": _keep(line["state"], names)} for line in trail] for trail in trails]
+
+
+def _keep(state: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {name: state[name] for name in state if name.partition("/")[0] in names}
 
 
 def compare_outputs(run: ScriptRun, scratch: Path) -> tuple[list[str], list[str]]:
@@ -247,8 +282,10 @@ def compare_machines(run: ScriptRun, recorded: RecordedRun) -> list[Mismatch]:
     """Return in what this machine differs from the recorded one that can change bits."""
     here = describe_environment(recorded.training[0])
     there = run.claims["environment"]
+    versions = (run.claims["source"]["digest"], describe_source()["digest"])
     return [
-        mismatch for name in DECISIVE for mismatch in compare_values(there[name], here[name], name)
+        *(found for name in DECISIVE for found in compare_values(there[name], here[name], name)),
+        *compare_values(*versions, "source"),
     ]
 
 
