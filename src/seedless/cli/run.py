@@ -30,7 +30,11 @@ def run(
     The receipt states the command, the source files, the data, every step and
     the files that were written; seedless verify FOLDER --execute repeats it.
     Exit code 2: the script failed, or no training step was seen; no receipt.
+    (The runs of a study: seedless study run.)
     """
+    from seedless.audit.doctor.command import find_program
+
+    find_program(command)
     from seedless.audit.script.recording import record_script
 
     folder = out if out is not None else Path("runs") / name_run(command)
