@@ -44,13 +44,9 @@ def watch_backward(recorder: Recorder, steps: StepRecorder, call: OutermostCall)
     def recorded_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if is_compiling() or is_silent() or recorder.is_busy:
             return backward(tensors, *args, **kwargs)
-        call.forget()
         before_backward(tensors)
-        call.in_backward += 1
-        try:
+        with call:  # what is computed again in a backward pass is already recorded
             result = backward(tensors, *args, **kwargs)
-        finally:
-            call.in_backward -= 1
         after_backward()
         if not steps.has_optimizer:
             recorder.end_if_asked()
@@ -59,7 +55,7 @@ def watch_backward(recorder: Recorder, steps: StepRecorder, call: OutermostCall)
     @functools.wraps(grad)
     def recorded_grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         result = grad(outputs, inputs, *args, **kwargs)
-        if is_compiling() or steps.has_optimizer or call.in_backward or is_silent():
+        if is_compiling() or steps.has_optimizer or call.is_under_way or is_silent():
             return result
         after_grad(outputs, inputs, result)
         recorder.end_if_asked()

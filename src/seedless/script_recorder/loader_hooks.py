@@ -8,7 +8,6 @@ from typing import Any
 
 import torch.utils.data
 
-from .outermost_call import OutermostCall
 from .recorder import Recorder
 from .step_recorder import StepRecorder
 
@@ -16,7 +15,7 @@ _dataloader: Any = torch.utils.data.dataloader
 _utilities: Any = torch.utils.data._utils
 
 
-def watch_loaders(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
+def watch_loaders(recorder: Recorder, steps: StepRecorder) -> None:
     """Record indices and batches in the main process, and draws in the workers."""
     iterator = _dataloader._BaseDataLoaderIter
     initialize, next_index, next_batch = (
@@ -41,7 +40,6 @@ def watch_loaders(recorder: Recorder, steps: StepRecorder, call: OutermostCall) 
 
     @functools.wraps(next_batch)
     def recorded_next_batch(self: Any) -> Any:
-        call.forget()
         batch = next_batch(self)
         see_batch(batch)
         return batch

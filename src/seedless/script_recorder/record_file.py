@@ -14,8 +14,6 @@ import threading
 import time
 from typing import Any, Callable
 
-import __main__
-
 WRITE_AFTER_LINES = 64
 WRITE_AFTER_SECONDS = 2.0
 LONGEST_TEXT = 4096
@@ -32,6 +30,7 @@ class RecordFile:
 
     Attributes:
         failed: whether the recorder has failed; nothing more is written then.
+        script: the path of the script, for Python forgets it before the end.
         worker_id: the number of a DataLoader's worker, None in other processes.
         on_open: functions called when there is a file.
     """
@@ -39,6 +38,8 @@ class RecordFile:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.failed = False
+        self.script: str | None = None
+        self._variables = read_variables()  # at the start: libraries add their own later
         self.on_open: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self.forget()
@@ -61,7 +62,8 @@ class RecordFile:
         with self._lock:
             if self._descriptor is not None or self.failed:
                 return
-            first = describe_process(self.worker_id)
+            first = describe_process(self.script, self.worker_id)
+            first["variables"] = self._variables
             name = f"process-{first['rank']}-{first['pid']}.jsonl"
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(os.path.join(self.folder, name), flags, 0o644)
@@ -106,14 +108,14 @@ class RecordFile:
         self.failed = True
 
 
-def describe_process(worker_id: int | None) -> dict[str, Any]:
+def describe_process(script: str | None, worker_id: int | None) -> dict[str, Any]:
     """Return the first line of a record."""
     return {
         "kind": "process",
         "role": "main" if worker_id is None else "worker",
         "worker_id": worker_id,
         "argv": [text[:LONGEST_TEXT] for text in getattr(sys, "argv", [])],
-        "script": getattr(__main__, "__file__", None),
+        "script": script,
         "executable": sys.executable,
         "python": ".".join(map(str, sys.version_info[:3])),
         "rank": _read_number("RANK", 0),
@@ -121,11 +123,15 @@ def describe_process(worker_id: int | None) -> dict[str, Any]:
         "pid": os.getpid(),
         "ppid": os.getppid(),
         "cwd": os.getcwd(),
-        "variables": {
-            name: value[:LONGEST_TEXT]
-            for name, value in sorted(os.environ.items())
-            if name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
-        },
+    }
+
+
+def read_variables() -> dict[str, str]:
+    """Return the environment variables that can change a result."""
+    return {
+        name: value[:LONGEST_TEXT]
+        for name, value in sorted(os.environ.items())
+        if name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
     }
 
 

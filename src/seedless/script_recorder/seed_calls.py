@@ -13,7 +13,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from .recorder import Recorder
-from .user_lines import find_user_line, is_installed, is_standard_library
+from .user_lines import find_user_line, is_for_itself, is_standard_library
 
 MAX_SEED_LINES = 1000  # of one process; a script that seeds for each sample would write too many
 MAX_GENERATORS = 16
@@ -73,8 +73,8 @@ class SeedRecorder:
 
         @functools.wraps(seed)
         def recorded_seed(self: Any, a: Any = None, version: int = 2) -> Any:
-            frame = _find_caller(random.__file__)
-            if frame is None or _is_own_generator(frame):
+            frame = _find_caller(random.__file__) or sys._getframe()
+            if is_standard_library(frame.f_code.co_filename) or is_for_itself(frame):
                 return seed(self, a, version)
             is_global = self is getattr(random, "_inst", None)
             recorded.write(
@@ -188,15 +188,6 @@ def _find_caller(file: str) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename in (__file__, file):
         frame = frame.f_back
     return frame
-
-
-def _is_own_generator(frame: FrameType) -> bool:
-    """Return whether a library makes a generator for itself: Python's, or one being imported."""
-    outer: FrameType | None = frame
-    while outer is not None and is_installed(outer.f_code.co_filename):
-        outer = outer.f_back
-    importing = outer is not None and outer.f_code.co_filename.startswith("<frozen importlib")
-    return importing or is_standard_library(frame.f_code.co_filename)
 
 
 def _name(function: Any, module: str, name: str) -> Any:

@@ -10,7 +10,9 @@ import sys
 from types import ModuleType
 
 from .draws import DrawRecorder
+from .file_observer import FileObserver
 from .import_hooks import call_after_import
+from .imported_sources import describe_sources
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
 from .settings import SETTINGS_VARIABLE, read_settings
@@ -25,6 +27,7 @@ def start() -> None:
     seeds = SeedRecorder(recorder)
     draws = DrawRecorder(recorder)
     start_with_torch = functools.partial(_start_with_torch, recorder, seeds, draws)
+    files = FileObserver(recorder) if recorder.settings.files else None
     for module, watch in (
         ("random", seeds.watch_python),
         ("random", draws.watch_python),
@@ -33,21 +36,32 @@ def start() -> None:
         ("torch", start_with_torch),
     ):
         call_after_import(module, recorder.guard(watch, nested=True))
+    if files is not None:
+        call_after_import("torch", recorder.guard(files.watch_torch, nested=True))
+    recorder.before_end.append(functools.partial(_write_sources, recorder))
 
 
 def _start_with_torch(
     recorder: Recorder, seeds: SeedRecorder, draws: DrawRecorder, torch: ModuleType
 ) -> None:
     """Install every hook into torch."""
-    from . import torch_hooks  # needs torch
+    from . import silence, torch_hooks  # need torch
 
+    recorder.file.script = getattr(sys.modules.get("__main__"), "__file__", None)
     draws.skip_while(torch.compiler.is_compiling)
     seeds.watch_torch(torch)
     steps = torch_hooks.install(recorder, seeds)
+    silence.keep_from_compiling()
     atexit.register(recorder.end)
     recorder.file.on_open.append(functools.partial(_end_with_process, recorder))
     if recorder.settings.ops_at is not None:
         importlib.import_module(".step_ops", __package__).install(recorder, steps)
+
+
+def _write_sources(recorder: Recorder) -> None:
+    """Write which of the user's files were imported; a worker's are those of the main process."""
+    if recorder.file.worker_id is None:
+        recorder.file.write(describe_sources(recorder.file.script))
 
 
 def _end_with_process(recorder: Recorder) -> None:

@@ -199,6 +199,13 @@ class StepRecorder:
             self.file.write({"kind": "flags", "step": step, "flags": flags})
             self._flags = flags
 
+    def finish(self) -> None:
+        """Write what belongs to no step: draws after the last one, and torch if there was none."""
+        for write_lines in self.recorder.before_line:
+            write_lines()
+        if self._flags is None and self.file.worker_id is None:
+            self.write_flags(self.recorder.step)
+
     def _digest_state_before(self, optimizer: Any) -> Any:
         """Return the digest after the last step where no tensor has been written since."""
         state = read_optimizer_state(optimizer)

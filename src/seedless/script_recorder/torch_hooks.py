@@ -10,7 +10,6 @@ import weakref
 from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -31,18 +30,19 @@ def install(recorder: Recorder, seeds: SeedRecorder) -> StepRecorder:
     """Install every hook; return what they report to."""
     steps = StepRecorder(recorder, seeds)
     call = OutermostCall()
-    _watch_optimizers(recorder, steps, call)
+    _watch_optimizers(recorder, steps)
     _watch_modules(recorder, steps, call)
     watch_backward(recorder, steps, call)
-    watch_loaders(recorder, steps, call)
+    watch_loaders(recorder, steps)
     _watch_scalers(steps)
     _watch_graphs(recorder, steps)
+    recorder.before_end.append(steps.finish)
     if recorder.settings.deterministic:
         keep_deterministic()
     return steps
 
 
-def _watch_optimizers(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
+def _watch_optimizers(recorder: Recorder, steps: StepRecorder) -> None:
     see_optimizer = recorder.guard(steps.see_optimizer)
     before = recorder.guard(steps.before_step)
     after = recorder.guard(steps.after_step)
@@ -57,7 +57,6 @@ def _watch_optimizers(recorder: Recorder, steps: StepRecorder, call: OutermostCa
     def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling() or is_silent():
             return
-        call.forget()
         before(optimizer)
 
     def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -75,33 +74,35 @@ def _watch_optimizers(recorder: Recorder, steps: StepRecorder, call: OutermostCa
 
 
 def _watch_modules(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
+    """Record the outermost calls.
+
+    Not by torch's global hooks: with them each call of each module is slower, and a compiled module
+    warns. The compiler takes the wrapper for the ordinary `__call__`, and skips it.
+    """
+    module_class: Any = torch.nn.Module
+    call_module = module_class.__call__
+
     @recorder.guard
-    def enter(module: Any, args: Any) -> None:
-        call.enter(module, digest_value(args))
+    def enter(args: Any) -> None:
+        call.inputs.append(digest_value(args))
 
     @recorder.guard
     def leave(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        inputs = [call.leave(), *([digest_value(kwargs)] if kwargs else [])]
-        steps.see_call(module, inputs, (*args, *kwargs.values()), output)
+        if kwargs:
+            call.inputs.append(digest_value(kwargs))
+        steps.see_call(module, call.inputs, (*args, *kwargs.values()), output)
 
-    def before_forward(module: Any, args: Any) -> None:
-        if is_compiling():
-            return
-        if call.module is None:
-            if not (call.in_backward or is_silent()):
-                enter(module, args)
-        elif call.is_of(module):
-            call.depth += 1
+    @functools.wraps(call_module)
+    def recorded_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or call.is_under_way or recorder.is_busy or is_silent():
+            return call_module(self, *args, **kwargs)
+        with call:
+            enter(args)
+            output = call_module(self, *args, **kwargs)
+            leave(self, args, kwargs, output)
+        return output
 
-    def after_forward(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if is_compiling() or not call.is_of(module):
-            return
-        call.depth -= 1
-        if call.depth == 0:
-            leave(module, args, kwargs, output)
-
-    register_module_forward_pre_hook(before_forward)
-    register_module_forward_hook(after_forward, with_kwargs=True)
+    module_class.__call__ = recorded_call
 
 
 def _watch_scalers(steps: StepRecorder) -> None:

@@ -24,6 +24,7 @@ _INSTALLED = tuple(
     }
 )
 _INSTALLED_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_COMPILER_PARTS = ("/torch/_inductor/", "/torch/_dynamo/")
 
 # `python -c` and a script on standard input have no file.
 _WITHOUT_FILE = ("<string>", "<stdin>")
@@ -33,7 +34,7 @@ _WITHOUT_FILE = ("<string>", "<stdin>")
 def is_installed(path: str) -> bool:
     """Return whether a file belongs to the standard library, a package or the recorder."""
     real = os.path.realpath(path)
-    if any(part in real for part in _INSTALLED_PARTS):
+    if any(part in real for part in (*_INSTALLED_PARTS, "/torchinductor_")):
         return True
     return real.startswith((*_STANDARD_LIBRARY, *_INSTALLED, _RECORDER + os.sep))
 
@@ -74,6 +75,16 @@ def find_user_frame(frame: FrameType | None) -> FrameType | None:
             without_file = frame
         frame = frame.f_back
     return without_file
+
+
+def is_for_itself(frame: FrameType | None) -> bool:
+    """Return whether a package does this for itself: while it is imported, or compiles code."""
+    while frame is not None and _classify(frame.f_code.co_filename) != "user":
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") or any(part in file for part in _COMPILER_PARTS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def find_user_line(frame: FrameType | None = None) -> str:
