@@ -63,9 +63,7 @@ QUESTIONS = (
     ),
     _ask("Transformers", WITHIN, "", "trainer", "--save-steps 4"),
     _ask("Transformers", AFTER, "", "trainer", "--save-steps 10"),
-    _ask(
-        "Transformers", WITHIN, "samples masked at random", "trainer", "--save-steps 4 --mask 0.1"
-    ),
+    _ask("Transformers", WITHIN, "random masking", "trainer", "--save-steps 4 --mask 0.1"),
     _ask("Accelerate", WITHIN, "", "accelerate", "--checkpointing-steps 4"),
     _ask("Accelerate", AFTER, "", "accelerate", "--checkpointing-steps 10"),
     _ask(
