@@ -5,6 +5,7 @@ import re
 import pytest
 
 from seedless.audit.doctor.causes import CAUSES
+from tests.conftest import ROOT
 
 WORDS = {"line", "op", "generator", "call", "name", "advice"}
 
