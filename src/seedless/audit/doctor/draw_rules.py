@@ -24,6 +24,7 @@ GENERATORS = {
 _SHUFFLE = re.compile(r"randperm|shuffle|permutation|sample$|sample\b|choices?\b")
 _DROPOUT = re.compile(r"dropout|droppath|drop_path|stochasticdepth", re.IGNORECASE)
 
+SEEDED_BY_TORCH = ("python", "numpy", "torch")  # when a worker starts
 NEVER, ENTROPY, CHANGING = "never seeded", "seeded from entropy", "seeded with a changing value"
 
 
@@ -84,7 +85,8 @@ def judge_draw(case: Case) -> Candidate | None:
     else:
         evidence.append(f"no call seeds {describe(family)} in this process")
     experiment = _name_experiment(family, changing=cause == "time-seed")
-    return Candidate(cause, line, LIKELY, tuple(evidence), _describe_words(family), experiment)
+    words = {**_describe_words(family), "op": op.op, "module": op.module}
+    return Candidate(cause, line, LIKELY, tuple(evidence), words, experiment)
 
 
 def choose_draw(case: Case) -> StepOp | None:
@@ -215,12 +217,18 @@ def _is_seeded_by_torch(worker: Process, generator: str) -> bool:
 def _list_seeds(process: Process, generator: str) -> Sequence[Seed]:
     """Return the calls that seed a generator; those of torch's seed the one of the GPU too.
 
-    The first ones of a worker are torch's own, from a seed that the main process drew: they follow
-    from that draw, and are left out.
+    The first of a worker is torch's own, from a seed that the main process drew: it follows from
+    that draw, and is left out.
     """
     names = ("cuda", "torch") if generator == "cuda" else (generator,)
-    own = process.seeds[0].line if process.start.role == "worker" and process.seeds else None
-    return [seed for seed in process.seeds if seed.generator in names and seed.line != own]
+    own = SEEDED_BY_TORCH if process.start.role == "worker" else ()
+    first = {seed.generator: index for index, seed in reversed(list(enumerate(process.seeds)))}
+    return [
+        seed
+        for index, seed in enumerate(process.seeds)
+        if seed.generator in names
+        and not (seed.generator in own and index == first[seed.generator])
+    ]
 
 
 def _classify(case: Case, call: str, module: str) -> str:
