@@ -7,11 +7,11 @@ last common checkpoint name the step, and that step recorded op by op names the 
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import load_file
 
@@ -39,9 +39,12 @@ from seedless.runs.validation import open_validated
 from seedless.script_recorder.op_record import OpRecord
 from seedless.train.checkpoint import list_checkpoints
 
+if TYPE_CHECKING:
+    from seedless.audit.doctor.diagnosis import Diagnosis
+
 LOOP_HELP = (
-    "a recorded loop cannot be executed again from its trail: record every step to find the step, "
-    "and use `seedless doctor` to find the operation"
+    "record every step to find the step; --locate --execute runs the two recorded commands again, "
+    "with your rights, to find the operation"
 )
 
 
@@ -92,6 +95,8 @@ class Difference:
         recorded_loop: whether one of the two is a recorded loop: then the lines were compared by
             step.
         ranks: the processes of a recorded loop in which that step differs.
+        diagnosis: for recorded loops that were executed again, what differs first, and why. Its
+            step counts the steps of the optimizers.
     """
 
     identical: bool
@@ -108,6 +113,7 @@ class Difference:
     notes: tuple[str, ...] = ()
     recorded_loop: bool = False
     ranks: tuple[int, ...] = ()
+    diagnosis: "Diagnosis | None" = None
 
 
 def diff(
@@ -116,6 +122,8 @@ def diff(
     *,
     replay: bool = True,
     locate: bool = False,
+    execute: bool = False,
+    report: Callable[[str], None] = lambda line: None,
     entry: str | None = None,
     entry_b: str | None = None,
     data: str | None = None,
@@ -128,6 +136,10 @@ def diff(
         replay: find the step within the first epoch that differs, by executing that epoch again.
         locate: find the op within that step; both runs are executed again up to it.
             For runs of `fit` both need ``entry``; without it the trails alone are compared.
+            Recorded loops need ``execute``.
+        execute: with ``locate``, run the commands of two recorded loops again, each in a copy of
+            its folder. They run with your rights: do this only for scripts that you trust.
+        report: is called with each command before it is executed.
         entry: for runs of `fit`, "package.module:function" that returns their model and arrays.
         entry_b: the same for the second run, if it is another.
         data: where the data are now, if they were moved.
@@ -140,7 +152,14 @@ def diff(
     two = open_side(Path(b), entry_b or entry, data)
     begun = _compare_beginnings(one, two)
     if one.loop is not None or two.loop is not None:
-        return _diff_loops(one, two, begun, explain=replay or locate)
+        found = _diff_loops(one, two, begun)
+        if found.identical or not (replay or locate):
+            return found
+        if not (locate and execute):
+            return replace(found, notes=(*found.notes, LOOP_HELP))
+        return _locate_in_loops(one, two, found, report)
+    if execute:
+        raise ConfigError("--execute is for recorded loops: a run is executed again without it")
     difference = compare_trails(one.trail, two.trail)
     if difference is None:
         return Difference(True, **begun)
@@ -158,7 +177,7 @@ def diff(
     return Difference(False, **known, **_find_step(one, two, max(epoch, 1), locate))
 
 
-def _diff_loops(one: Side, two: Side, begun: Mapping[str, Any], *, explain: bool) -> Difference:
+def _diff_loops(one: Side, two: Side, begun: Mapping[str, Any]) -> Difference:
     """Compare two recorded loops, or one with a run, by step."""
     found, notes = compare_loops(one.ranks, two.ranks)
     if found is None:
@@ -169,9 +188,30 @@ def _diff_loops(one: Side, two: Side, begun: Mapping[str, Any], *, explain: bool
         epoch=found.epoch,
         step=found.step,
         names=found.names,
-        notes=(*notes, *[LOOP_HELP] * explain),
+        notes=tuple(notes),
         recorded_loop=True,
         ranks=found.ranks,
+    )
+
+
+def _locate_in_loops(
+    one: Side, two: Side, found: Difference, report: Callable[[str], None]
+) -> Difference:
+    """Execute the commands of two recorded loops again to find the operation that differs."""
+    from seedless.audit.loop_execution import execute_loops, read_command
+
+    if found.names in (("length",), ("ranks",)):
+        note = "where both have steps they agree, so there is no operation to find"
+        return replace(found, notes=(*found.notes, note))
+    commands = [read_command(side.path, side.trail) for side in (one, two)]
+    first = max(int(side.trail[1]["step"]) for side in (one, two))
+    step = first if found.step is None else found.step
+    located = execute_loops(commands[0], commands[1], step, report)
+    return replace(
+        found,
+        diagnosis=located.diagnosis,
+        reproduced=located.reproduced,
+        notes=(*found.notes, *located.notes),
     )
 
 
