@@ -15,8 +15,8 @@ from seedless.core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seedless.audit.difference import Difference
     from seedless.audit.doctor.diagnosis import Diagnosis
-    from seedless.audit.run_diff import Difference
     from seedless.core.mismatch import Mismatch
 
 
