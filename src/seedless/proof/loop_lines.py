@@ -42,6 +42,16 @@ def name_trail_file(rank: int) -> str:
     return FILE if rank == 0 else f"trail-{rank}.jsonl"
 
 
+def parse_trail_name(name: str) -> int | None:
+    """Return the rank of the process that writes a trail of this name; None for another file.
+
+    >>> parse_trail_name("trail-3.jsonl"), parse_trail_name("trail-03.jsonl")
+    (3, None)
+    """
+    match = _RANK_FILE.fullmatch(name)
+    return 0 if name == FILE else int(match[1]) if match else None
+
+
 def list_ranks(folder: Path) -> list[int]:
     """Return the ranks that have a trail in a folder, in ascending order."""
     try:
@@ -50,8 +60,7 @@ def list_ranks(folder: Path) -> list[int]:
         raise RunError(
             f"cannot read {folder / FILE}: {error.strerror}; is {folder} a run folder?"
         ) from None
-    found = [match for match in map(_RANK_FILE.fullmatch, names) if match]
-    return sorted([0] * (FILE in names) + [int(match[1]) for match in found])
+    return sorted(rank for rank in map(parse_trail_name, names) if rank is not None)
 
 
 def read_loop(folder: Path) -> dict[int, list[TrailEntry]]:
