@@ -44,12 +44,13 @@ def draws(generator, line="data.py:9", call="random.random"):
 def make(tmp_path):
     """Return a function that makes the case of two runs with these lines and this difference."""
 
-    def make(name, lines=((), ()), op=None, workers=((), ())):
+    def make(name, lines=((), ()), op=None, workers=((), ()), state=1):
         runs = [
             write_run(
                 tmp_path / str(index),
                 list(lines[index]),
                 workers=workers[index],
+                generators={"torch": str(index), "python": str(index * state), "numpy": str(index)},
                 step1={name: str(index)},
             )
             for index in range(2)
@@ -192,3 +193,10 @@ def test_draws_of_workers_whose_seed_was_drawn_unseeded(make):
         "data.py:9",
         "seed-torch",
     )
+
+
+def test_a_shuffle_of_other_data_is_no_draw_that_differs(make):
+    """The generator's states agree after the step: what was shuffled is not the same."""
+    op = replace(DRAW, op="random.shuffle", draws="python")
+    assert judge_draw(make("input", op=op)).cause == "unseeded-shuffle"
+    assert judge_draw(make("input", op=op, state=0)) is None

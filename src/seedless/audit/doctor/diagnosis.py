@@ -121,9 +121,13 @@ def confirm(candidate: Candidate, sentence: str) -> Candidate:
 def _ask_rules(case: Case) -> Iterator[Candidate]:
     # [Step 1] Two programs: nothing else can be concluded from them.
     yield from judge_program(case)
-    # [Step 2] What was varied on purpose, or set differently.
-    yield from judge_variables(case)
+    # [Step 2] Variables and flags whose effect is known. Of a variable of the script's own only the
+    # effect tells anything, so it comes last.
+    variables = list(judge_variables(case))
+    yield from (one for one in variables if one.cause != "settings")
     yield from judge_flags(case)
+    if case.varied:
+        yield from variables
     # [Step 3] The first operation that differs, if pass 2 found it.
     if (draw := judge_draw(case)) is not None:
         yield draw
@@ -132,6 +136,7 @@ def _ask_rules(case: Case) -> Iterator[Candidate]:
     yield from judge_files(case)
     yield from judge_states(case)
     yield from judge_random_sources(case)
+    yield from variables
 
 
 def _describe_case(case: Case) -> Iterator[str]:

@@ -5,10 +5,13 @@ first draw that differs is then not the one that explains the weights.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from seedless.audit.doctor.recorded_run import Process
-from seedless.audit.doctor.step_ops import StepOp, read_ops
+from seedless.audit.doctor.step_ops import OWN_GENERATOR, StepOp, read_ops
+
+if TYPE_CHECKING:  # it needs torch
+    from seedless.script_recorder.op_record import OpRecord
 
 MAX_ROOTS = 1000
 
@@ -25,40 +28,30 @@ def find_draw_roots(
     )
     found: list[StepOp] = []
     for index, (one, two) in enumerate(zip(left, right, strict=False)):
-        if _name(one) != _name(two) or len(found) >= MAX_ROOTS:
+        if (one.op, one.line) != (two.op, two.line) or len(found) >= MAX_ROOTS:
             break
-        is_equal = all(one.get(key) == two.get(key) for key in ("inputs", "settings"))
-        values = [(values.get("outputs"), values.get("value")) for values in (one, two)]
-        if _find_generator(one) and is_equal and values[0] != values[1]:
+        is_equal = (one.inputs, one.settings) == (two.inputs, two.settings)
+        if one.draws and is_equal and one.outputs != two.outputs:
             found.append(_make_root(one, index))
     return tuple(found)
 
 
-def _name(values: dict[str, Any]) -> tuple[Any, ...]:
-    return values.get("op") or values.get("call"), values.get("line")
-
-
-def _find_generator(values: dict[str, Any]) -> str:
-    return str(values.get("draws") or values.get("generator") or "")
-
-
-def _make_root(values: dict[str, Any], index: int) -> StepOp:
-    generator = _find_generator(values)
-    call, line = str(values.get("op") or values.get("call") or ""), str(values.get("line") or "")
+def _make_root(record: "OpRecord", index: int) -> StepOp:
+    place = record.line or "an unknown line"
     return StepOp(
         kind="draw",
-        op=call,
-        line=line,
-        module=str(values.get("module") or ""),
-        phase=str(values.get("phase") or ""),
-        note=str(values.get("note") or ""),
-        device=str(values.get("device") or "cpu"),
-        draws=generator,
-        generator_given=generator == "torch-generator",
+        op=record.op,
+        line=record.line,
+        module=record.module,
+        phase=record.phase,
+        note=record.note,
+        device=record.device or "cpu",
+        draws=record.draws,
+        generator_given=record.draws == OWN_GENERATOR,
         names=(),
         left=(),
         right=(),
         unwritten=False,
-        description=f"{call} at {line or 'an unknown line'} drew other values in each run.",
+        description=f"{record.op} at {place} drew other values in each run.",
         agreed=index,
     )

@@ -95,9 +95,12 @@ def choose_draw(case: Case) -> StepOp | None:
     Weights are filled in place, as by torch.nn.init, or drawn by torch; an order of the data is
     drawn by a call that permutes. Where no draw is of that kind, the first one is taken.
     """
-    if case.op is None or not case.op.draws or case.op.kind not in ("op", "draw", "source"):
+    if case.op is None or not case.op.draws:
         return None
-    draws = case.draws or (case.op,)
+    known = case.draws or ((case.op,) if case.op.kind in ("op", "draw") else ())
+    draws = [op for op in known if not _has_other_arguments(case, op)]
+    if not draws:
+        return None
 
     def rank(op: StepOp) -> int:
         is_torch = op.draws.startswith(("torch", "cuda"))
@@ -110,6 +113,17 @@ def choose_draw(case: Case) -> StepOp | None:
         return int(is_order and "indices" not in case.first.names)
 
     return min(draws, key=rank)
+
+
+def _has_other_arguments(case: Case, op: StepOp) -> bool:
+    """Whether a draw differs because it was given other data: its generator's states agree.
+
+    A call such as random.shuffle gives other values where what it shuffles is not the same.
+    """
+    one, two = case.first.steps
+    if not _SHUFFLE.search(op.op) or one is None or two is None or op.draws not in one.generators:
+        return False
+    return one.generators[op.draws] == two.generators.get(op.draws)
 
 
 def _find_worker_line(case: Case, op: StepOp) -> str:
@@ -153,11 +167,12 @@ def judge_random_sources(case: Case) -> Iterator[Candidate]:
     is_data = case.first.what in ("indices", "batch", "input", "output", "loss", "number of steps")
     before = [source for source in list_sources(case) if source.after < case.first.step]
     order = {CHANGING: 0, ENTROPY: 1, NEVER: 2}
+    indirect = "SeedSequence"  # what numpy calls itself, also for objects that nobody draws from
     before.sort(
         key=lambda one: (
             one.generator == "python-generator",
             one.worker != is_data,
-            order[one.why],
+            3 if indirect in one.call else order[one.why],
             -one.after,
         )
     )
