@@ -52,7 +52,8 @@ def list_variables(pair: Pair) -> tuple[dict[str, str], dict[str, str]]:
 def run_script(command: str, folder: Path, variables: dict[str, str]) -> None:
     """Run a script's command in its folder; a failure raises with the end of its errors."""
     environment = {**os.environ, **variables}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    if "PATH" not in variables:
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
         command, shell=True, cwd=folder, env=environment, capture_output=True, text=True
     )
