@@ -8,7 +8,9 @@ import subprocess
 import pytest
 
 from seedless.analysis.run_report import report
+from seedless.report.doctor_page import render_doctor_page
 from tests.analysis.test_run_report import digest_of, make_run
+from tests.report import test_doctor_page as doctor
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium here: `make browser`")
@@ -73,6 +75,18 @@ def test_every_figure_is_seen_and_nothing_sticks_out(pages, width):
         assert found["wide"] <= 0, f"{page.name} is {found['wide']} px too wide at {width}"
     shown = probe(one, width)["hex"]
     assert digest_of(runs[0]).removeprefix("sha256:") in shown
+
+
+def test_the_page_of_two_runs_that_differ_needs_no_scrolling_aside(tmp_path):
+    runs = tuple(doctor.DoctorRun(f"run {n}", doctor.make_records("x" * n)) for n in (1, 2))
+    ops = doctor.make_ops(), doctor.make_ops("x")
+    long = {**doctor.DIAGNOSIS, "line": "a/" * 90 + "train.py:6", "evidence": ["e" * 900]}
+    page = tmp_path / "doctor.html"
+    page.write_text(
+        render_doctor_page(long, runs, command=["python", "x" * 500], folder=tmp_path, ops=ops)
+    )
+    for width in (390, 1280):
+        assert probe(page, width)["wide"] <= 0, width
 
 
 def test_the_page_as_it_is_makes_the_browser_complain_of_nothing(pages):

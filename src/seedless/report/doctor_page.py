@@ -121,13 +121,13 @@ def _name_value(what: Any) -> str:
 def _list_facts(diagnosis: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the answer as (name, value, kind): why, where, what to change, how sure."""
     code = diagnosis.get("cause")
-    title = str(diagnosis.get("title") or code or "")
+    title = diagnosis.get("title") or code
     sure = str(diagnosis.get("confidence") or "")
     ranks = diagnosis.get("ranks")
     facts = [
-        ("Why", title[:1].upper() + title[1:], "text"),
+        ("Why", _capitalize(title), "text"),
         ("Line", diagnosis.get("line"), "code"),
-        ("Change", diagnosis.get("remedy"), "text"),
+        ("Change", _capitalize(diagnosis.get("remedy")), "text"),
         ("Operation", diagnosis.get("op"), "code"),
         ("Module", diagnosis.get("module"), "code"),
         ("Ranks", ", ".join(map(str, ranks)) if isinstance(ranks, list | tuple) else "", "text"),
@@ -137,9 +137,14 @@ def _list_facts(diagnosis: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(name, shorten(str(value), 1_000), kind) for name, value, kind in facts if value]
 
 
+def _capitalize(sentence: Any) -> str:
+    text = str(sentence or "")
+    return text[:1].upper() + text[1:]
+
+
 def _list_sentences(evidence: Any) -> list[str]:
     items = evidence if isinstance(evidence, list | tuple) else []
-    return [shorten(str(item), 1_000) for item in items[:_MAX_SENTENCES]]
+    return [shorten(_capitalize(item), 1_000) for item in items[:_MAX_SENTENCES]]
 
 
 def _take_number(diagnosis: Mapping[str, Any], name: str) -> int | None:
