@@ -26,11 +26,11 @@ STOP = """
 import runpy, sys, os
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
-count = 0
+count, last = 0, int(sys.argv[1])
 def stop(*_):
     global count
     count += 1
-    if count == int(sys.argv[1]):
+    if count == last:
         os._exit(0)
 register_optimizer_step_post_hook(stop)
 sys.argv = sys.argv[2:]

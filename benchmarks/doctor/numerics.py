@@ -95,17 +95,10 @@ PAIRS = (
         ("main.py: msg = self.lin(x)[src]", "main.py: loss.backward()"),
     ),
     Pair(
-        "graph/uninitialized-buffer",
+        "graph/uninitialized-accumulator",
         "graph",
-        (Edit("main.py", '"mean", torch.zeros(feats)', '"mean", torch.empty(feats)'),),
+        (Edit("main.py", "out = torch.zeros(x.size(0)", "out = torch.empty(x.size(0)"),),
         ("uninitialized-memory",),
-        ('main.py: "mean", torch.empty(feats)', "main.py: x = x - self.mean"),
-    ),
-    Pair(
-        "amp/uninitialized-parameter",
-        "amp",
-        (Edit("main.py", "torch.zeros(1, 16, dim)", "torch.empty(1, 16, dim)"),),
-        ("uninitialized-memory",),
-        ("main.py: torch.empty(1, 16, dim)",),
+        ("main.py: out = torch.empty(x.size(0)", "main.py: out.index_add_(0, dst, msg)"),
     ),
 )

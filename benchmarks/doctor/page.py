@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.doctor.catalog import list_pairs
 from benchmarks.pages import DOCS, Record, read_records, render
 
 PAGE = DOCS / "reference" / "doctor-bench.md"
@@ -16,6 +17,7 @@ def make_page(recorded: Mapping[str, Record] | None = None) -> str:
     return render(
         "doctor-bench.md",
         files=FILES,
+        gpu_pairs=len(list_pairs("cuda")),
         records={place: found[file] for place, file in FILES.items() if file in found},
         overhead=found.get("doctor-overhead"),
         rival=found.get("doctor-rival"),
