@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from seedless.core.marks import mark
     from seedless.init import basis, initialize
     from seedless.models import build
+    from seedless.numerics.active_keys import dropout_keys
     from seedless.numerics.determinism import make_deterministic
-    from seedless.numerics.dropout import Dropout, dropout_keys
+    from seedless.numerics.dropout import Dropout
     from seedless.ordering import make_order as order
     from seedless.portable.mode import portable
     from seedless.proof.recorded_loop import record

@@ -87,6 +87,8 @@ CASES = [
     ["bundle", "no-run"],
     ["data", "fetch", "nosuch"],
     ["bench", "--concurrent", "2", "--batch", "3"],
+    ["doctor", "--vary", "threads=1", "--", "true"],
+    ["doctor", "--", "no-such-program"],
 ]
 
 

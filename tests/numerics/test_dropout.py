@@ -12,8 +12,8 @@ from tests.numerics import reference
 KEYS = torch.tensor([5, -7, 2**62 + 11, 0])
 
 
-def drop(x, p=0.5, samples=KEYS, epoch=0, layer=0):
-    return dropout(x, p, samples=samples, epoch=epoch, layer=layer)
+def drop(x, p=0.5, samples=KEYS, epoch=0, layer=0, axis=0):
+    return dropout(x, p, samples=samples, epoch=epoch, layer=layer, axis=axis)
 
 
 def test_it_agrees_with_the_reference_loop():
@@ -126,3 +126,50 @@ def test_two_dropouts_of_one_layer_are_refused():
     clashing = nn.Sequential(shared, nn.Linear(2, 2), seedless.Dropout(0.1, layer=0))
     with pytest.raises(NumericsError, match=r"0 and 2 are both Dropout\(layer=0\)"):
         check_layers(clashing)
+
+
+# The axis of the samples
+
+
+def test_input_with_time_first_has_the_masks_of_input_with_samples_first():
+    x = torch.arange(4 * 6 * 5.0).view(4, 6, 5) + 1
+    layer = seedless.Dropout(0.5, layer=0)
+    first, second = (seedless.Dropout(0.5, layer=0, axis=axis) for axis in (0, 1))
+    with seedless.dropout_keys(samples=KEYS, epoch=0):
+        expected = layer(x)
+        assert torch.equal(first(x), expected)
+        assert torch.equal(second(x.transpose(0, 1)).transpose(0, 1), expected)
+    with seedless.dropout_keys(samples=KEYS, epoch=0, axis=1):
+        assert torch.equal(layer(x.transpose(0, 1)).transpose(0, 1), expected)
+        assert torch.equal(first(x), expected)  # the layer's own axis comes first
+    with seedless.dropout_keys(samples=KEYS, epoch=0, axis=-2):
+        assert torch.equal(layer(x.transpose(0, 1)).transpose(0, 1), expected)
+
+
+def test_as_many_steps_as_samples_need_the_axis():
+    x = torch.ones(4, 4, 16)
+    layer = seedless.Dropout(0.5, layer=0)
+    with (
+        seedless.dropout_keys(samples=KEYS, epoch=0),
+        pytest.raises(NumericsError, match=r"shape \(4, 4, 16\).* samples on axis 0 or 1"),
+    ):
+        layer(x)
+    masks = []
+    for axis in (0, 1):
+        with seedless.dropout_keys(samples=KEYS, epoch=0, axis=axis):
+            masks.append(layer(x))
+    assert torch.equal(masks[0], drop(x))
+    assert torch.equal(masks[1], masks[0].transpose(0, 1))
+    assert not torch.equal(masks[0], masks[1])
+
+
+def test_features_as_many_as_samples_are_not_taken_for_steps():
+    x = torch.ones(4, 4)
+    with seedless.dropout_keys(samples=KEYS, epoch=0):
+        assert torch.equal(seedless.Dropout(0.5, layer=0)(x), drop(x))
+
+
+@pytest.mark.parametrize("axis", [3, -4, True, "time"])
+def test_an_axis_that_the_input_does_not_have_is_refused(axis):
+    with pytest.raises(NumericsError, match="axis"):
+        drop(torch.ones(4, 4, 2), axis=axis)

@@ -173,7 +173,7 @@ def sample_keys(samples: ArrayLike) -> NDArray[np.int64]:
     Dropout and augmentation draw their random numbers by these keys, so that they do not depend on
     a sample's place in storage or in a batch.
 
-    Example: ``with seedless.dropout_keys(seedless.sample_keys(x), epoch=0): model(x)``.
+    Example: ``keys = torch.from_numpy(seedless.sample_keys(x))``, for `seedless.dropout_keys`.
     """
     return keys_from_digests(digest_samples(samples))
 

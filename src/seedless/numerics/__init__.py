@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from seedless.numerics.active_keys import dropout_keys
     from seedless.numerics.convolution import conv1d, depthwise_conv1d
     from seedless.numerics.counter_random import draw_uniform, philox
     from seedless.numerics.determinism import make_deterministic, preserve_flags
-    from seedless.numerics.dropout import Dropout, dropout_keys
+    from seedless.numerics.dropout import Dropout
     from seedless.numerics.environment import capture_environment
     from seedless.numerics.exact_sums import exact_row_sums, exact_sum
     from seedless.numerics.generator_guard import GeneratorGuard

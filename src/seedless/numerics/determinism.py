@@ -18,6 +18,9 @@ from seedless.core.threads import count_usable_cores
 # cuBLAS keeps its results reproducible only with a workspace of fixed size.
 CUBLAS_WORKSPACE = ":4096:8"
 
+# The variable that names those which `set_environment_variables` added, for processes we start too.
+ADDED_VARIABLES = "SEEDLESS_ADDED_VARIABLES"
+
 # Every place where torch keeps a float32 precision: {name in a receipt: path below torch.backends}.
 # A group comes before its members, because setting a group also sets its members.
 PRECISION_SETTINGS = {
@@ -38,8 +41,21 @@ def set_environment_variables() -> None:
     With the passive wait policy, idle OpenMP threads do not spin while other threads need the
     cores. That changes the speed and no bits.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
+    wanted = {"OMP_WAIT_POLICY": "PASSIVE", "CUBLAS_WORKSPACE_CONFIG": CUBLAS_WORKSPACE}
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    if added:
+        os.environ.update(added, **{ADDED_VARIABLES: ",".join(added)})
+
+
+def list_user_environment() -> dict[str, str]:
+    """Return the environment as the user made it, without what `set_environment_variables` added.
+
+    For a script of the user's: what we add for ourselves would change its results.
+    """
+    added = os.environ.get(ADDED_VARIABLES, "").split(",")
+    return {
+        name: value for name, value in os.environ.items() if name not in (*added, ADDED_VARIABLES)
+    }
 
 
 def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> None:

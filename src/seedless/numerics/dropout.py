@@ -7,62 +7,39 @@ restart. The code that calls the model says which samples and which epoch these 
         logits = model(x)
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import torch
 from torch import Tensor, nn
 
 from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
+from seedless.numerics.active_keys import find_keys
 from seedless.numerics.counter_random import WORD_MASK, philox
 
-KeysAndEpoch = tuple[Tensor, Tensor | int]
-_ACTIVE: ContextVar[KeysAndEpoch | None] = ContextVar("dropout_keys", default=None)
 
-
-class _Traced:
-    """A second copy of `_ACTIVE` for torch.compile, which cannot trace a ContextVar."""
-
-    active: KeysAndEpoch | None = None
-
-
-@contextmanager
-def dropout_keys(*, samples: Tensor, epoch: Tensor | int) -> Iterator[None]:
-    """Set the samples and the epoch that the dropout masks of a forward pass are computed from.
-
-    Args:
-        samples: one int64 key for each sample of the batch, (B,). `seedless.sample_keys(X)` returns
-            keys that depend on the samples' content alone.
-        epoch: 0 to 2^32 - 1. It may be a tensor on the device, so that a captured CUDA graph can be
-            replayed for another epoch.
-
-    Example:
-        >>> keys = torch.from_numpy(seedless.sample_keys(X))
-        >>> with seedless.dropout_keys(samples=keys[rows], epoch=3):
-        ...     logits = model(X[rows])
-    """
-    if not isinstance(epoch, Tensor):
-        check_integer("epoch", epoch, 0, WORD_MASK, error=NumericsError)
-    token = _ACTIVE.set((samples, epoch))
-    before, _Traced.active = _Traced.active, (samples, epoch)
-    try:
-        yield
-    finally:
-        _ACTIVE.reset(token)
-        _Traced.active = before
-
-
-def dropout(x: Tensor, p: float, *, samples: Tensor, epoch: Tensor | int, layer: int) -> Tensor:
+def dropout(
+    x: Tensor,
+    p: float,
+    *,
+    samples: Tensor,
+    epoch: Tensor | int,
+    layer: int,
+    axis: int = 0,
+) -> Tensor:
     """Return x (B, ...) with each element zero with probability p, the others times 1/(1-p).
+
+    ``axis`` is that of the samples. A sample has the same mask wherever its axis is.
 
     Source: Srivastava et al., JMLR 15, 2014, in the "inverted" form of torch.nn.Dropout.
     """
-    _check_arguments(x, p, samples)
+    _check_probability(p)
+    axis = _check_axis(axis, x)
+    _check_samples(x, axis, samples)
     if p == 0:
         return x
-    keep = keep_mask(x.shape, p, samples=samples.to(x.device), epoch=epoch, layer=layer)
+    shape = torch.Size([x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :]])
+    keep = keep_mask(shape, p, samples=samples.to(x.device), epoch=epoch, layer=layer)
+    if axis:
+        keep = keep.movedim(0, axis)
     if p == 1:
         return x * keep
     return x * keep.to(x.dtype) * (1.0 / (1.0 - p))
@@ -95,35 +72,36 @@ class Dropout(nn.Module):
         p: probability that an element is set to zero.
         layer: a number from 0 to 2^32 - 1, different for each dropout layer of a model, so that
             their masks differ.
+        axis: the axis of the samples in the layer's input, 1 for input with time first; by default
+            that of `dropout_keys`.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(8, 8), seedless.Dropout(0.5, layer=0))
     """
 
-    def __init__(self, p: float, layer: int) -> None:
+    def __init__(self, p: float, layer: int, axis: int | None = None) -> None:
         super().__init__()
         _check_probability(p)
         check_integer("layer", layer, 0, WORD_MASK, error=NumericsError)
         self.p = p
         self.layer = layer
+        self.axis = axis
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x with dropout in training mode, and x itself in evaluation mode."""
         if not self.training:
             return x
-        active = _Traced.active if torch.compiler.is_compiling() else _ACTIVE.get()
-        if active is None:
-            raise NumericsError(
-                "dropout in training mode needs the keys of the samples and the epoch: wrap the "
-                "forward pass in `with seedless.dropout_keys(samples=keys, epoch=e):`, or call "
-                "model.eval()"
-            )
-        samples, epoch = active
-        return dropout(x, self.p, samples=samples, epoch=epoch, layer=self.layer)
+        samples, epoch, axis = find_keys()
+        if self.axis is not None:
+            axis = self.axis
+        elif axis is None:
+            axis = _choose_axis(x, samples)
+        return dropout(x, self.p, samples=samples, epoch=epoch, layer=self.layer, axis=axis)
 
     def extra_repr(self) -> str:
         """Show rate and layer number when the model is printed."""
-        return f"p={self.p}, layer={self.layer}"
+        axis = "" if self.axis is None else f", axis={self.axis}"
+        return f"p={self.p}, layer={self.layer}{axis}"
 
 
 def check_layers(model: nn.Module) -> None:
@@ -144,10 +122,32 @@ def _check_probability(p: float) -> None:
         raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
 
 
-def _check_arguments(x: Tensor, p: float, samples: Tensor) -> None:
-    _check_probability(p)
-    if samples.dtype != torch.int64 or samples.shape != x.shape[:1]:
+def _choose_axis(x: Tensor, samples: Tensor) -> int:
+    """Return axis 0, where nobody gave the axis; refuse input that may have its samples on axis 1.
+
+    Features (B, B) are not taken for steps: input with time first has a third axis.
+    """
+    if x.ndim > 2 and x.shape[0] == x.shape[1] and samples.shape == x.shape[:1]:
         raise NumericsError(
-            f"dropout needs one int64 key for each sample: expected shape {tuple(x.shape[:1])}, "
-            f"got {samples.dtype} of shape {tuple(samples.shape)}"
+            f"dropout of input of shape {tuple(x.shape)} cannot tell whether it has the samples on "
+            "axis 0 or 1 (time first): say it, as Dropout(p, layer=..., axis=0) for one layer or "
+            "dropout_keys(samples=..., epoch=..., axis=0) for all"
+        )
+    return 0
+
+
+def _check_axis(axis: int, x: Tensor) -> int:
+    """Return an axis of x, which may be counted from the end, as a number from 0."""
+    if x.ndim == 0:
+        raise NumericsError("dropout needs input with an axis of samples, got a single number")
+    return check_integer("axis", axis, -x.ndim, x.ndim - 1, error=NumericsError) % x.ndim
+
+
+def _check_samples(x: Tensor, axis: int, samples: Tensor) -> None:
+    if samples.dtype != torch.int64 or samples.shape != x.shape[axis : axis + 1]:
+        raise NumericsError(
+            "dropout needs one int64 key for each sample: expected shape "
+            f"{tuple(x.shape[axis : axis + 1])} for input of shape {tuple(x.shape)} with samples "
+            f"on axis {axis}, got {samples.dtype} of shape {tuple(samples.shape)}; input with time "
+            "first needs axis=1"
         )

@@ -322,13 +322,15 @@ def _lock(descriptor: int, path: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        except BlockingIOError:
+        except BlockingIOError:  # another one has it
             if time.monotonic() > waited_until:
                 raise RunError(
                     f"{path} is being written by another process or by an open trail of this one: "
                     "use another folder, or pass the number of each process as rank="
                 ) from None
             time.sleep(0.1)
+        except OSError:
+            return  # a file system without locks; the chain still shows lines of two writers
 
 
 def _find_free_name(path: Path) -> Path:

@@ -42,6 +42,22 @@ def read_autocast() -> dict[str, Any]:
     }
 
 
+def keep_deterministic() -> None:
+    """Use deterministic algorithms from now on, whatever the script says; for experiments."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+
+    def ignore(*args: Any, **kwargs: Any) -> None:
+        """Leave the switch as the experiment needs it."""
+
+    switches: Any = torch
+    switches.use_deterministic_algorithms = ignore
+    switches.set_deterministic_debug_mode = ignore
+    switches._C._set_cudnn_deterministic = ignore
+    switches._C._set_cudnn_benchmark = ignore
+
+
 def _read_precision() -> dict[str, Any]:
     """Return what the matrix products of float32 may round; a new torch refuses a mixed setting."""
     try:

@@ -18,21 +18,20 @@ def call_after_import(name: str, hook: Hook) -> None:
         return
     for finder in sys.meta_path:
         if isinstance(finder, _HookFinder):
-            finder.hooks[name] = hook
+            finder.hooks.setdefault(name, []).append(hook)
             return
-    sys.meta_path.insert(0, _HookFinder({name: hook}))
+    sys.meta_path.insert(0, _HookFinder({name: [hook]}))
 
 
 class _HookFinder:
     """A finder that finds nothing itself; it lets a loader call a hook when it has finished."""
 
-    def __init__(self, hooks: dict[str, Hook]) -> None:
+    def __init__(self, hooks: dict[str, list[Hook]]) -> None:
         self.hooks = hooks
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return the spec the other finders give, with a loader that calls the hook."""
-        hook = self.hooks.get(name)
-        if hook is None:
+        if name not in self.hooks:
             return None
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
@@ -40,11 +39,11 @@ class _HookFinder:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    self._add_call(spec, hook)
+                    self._add_calls(spec)
                 return spec
         return None
 
-    def _add_call(self, spec: ModuleSpec, hook: Hook) -> None:
+    def _add_calls(self, spec: ModuleSpec) -> None:
         """Set `exec_module` on the loader object alone: its class stays what others expect."""
         loader: Any = spec.loader
         execute = loader.exec_module
@@ -52,7 +51,7 @@ class _HookFinder:
         def execute_and_call(module: ModuleType) -> None:
             del loader.exec_module
             execute(module)
-            self.hooks.pop(spec.name, None)
-            hook(module)
+            for hook in self.hooks.pop(spec.name, ()):
+                hook(module)
 
         loader.exec_module = execute_and_call

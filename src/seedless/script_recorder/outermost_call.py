@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 
 class OutermostCall:
-    """The call of a module that no other module made.
+    """A call of a module that no other module made, or a backward pass.
 
     There is one at a time, over all threads: what the replicas of a parallel model call, or what a
-    recomputation in the backward pass calls, belongs to a call that is already recorded. A call
-    that raised never ends; the next batch, backward pass or step forgets it.
+    backward pass computes again, belongs to a call that is already recorded.
 
     Attributes:
-        module: the module that was called, None outside every call.
-        depth: how often that module is on the stack.
-        in_backward: how many backward passes are under way.
+        is_under_way: whether there is such a call now.
+        inputs: digests of what it was given.
     """
 
     def __init__(self) -> None:
-        self.module: Any = None
-        self.depth = 0
-        self.in_backward = 0
-        self._thread = 0
-        self._inputs: Any = None
+        self.is_under_way = False
+        self.inputs: list[Any] = []
+        self._depth = 0
 
-    def enter(self, module: Any, inputs: Any) -> None:
-        """Begin a call with the digest of its inputs."""
-        self.module, self.depth, self._inputs = module, 1, inputs
-        self._thread = threading.get_ident()
+    def __enter__(self) -> None:
+        self._depth += 1
+        self.is_under_way = True
+        self.inputs = []
 
-    def is_of(self, module: Any) -> bool:
-        """Return whether this thread's outermost call is a call of ``module``."""
-        return self.module is module and self._thread == threading.get_ident()
-
-    def leave(self) -> Any:
-        """End the call; return the digest of its inputs."""
-        inputs = self._inputs
-        self.forget()
-        return inputs
-
-    def forget(self) -> None:
-        """Be outside every call."""
-        self.module, self.depth, self._inputs = None, 0, None
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        self.is_under_way = self._depth > 0

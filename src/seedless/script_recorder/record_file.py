@@ -1,7 +1,8 @@
 """The record of one process: a file of JSON lines, `process-<rank>-<pid>.jsonl`.
 
-Nothing is written before `open`: a process that never imports torch leaves no file. Lines that wait
-for numbers from a device are kept, in order, until there are enough of them.
+Nothing is written before the first step or the end, when it is known what the process is; one that
+never imports torch leaves no file. Lines that wait for numbers from a device are kept, in order,
+until there are enough of them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any
-
-import __main__
+from typing import Any, Callable
 
 WRITE_AFTER_LINES = 64
 WRITE_AFTER_SECONDS = 2.0
@@ -27,17 +26,28 @@ VARIABLES = ("PYTHONHASHSEED", "PYTHONPATH", "RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 class RecordFile:
-    """Writes the lines of this process; a forked child gets a file of its own."""
+    """Writes the lines of this process; a forked child gets a file of its own.
+
+    Attributes:
+        failed: whether the recorder has failed; nothing more is written then.
+        script: the path of the script, for Python forgets it before the end.
+        worker_id: the number of a DataLoader's worker, None in other processes.
+        on_open: functions called when there is a file.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.failed = False
+        self.script: str | None = None
+        self._variables = read_variables()  # at the start: libraries add their own later
+        self.on_open: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self.forget()
 
     def forget(self) -> None:
         """Start anew, in a forked child, which shares nothing with its parent's record."""
         self._lock = threading.RLock()
+        self.worker_id: int | None = None
         self._descriptor: int | None = None
         self._waiting: list[dict[str, Any]] = []
         self._written_at = time.monotonic()
@@ -47,20 +57,23 @@ class RecordFile:
         """Whether there is a file."""
         return self._descriptor is not None
 
-    def open(self, worker_id: int | None = None) -> None:
+    def open(self) -> None:
         """Create the file and write its first line, then whatever waited for it."""
         with self._lock:
             if self._descriptor is not None or self.failed:
                 return
-            first = describe_process(worker_id)
+            first = describe_process(self.script, self.worker_id)
+            first["variables"] = self._variables
             name = f"process-{first['rank']}-{first['pid']}.jsonl"
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._descriptor = os.open(os.path.join(self.folder, name), flags, 0o644)
             self._waiting.insert(0, first)
             self.flush()
+            for function in self.on_open:
+                function()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Add a line; it is written soon, and after all earlier ones."""
+        """Add a line; it is written after all earlier ones, once there is a file."""
         if self.failed:
             return
         with self._lock:
@@ -90,18 +103,19 @@ class RecordFile:
         if self.failed:
             return
         self._waiting = [line for line in self._waiting if not line.get("pending")]
+        self.open()
         self.write({"kind": "error", "where": where, "error": show_error(error)})
         self.failed = True
 
 
-def describe_process(worker_id: int | None) -> dict[str, Any]:
+def describe_process(script: str | None, worker_id: int | None) -> dict[str, Any]:
     """Return the first line of a record."""
     return {
         "kind": "process",
         "role": "main" if worker_id is None else "worker",
         "worker_id": worker_id,
         "argv": [text[:LONGEST_TEXT] for text in getattr(sys, "argv", [])],
-        "script": getattr(__main__, "__file__", None),
+        "script": script,
         "executable": sys.executable,
         "python": ".".join(map(str, sys.version_info[:3])),
         "rank": _read_number("RANK", 0),
@@ -109,11 +123,15 @@ def describe_process(worker_id: int | None) -> dict[str, Any]:
         "pid": os.getpid(),
         "ppid": os.getppid(),
         "cwd": os.getcwd(),
-        "variables": {
-            name: value[:LONGEST_TEXT]
-            for name, value in sorted(os.environ.items())
-            if name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
-        },
+    }
+
+
+def read_variables() -> dict[str, str]:
+    """Return the environment variables that can change a result."""
+    return {
+        name: value[:LONGEST_TEXT]
+        for name, value in sorted(os.environ.items())
+        if name in VARIABLES or name.startswith(VARIABLE_PREFIXES)
     }
 
 

@@ -21,9 +21,13 @@ class Recorder:
         settings: what to record.
         file: the record of this process.
         step: the number of optimizer steps that have ended.
+        before_step: functions called with the optimizer that is about to make a step.
         before_line: functions called before the line of a step is written, to write theirs.
-        before_end: functions called before the last line is written.
         after_step: functions called with the number of the step that has just been written.
+        before_end: functions called before the last line is written.
+        after_fork: functions called in a forked process.
+        on_draw: functions called with generator, name, line and result of each draw.
+        ended: whether the last line is written.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -33,7 +37,9 @@ class Recorder:
         self.before_line: list[Callable[[], None]] = []
         self.before_end: list[Callable[[], None]] = []
         self.after_step: list[Callable[[int], None]] = []
+        self.before_step: list[Callable[[Any], None]] = []
         self.after_fork: list[Callable[[], None]] = []
+        self.on_draw: list[Callable[[str, str, str, Any], None]] = []
         self.ended = False
         self._local = threading.local()
         os.register_at_fork(after_in_child=self._start_in_fork)
@@ -43,15 +49,16 @@ class Recorder:
         """Whether this thread is inside the recorder: what it does there is not the script's."""
         return getattr(self._local, "busy", False)
 
-    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Return the function, not entered from itself, and whose failure ends the record alone.
+    def guard(self, function: Callable[..., None], nested: bool = False) -> Callable[..., None]:
+        """Return the function, made harmless: its failure ends the record and not the script.
 
-        It returns at once while torch's compiler traces the call, or once recording has ended.
+        It does nothing once recording has ended, nor, unless ``nested``, inside the recorder.
         """
 
         @functools.wraps(function)
         def guarded(*args: Any, **kwargs: Any) -> None:
-            if self.ended or self.file.failed or self.is_busy:
+            busy = self.is_busy
+            if self.ended or self.file.failed or (busy and not nested):
                 return
             self._local.busy = True
             try:
@@ -59,7 +66,7 @@ class Recorder:
             except Exception as error:  # the script goes on, whatever we did wrong
                 self._fail(getattr(function, "__name__", "start"), error)
             finally:
-                self._local.busy = False
+                self._local.busy = busy
 
         return guarded
 
@@ -83,11 +90,12 @@ class Recorder:
 
     def end(self, reason: str | None = None) -> None:
         """Write the last lines, once."""
-        if self.ended or not self.file.is_open:
+        if self.ended or self.file.failed:
             return
         error = getattr(sys, "last_value", None)
         self._local.busy = True
         try:
+            self.file.open()
             for function in self.before_end:
                 function()
             self.file.write(

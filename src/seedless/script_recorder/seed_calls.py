@@ -13,9 +13,10 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from .recorder import Recorder
-from .user_lines import find_user_line, is_installed, is_standard_library
+from .user_lines import find_user_line, is_for_itself, is_standard_library
 
 MAX_SEED_LINES = 1000  # of one process; a script that seeds for each sample would write too many
+MAX_GENERATORS = 16
 LONGEST_VALUE = 80
 
 
@@ -23,16 +24,14 @@ class SeedRecorder:
     """Writes a line for each seed; knows what an experiment puts in its place.
 
     Attributes:
-        numpy_generators: generators that `default_rng` made, in order; kept alive, for numpy's
-            have no weak references.
+        generators: those that `default_rng` made, and those of DataLoaders, by name. They are kept
+            alive: numpy's have no weak references.
     """
-
-    MAX_NUMPY_GENERATORS = 16
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.seeds = recorder.settings.seeds
-        self.numpy_generators: list[Any] = []
+        self.generators: dict[str, Any] = {}
         self._lines = 0
         self._depth = 0
 
@@ -45,14 +44,27 @@ class SeedRecorder:
     def write(self, generator: str, call: str, value: Any, frame: FrameType | None = None) -> None:
         """Write the line of a seed."""
         self._lines += 1
-        if self._lines > MAX_SEED_LINES or self.recorder.is_busy:
+        if self._lines > MAX_SEED_LINES:
             return
-        self._write(generator, call, value, find_user_line(frame))
-
-    def _write(self, generator: str, call: str, value: Any, line: str) -> None:
+        frame = frame or _find_caller(__file__)
+        by_loader = frame is not None and frame.f_code.co_name == "_worker_loop"
+        line = "" if by_loader else find_user_line(frame)
         text = None if value is None else str(value)[:LONGEST_VALUE]
         record = {"kind": "seed", "generator": generator, "call": call, "value": text, "line": line}
         self.recorder.file.write(record)
+
+    def see_torch_generator(self, generator: Any) -> None:
+        """Record the seed of a DataLoader's generator, the first time it is met."""
+        if any(generator is each for each in self.generators.values()):
+            return
+        self.write("torch-generator", "torch.Generator.manual_seed", generator.initial_seed())
+        if "torch" in self.seeds:
+            generator.manual_seed(self.seeds["torch"])
+        self._keep("torch-generator", generator)
+
+    def _keep(self, kind: str, generator: Any) -> None:
+        if len(self.generators) < MAX_GENERATORS:
+            self.generators[f"{kind}:{len(self.generators)}"] = generator
 
     def watch_python(self, module: ModuleType) -> None:
         """Record `random.seed` and `random.Random()`."""
@@ -61,8 +73,8 @@ class SeedRecorder:
 
         @functools.wraps(seed)
         def recorded_seed(self: Any, a: Any = None, version: int = 2) -> Any:
-            frame = _find_caller(random.__file__)
-            if frame is None or _is_own_generator(frame):
+            frame = _find_caller(random.__file__) or sys._getframe()
+            if is_standard_library(frame.f_code.co_filename) or is_for_itself(frame):
                 return seed(self, a, version)
             is_global = self is getattr(random, "_inst", None)
             recorded.write(
@@ -114,8 +126,7 @@ class SeedRecorder:
                 generator = default_rng(self.choose("numpy", seed) if plain else seed)
             finally:
                 self._depth -= 1
-            if len(self.numpy_generators) < self.MAX_NUMPY_GENERATORS:
-                self.numpy_generators.append(generator)
+            self._keep("numpy-generator", generator)
             return generator
 
         entropy.randbits = recorded_bits
@@ -177,13 +188,6 @@ def _find_caller(file: str) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename in (__file__, file):
         frame = frame.f_back
     return frame
-
-
-def _is_own_generator(frame: FrameType) -> bool:
-    """Return whether a library makes a generator for itself: in Python's, or when imported."""
-    file = frame.f_code.co_filename
-    imported = frame.f_code.co_name == "<module>" and is_installed(file)
-    return imported or is_standard_library(file)
 
 
 def _name(function: Any, module: str, name: str) -> Any:

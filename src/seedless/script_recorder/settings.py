@@ -22,6 +22,8 @@ class Settings:
         seeds: for experiments: the value each of "python", "numpy" and "torch" is seeded with, in
             place of every seed from entropy; `"values": True` replaces explicit seeds too.
         files: whether files that the script opens are observed.
+        deterministic: for experiments: use torch's deterministic algorithms from the start, and do
+            not let the script change that.
     """
 
     folder: str
@@ -29,6 +31,7 @@ class Settings:
     end_after: int | None = None
     seeds: Mapping[str, Any] = field(default_factory=dict)
     files: bool = True
+    deterministic: bool = False
 
 
 def read_settings(path: str) -> Settings:

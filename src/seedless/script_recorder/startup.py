@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib
 import os
+import sys
 from types import ModuleType
 
+from .draws import DrawRecorder
+from .file_observer import FileObserver
 from .import_hooks import call_after_import
+from .imported_sources import describe_sources
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
 from .settings import SETTINGS_VARIABLE, read_settings
@@ -19,19 +24,50 @@ def start() -> None:
     if not path:
         return
     recorder = Recorder(read_settings(path))
-
     seeds = SeedRecorder(recorder)
-    call_after_import("random", recorder.guard(seeds.watch_python))
-    call_after_import("numpy.random", recorder.guard(seeds.watch_numpy))
-    start_with_torch = functools.partial(_start_with_torch, recorder, seeds)
-    call_after_import("torch", recorder.guard(start_with_torch))
+    draws = DrawRecorder(recorder)
+    start_with_torch = functools.partial(_start_with_torch, recorder, seeds, draws)
+    files = FileObserver(recorder) if recorder.settings.files else None
+    for module, watch in (
+        ("random", seeds.watch_python),
+        ("random", draws.watch_python),
+        ("numpy.random", seeds.watch_numpy),
+        ("numpy.random", draws.watch_numpy),
+        ("torch", start_with_torch),
+    ):
+        call_after_import(module, recorder.guard(watch, nested=True))
+    if files is not None:
+        call_after_import("torch", recorder.guard(files.watch_torch, nested=True))
+    recorder.before_end.append(functools.partial(_write_sources, recorder))
 
 
-def _start_with_torch(recorder: Recorder, seeds: SeedRecorder, torch: ModuleType) -> None:
-    """Install every hook into torch; imported here because it needs torch."""
-    from . import torch_hooks
+def _start_with_torch(
+    recorder: Recorder, seeds: SeedRecorder, draws: DrawRecorder, torch: ModuleType
+) -> None:
+    """Install every hook into torch."""
+    from . import silence, torch_hooks  # need torch
 
-    recorder.file.open()
+    recorder.file.script = getattr(sys.modules.get("__main__"), "__file__", None)
+    draws.skip_while(torch.compiler.is_compiling)
     seeds.watch_torch(torch)
-    torch_hooks.install(recorder)
+    steps = torch_hooks.install(recorder, seeds)
+    silence.keep_from_compiling()
     atexit.register(recorder.end)
+    recorder.file.on_open.append(functools.partial(_end_with_process, recorder))
+    if recorder.settings.ops_at is not None:
+        importlib.import_module(".step_ops", __package__).install(recorder, steps)
+
+
+def _write_sources(recorder: Recorder) -> None:
+    """Write which of the user's files were imported; a worker's are those of the main process."""
+    if recorder.file.worker_id is None:
+        recorder.file.write(describe_sources(recorder.file.script))
+
+
+def _end_with_process(recorder: Recorder) -> None:
+    """See the end of a child of `multiprocessing` too, which leaves without `atexit`."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, recorder.end, exitpriority=0)

@@ -14,6 +14,7 @@ from .generators import read_states
 from .module_state import BufferList, read_optimizer_state, read_parameters, read_rates
 from .pending import PendingNumber, is_pending
 from .recorder import Recorder
+from .seed_calls import SeedRecorder
 from .tensor_digest import digest_tensors, digest_value
 from .user_lines import find_user_line
 
@@ -40,21 +41,43 @@ CAUSAL_ORDER = (
 class StepRecorder:
     """Collects what happens between steps, and writes a line for each step."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, seeds: SeedRecorder) -> None:
         self.recorder = recorder
+        self.seeds = seeds
         self.file = recorder.file
         self.events = Events()
         self.shown: dict[str, Any] = {}
         self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.scalers: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._number_of_optimizers = 0
         self.buffers = BufferList()
-        self.has_optimizer = False
+        self.has_captured_step = False
         self.autocast: dict[str, Any] = read_autocast()
         self._before: dict[str, Any] = {}
         self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._flags: dict[str, Any] | None = None
 
+    @property
+    def has_optimizer(self) -> bool:
+        """Whether the script has made an optimizer of torch."""
+        return bool(self._number_of_optimizers)
+
     # Events between steps.
+
+    def see_optimizer(self, optimizer: Any) -> None:
+        """Remember an optimizer, under the next number."""
+        if optimizer not in self.optimizers:
+            self.optimizers[optimizer] = self._number_of_optimizers
+            self._number_of_optimizers += 1
+
+    def see_loader(self, loader: Any) -> None:
+        """Remember the generators of a DataLoader and of its samplers."""
+        samplers = [loader, loader.sampler, getattr(loader, "batch_sampler", None)]
+        samplers.append(getattr(samplers[-1], "sampler", None))
+        for sampler in samplers:
+            generator = getattr(sampler, "generator", None)
+            if isinstance(generator, torch.Generator):
+                self.seeds.see_torch_generator(generator)
 
     def see_indices(self, indices: Any) -> None:
         """Record what a sampler gave."""
@@ -85,6 +108,8 @@ class StepRecorder:
 
     def before_step(self, optimizer: Any) -> None:
         """Record what the optimizer is about to use."""
+        for function in self.recorder.before_step:
+            function(optimizer)
         parameters = read_parameters(optimizer)
         rates = read_rates(optimizer)
         self._before = {
@@ -112,10 +137,33 @@ class StepRecorder:
             "optimizer_state": digest_value(state.content),
         }
         self._states[optimizer] = (state.versions, values["optimizer_state"])
-        number = self.optimizers.setdefault(optimizer, len(self.optimizers))
-        self.write_step(
-            "step", values, {"optimizer": number, "optimizer_type": type(optimizer).__name__}
-        )
+        self.see_optimizer(optimizer)
+        number, name = self.optimizers[optimizer], type(optimizer).__name__
+        self.write_step("step", values, {"optimizer": number, "optimizer_type": name})
+
+    def before_backward(self, leaves: list[Tensor]) -> None:
+        """Record the tensors a script without an optimizer is about to get gradients for."""
+        self._before = {"weights_before": digest_tensors(leaves)}
+
+    def after_backward(self, gradients: list[Tensor | None]) -> None:
+        """Write the line of a backward pass in a script without an optimizer."""
+        values = {**self._before, **self.events.take(), "gradients": digest_tensors(gradients)}
+        self.write_step("backward", values, {})
+
+    def before_replay(self) -> None:
+        """Record what a graph of the GPU is about to change."""
+        self._before = {"weights_before": digest_tensors(self._read_all_parameters())}
+
+    def after_replay(self) -> None:
+        """Write the line of a replay in which an optimizer has made a step."""
+        parameters = self._read_all_parameters()
+        values = {
+            **self._before,
+            **self.events.take(),
+            "gradients": digest_tensors([each.grad for each in parameters]),
+            "weights": digest_tensors(parameters),
+        }
+        self.write_step("replay", values, {})
 
     def write_step(self, kind: str, values: dict[str, Any], details: dict[str, Any]) -> None:
         """Write the line of a step, and before it what changed since the last one."""
@@ -132,12 +180,13 @@ class StepRecorder:
             "line": find_user_line(),
             "values": {name: values[name] for name in CAUSAL_ORDER if name in values},
             "shown": self.shown,
-            "generators": read_states(),
+            "generators": read_states(self.seeds.generators),
         }
         if is_pending(line):
             line["pending"] = True
         self.shown = {}
         self._before = {}
+        self.file.open()
         self.file.write(line)
         self.recorder.finish_step()
 
@@ -150,6 +199,13 @@ class StepRecorder:
             self.file.write({"kind": "flags", "step": step, "flags": flags})
             self._flags = flags
 
+    def finish(self) -> None:
+        """Write what belongs to no step: draws after the last one, and torch if there was none."""
+        for write_lines in self.recorder.before_line:
+            write_lines()
+        if self._flags is None and self.file.worker_id is None:
+            self.write_flags(self.recorder.step)
+
     def _digest_state_before(self, optimizer: Any) -> Any:
         """Return the digest after the last step where no tensor has been written since."""
         state = read_optimizer_state(optimizer)
@@ -157,6 +213,9 @@ class StepRecorder:
         if versions is not None and versions == state.versions:
             return digest
         return digest_value(state.content)
+
+    def _read_all_parameters(self) -> list[Tensor]:
+        return [each for optimizer in self.optimizers for each in read_parameters(optimizer)]
 
     def _show(self, name: str, value: Any) -> None:
         values = self.shown.setdefault(name, [])

@@ -1,4 +1,4 @@
-"""Where the recorder listens in torch: optimizers, modules, backward, loaders and scalers.
+"""Where the recorder listens in torch: optimizers, modules, scalers and graphs of the GPU.
 
 Each hook returns at once while torch's compiler traces it, so that nothing of it enters a graph.
 """
@@ -6,141 +6,145 @@ Each hook returns at once while torch's compiler traces it, so that nothing of i
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
 
-from .flags import is_cuda_used
+from .backward_hooks import watch_backward
+from .flags import keep_deterministic
+from .loader_hooks import watch_loaders
 from .outermost_call import OutermostCall
 from .recorder import Recorder
+from .seed_calls import SeedRecorder
+from .silence import is_capturing, is_compiling, is_silent
 from .step_recorder import StepRecorder
 from .tensor_digest import digest_value
 
-is_compiling = torch.compiler.is_compiling
 
-
-def install(recorder: Recorder) -> StepRecorder:
+def install(recorder: Recorder, seeds: SeedRecorder) -> StepRecorder:
     """Install every hook; return what they report to."""
-    steps = StepRecorder(recorder)
+    steps = StepRecorder(recorder, seeds)
     call = OutermostCall()
-    _watch_optimizers(recorder, steps, call)
+    _watch_optimizers(recorder, steps)
     _watch_modules(recorder, steps, call)
-    _watch_backward(recorder, steps, call)
-    _watch_loaders(recorder, steps, call)
-    _watch_scalers(recorder, steps)
+    watch_backward(recorder, steps, call)
+    watch_loaders(recorder, steps)
+    _watch_scalers(steps)
+    _watch_graphs(recorder, steps)
+    recorder.before_end.append(steps.finish)
+    if recorder.settings.deterministic:
+        keep_deterministic()
     return steps
 
 
-def _is_silent() -> bool:
-    """Return whether nothing may be read now: a graph of the GPU or a trace is being captured."""
-    if torch._C._get_tracing_state() is not None:
-        return True
-    return is_cuda_used() and torch.cuda.is_current_stream_capturing()
-
-
-def _watch_optimizers(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
+def _watch_optimizers(recorder: Recorder, steps: StepRecorder) -> None:
+    see_optimizer = recorder.guard(steps.see_optimizer)
     before = recorder.guard(steps.before_step)
     after = recorder.guard(steps.after_step)
+    optimizer_class: Any = torch.optim.Optimizer
+    initialize = optimizer_class.__init__
+
+    @functools.wraps(initialize)
+    def recorded_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        initialize(self, *args, **kwargs)
+        see_optimizer(self)
 
     def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if is_compiling() or _is_silent():
+        if is_compiling() or is_silent():
             return
-        call.forget()
         before(optimizer)
 
     def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if is_compiling() or _is_silent():
+        if is_compiling():
+            return
+        if is_silent():
+            steps.has_captured_step = is_capturing()
             return
         after(optimizer)
         recorder.end_if_asked()
 
+    optimizer_class.__init__ = recorded_init
     register_optimizer_step_pre_hook(before_step)
     register_optimizer_step_post_hook(after_step)
 
 
 def _watch_modules(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
+    """Record the outermost calls.
+
+    Not by torch's global hooks: with them each call of each module is slower, and a compiled module
+    warns. The compiler takes the wrapper for the ordinary `__call__`, and skips it.
+    """
+    module_class: Any = torch.nn.Module
+    call_module = module_class.__call__
+
     @recorder.guard
-    def enter(module: Any, args: Any) -> None:
-        call.enter(module, digest_value(args))
+    def enter(args: Any) -> None:
+        call.inputs.append(digest_value(args))
 
     @recorder.guard
     def leave(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        inputs = [call.leave(), *([digest_value(kwargs)] if kwargs else [])]
-        steps.see_call(module, inputs, (*args, *kwargs.values()), output)
+        if kwargs:
+            call.inputs.append(digest_value(kwargs))
+        steps.see_call(module, call.inputs, (*args, *kwargs.values()), output)
 
-    def before_forward(module: Any, args: Any) -> None:
-        if is_compiling():
-            return
-        if call.module is None:
-            if not (call.in_backward or _is_silent()):
-                enter(module, args)
-        elif call.is_of(module):
-            call.depth += 1
+    @functools.wraps(call_module)
+    def recorded_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or call.is_under_way or recorder.is_busy or is_silent():
+            return call_module(self, *args, **kwargs)
+        with call:
+            enter(args)
+            output = call_module(self, *args, **kwargs)
+            leave(self, args, kwargs, output)
+        return output
 
-    def after_forward(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if is_compiling() or not call.is_of(module):
-            return
-        call.depth -= 1
-        if call.depth == 0:
-            leave(module, args, kwargs, output)
-
-    register_module_forward_pre_hook(before_forward)
-    register_module_forward_hook(after_forward, with_kwargs=True)
+    module_class.__call__ = recorded_call
 
 
-def _watch_backward(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
-    backward = torch.autograd.backward
-    see_loss = recorder.guard(steps.see_loss)
-
-    @functools.wraps(backward)
-    def recorded_backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        if is_compiling() or _is_silent():
-            return backward(tensors, *args, **kwargs)
-        call.forget()
-        see_loss(tensors)
-        call.in_backward += 1
-        try:
-            return backward(tensors, *args, **kwargs)
-        finally:
-            call.in_backward -= 1
-
-    torch.autograd.backward = recorded_backward
-
-
-def _watch_loaders(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
-    iterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
-    next_index, next_batch = iterator._next_index, iterator.__next__
-    see_indices, see_batch = recorder.guard(steps.see_indices), recorder.guard(steps.see_batch)
-
-    @functools.wraps(next_index)
-    def recorded_next_index(self: Any) -> Any:
-        indices = next_index(self)
-        see_indices(indices)
-        return indices
-
-    @functools.wraps(next_batch)
-    def recorded_next_batch(self: Any) -> Any:
-        call.forget()
-        batch = next_batch(self)
-        see_batch(batch)
-        return batch
-
-    iterator._next_index = recorded_next_index
-    iterator.__next__ = recorded_next_batch
-
-
-def _watch_scalers(recorder: Recorder, steps: StepRecorder) -> None:
+def _watch_scalers(steps: StepRecorder) -> None:
+    """Remember which GradScaler belongs to an optimizer."""
     scaler_class: Any = torch.amp.GradScaler
     step = scaler_class.step
 
     @functools.wraps(step)
     def recorded_step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        steps.scalers[optimizer] = self
+        if isinstance(optimizer, torch.optim.Optimizer):
+            steps.scalers[optimizer] = self
         return step(self, optimizer, *args, **kwargs)
 
     scaler_class.step = recorded_step
+
+
+def _watch_graphs(recorder: Recorder, steps: StepRecorder) -> None:
+    """Record each replay of a graph of the GPU in which an optimizer made a step."""
+    graph_class: Any = torch.cuda.CUDAGraph
+    if "replay" not in vars(graph_class):  # built without a GPU
+        return
+    with_steps: weakref.WeakSet[Any] = weakref.WeakSet()
+    capture_end, replay = graph_class.capture_end, graph_class.replay
+    before = recorder.guard(steps.before_replay)
+    after = recorder.guard(steps.after_replay)
+
+    @functools.wraps(capture_end)
+    def recorded_capture_end(self: Any) -> Any:
+        if steps.has_captured_step:
+            with_steps.add(self)
+            steps.has_captured_step = False
+        return capture_end(self)
+
+    @functools.wraps(replay)
+    def recorded_replay(self: Any) -> Any:
+        if self not in with_steps:
+            return replay(self)
+        before()
+        result = replay(self)
+        after()
+        recorder.end_if_asked()
+        return result
+
+    graph_class.capture_end = recorded_capture_end
+    graph_class.replay = recorded_replay

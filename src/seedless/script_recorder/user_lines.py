@@ -7,7 +7,7 @@ import site
 import sys
 import sysconfig
 from functools import cache
-from types import FrameType
+from types import CodeType, FrameType
 
 _START_FOLDER = os.getcwd()
 _RECORDER = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +24,7 @@ _INSTALLED = tuple(
     }
 )
 _INSTALLED_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_COMPILER_PARTS = ("/torch/_inductor/", "/torch/_dynamo/")
 
 # `python -c` and a script on standard input have no file.
 _WITHOUT_FILE = ("<string>", "<stdin>")
@@ -33,7 +34,7 @@ _WITHOUT_FILE = ("<string>", "<stdin>")
 def is_installed(path: str) -> bool:
     """Return whether a file belongs to the standard library, a package or the recorder."""
     real = os.path.realpath(path)
-    if any(part in real for part in _INSTALLED_PARTS):
+    if any(part in real for part in (*_INSTALLED_PARTS, "/torchinductor_")):
         return True
     return real.startswith((*_STANDARD_LIBRARY, *_INSTALLED, _RECORDER + os.sep))
 
@@ -63,16 +64,36 @@ def _classify(filename: str) -> str:
     return "other" if is_installed(filename) else "user"
 
 
+def find_user_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the user's own code, from the given one outwards."""
+    without_file = None
+    while frame is not None:
+        kind = _classify(frame.f_code.co_filename)
+        if kind == "user":
+            return frame
+        if kind == "text" and without_file is None:
+            without_file = frame
+        frame = frame.f_back
+    return without_file
+
+
+def is_for_itself(frame: FrameType | None) -> bool:
+    """Return whether a package does this for itself: while it is imported, or compiles code."""
+    while frame is not None and _classify(frame.f_code.co_filename) != "user":
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") or any(part in file for part in _COMPILER_PARTS):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def find_user_line(frame: FrameType | None = None) -> str:
     """Return "path:line" of the innermost frame of the user's own code, or ""."""
-    current = frame or sys._getframe(1)
-    without_file = ""
-    while current is not None:
-        filename = current.f_code.co_filename
-        kind = _classify(filename)
-        if kind == "user":
-            return f"{show_path(filename)}:{current.f_lineno}"
-        if kind == "text" and not without_file:
-            without_file = f"{filename}:{current.f_lineno}"
-        current = current.f_back  # type: ignore[assignment]  # ends at None
-    return without_file
+    found = find_user_frame(frame or sys._getframe(1))
+    return "" if found is None else show_frame(found.f_code, found.f_lineno)
+
+
+def show_frame(code: CodeType, line: int) -> str:
+    """Return "path:line" of a place in the user's code."""
+    file = code.co_filename
+    return f"{file if file.startswith('<') else show_path(file)}:{line}"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from seedless.data.augment import crop_and_flip
-from seedless.numerics.dropout import dropout_keys
+from seedless.numerics.active_keys import dropout_keys
 from seedless.train.arithmetic import autocast_for, compute_in, make_batch_splitter
 from seedless.train.optimizer import apply_step
 from seedless.train.prediction import to_model_input

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seedless.core.digests import digest, get_hex
-from seedless.numerics.dropout import dropout_keys
+from seedless.numerics.active_keys import dropout_keys
 from seedless.portable.check.checksum import Trace
 from seedless.portable.check.op_cases import OPS
 from seedless.portable.context import CONTEXT

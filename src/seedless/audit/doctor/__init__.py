@@ -1,0 +1,1 @@
+"""Say why two runs of any training script differ: `seedless doctor`."""

@@ -1,0 +1,118 @@
+"""Confirm a cause: take it away in both runs, and see whether the difference disappears."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seedless.audit.doctor.case import Candidate, Case
+from seedless.audit.doctor.pair import Pair, Runner
+from seedless.script_recorder.settings import Settings
+
+MAX_EXPERIMENTS = 5
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A change to both runs.
+
+    Attributes:
+        title: what is changed, as in "with ...".
+        variables: changes to the environment.
+        seeds: generators that the recorder seeds.
+    """
+
+    title: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    seeds: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ALL = {"python": 0, "numpy": 0, "torch": 0}
+EXPERIMENTS = {
+    "seed-python": Experiment("Python's generators seeded", seeds={"python": 0}),
+    "seed-numpy": Experiment("numpy's generators seeded", seeds={"numpy": 0}),
+    "seed-torch": Experiment("torch's generators seeded", seeds={"torch": 0}),
+    "seed-python-values": Experiment(
+        "every seed of Python's generators fixed", seeds={"python": 0, "values": True}
+    ),
+    "seed-numpy-values": Experiment(
+        "every seed of numpy's generators fixed", seeds={"numpy": 0, "values": True}
+    ),
+    "seed-torch-values": Experiment(
+        "every seed of torch's generators fixed", seeds={"torch": 0, "values": True}
+    ),
+    "seed-all": Experiment(
+        "all generators seeded, with every seed fixed", seeds={**_ALL, "values": True}
+    ),
+    "hash-seed": Experiment("PYTHONHASHSEED=0", variables={"PYTHONHASHSEED": "0"}),
+    "one-thread": Experiment(
+        "one thread", variables={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment showed.
+
+    Attributes:
+        name: the experiment's.
+        removed: the difference is gone, or comes later.
+        sentence: the result in words.
+        runs: the folders of its two runs.
+    """
+
+    name: str
+    removed: bool
+    sentence: str
+    runs: tuple[str, str]
+
+
+def run_experiment(runner: Runner, name: str, case: Case) -> Result:
+    """Run a pair with one change, up to the step after the first difference."""
+    experiment = EXPERIMENTS[name]
+    settings = Settings(
+        "",
+        end_after=case.first.step + 1,
+        seeds=experiment.seeds,
+    )
+    pair = runner.run_pair(f"experiment with {experiment.title}", settings, experiment.variables)
+    return judge_pair(name, experiment.title, pair, case)
+
+
+def judge_pair(name: str, title: str, pair: Pair, case: Case) -> Result:
+    """Return what a pair of runs with one change says about the difference of a case."""
+    runs = (pair.a.execution.folder.name, pair.b.execution.folder.name)
+    made = min(
+        (len(process.steps) for run in (pair.a, pair.b) for process in run.recorded.training),
+        default=0,
+    )
+    if made < case.first.step:
+        sentence = f"with {title}, the runs ended before step {case.first.step}: it shows nothing"
+        return Result(name, False, sentence, runs)
+    first = pair.first
+    if first is None:
+        sentence = f"with {title}, the runs agree up to step {made}"
+        return Result(name, True, sentence, runs)
+    if first.place > case.first.place:
+        sentence = (
+            f"with {title}, they agree up to there, and differ next at step {first.step}: "
+            f"{first.what}"
+        )
+        return Result(name, True, sentence, runs)
+    sentence = f"with {title}, the runs still differ at step {first.step}: {first.what}"
+    return Result(name, False, sentence, runs)
+
+
+def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:
+    """Return the experiments to run, in order: those that candidates ask for, then general ones."""
+    asked = [one.experiment for one in candidates if one.experiment in EXPERIMENTS]
+    has_hash_seed = any(
+        process is not None and process.start.variables.get("PYTHONHASHSEED", "random") != "random"
+        for process in case.first.processes
+    )
+    general = [*([] if has_hash_seed else ["hash-seed"]), "seed-all", "one-thread"]
+    if (
+        case.op is not None and case.op.kind == "op"
+    ):  # equal inputs: no order and no seed explains it
+        general = ["one-thread"]
+    return list(dict.fromkeys([*asked, *general]))[:MAX_EXPERIMENTS]

@@ -1,0 +1,36 @@
+"""Causes that are operations: their inputs are equal, and their outputs are not."""
+
+from collections.abc import Iterator
+
+from seedless.audit.doctor.case import CERTAIN, LIKELY, POSSIBLE, Candidate, Case
+from seedless.audit.doctor.step_ops import StepOp
+
+COMPILED_OP = "compiled"
+UNINITIALIZED_SOURCE = "uninitialized memory"
+OWN_NAMESPACES = ("aten.", "prims.", "c10d.", "_c10d_functional.", "profiler.")
+
+
+def judge_op(case: Case) -> Iterator[Candidate]:
+    """Yield causes for the first operation that differs, if it is no draw."""
+    op = case.op
+    if op is None or op.draws:
+        return
+    if UNINITIALIZED_SOURCE in op.names:
+        yield Candidate("uninitialized-memory", op.line, CERTAIN, (op.description,))
+    if op.kind != "op":
+        return
+    if op.op.startswith(COMPILED_OP) or not op.op.startswith(OWN_NAMESPACES):
+        yield Candidate("atomics", op.line, LIKELY, (op.description,), {"op": op.op})
+        return
+    yield from _judge_facts(case, op)
+    if op.unwritten:
+        yield Candidate("uninitialized-memory", op.line, POSSIBLE, (op.description,))
+
+
+def _judge_facts(case: Case, op: StepOp) -> Iterator[Candidate]:
+    """Yield what is known about an operation of torch's own."""
+    step = case.first.steps[0]
+    flags = step.flags if step is not None else {}
+    if "conv" in op.op and flags.get("cudnn.benchmark") and op.device.startswith("cuda"):
+        sentence = "torch.backends.cudnn.benchmark is on"
+        yield Candidate("cudnn-autotune", op.line, LIKELY, (op.description, sentence))

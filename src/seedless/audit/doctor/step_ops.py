@@ -1,0 +1,171 @@
+"""Compare the operations of one step of two processes, as pass 2 recorded them.
+
+Draws of Python's and numpy's generators stand among the operations, in the order in which they
+happened, so that a draw that differs is found before what was computed from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedless.audit.doctor.recorded_run import MAX_LINE_BYTES, Process, read_record_lines
+from seedless.core.bounded_reading import parse_json, read_file, shorten
+from seedless.core.errors import RunError
+
+MAX_OPS = 500_000
+DRAW = "draw"  # the phase of a draw of Python's or numpy's generators
+
+
+@dataclass(frozen=True)
+class StepOp:
+    """What one run did at the first difference between two steps.
+
+    Attributes:
+        kind: as in `Finding`: "op", "source", "setting" or "program".
+        op: the operation, or the call that drew.
+        line: the user's line.
+        module: path of the module.
+        phase, note: as recorded.
+        device: "cpu" or "cuda".
+        draws: the generator that it drew from, or "".
+        generator_given: it drew from a generator that was passed to it.
+        names: tensors from outside the operations that differ, for "source".
+        left, right: settings that differ, or what each run did.
+        unwritten: among its inputs is uninitialized memory.
+        description: the finding in words.
+        agreed: how many operations agreed before it.
+    """
+
+    kind: str
+    op: str
+    line: str
+    module: str
+    phase: str
+    note: str
+    device: str
+    draws: str
+    generator_given: bool
+    names: tuple[str, ...]
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    unwritten: bool
+    description: str
+    agreed: int
+
+
+def compare_step_ops(
+    folders: tuple[Path, Path], processes: tuple[Process, Process], step: int
+) -> StepOp | None:
+    """Return the first operation of a step in which two processes differ; None if all agree.
+
+    None too where a process recorded no operations, as for a step that was not reached.
+    """
+    from seedless.audit.first_difference import find_first_difference
+
+    raw = [
+        _read_ops(folder, process, step) for folder, process in zip(folders, processes, strict=True)
+    ]
+    if not raw[0] or not raw[1]:
+        return None
+    left, right = ([_make_record(values) for values in one] for one in raw)
+    finding = find_first_difference(left, right)
+    if finding is None:
+        return None
+    shown = raw[0][finding.index] if finding.index < len(raw[0]) else raw[1][finding.index]
+    settings = [str(text) for text in shown.get("settings") or ()]
+    return StepOp(
+        kind=finding.kind,
+        op=finding.op,
+        line=str(shown.get("line") or ""),
+        module=finding.module,
+        phase=finding.phase,
+        note=finding.note,
+        device=str(shown.get("device") or "cpu"),
+        draws=str(shown.get("draws") or shown.get("generator") or ""),
+        generator_given="generator=Generator" in settings,
+        names=finding.names,
+        left=finding.left,
+        right=finding.right,
+        unwritten=finding.unwritten,
+        description=finding.describe(),
+        agreed=finding.index,
+    )
+
+
+def compare_step_tensors(
+    folders: tuple[Path, Path], processes: tuple[Process, Process], step: int
+) -> Mapping[str, tuple[str, ...]]:
+    """Return for each group of a step's tensors ("gradients", ...) the names that differ."""
+    one, two = (
+        _read_tensors(folder, process, step)
+        for folder, process in zip(folders, processes, strict=True)
+    )
+    found = {}
+    for group in one.keys() & two.keys():
+        names = {*one[group], *two[group]}
+        differing = [name for name in names if one[group].get(name) != two[group].get(name)]
+        if differing:
+            found[group] = tuple(sorted(differing))
+    return found
+
+
+def _read_ops(folder: Path, process: Process, step: int) -> list[dict[str, Any]]:
+    """Return the operations of a step as they were recorded; [] where there is no such file."""
+    file = folder / f"ops-{process.start.rank}-{process.start.pid}-{step}.jsonl"
+    if not file.exists():
+        return []
+    found: list[dict[str, Any]] = []
+    for where, values in read_record_lines(file):
+        if len(found) >= MAX_OPS:
+            raise RunError(f"{where}: a step of more than {MAX_OPS:,} operations is not read")
+        if values.get("kind", DRAW) == DRAW:  # operations have no kind
+            found.append(values)
+    return found
+
+
+def _make_record(values: dict[str, Any]) -> Any:
+    """Return one line as a record of an operation; a draw is an operation with one output."""
+    from seedless.script_recorder.op_record import OpRecord
+
+    if values.get("kind") == DRAW:
+        place = f"{values.get('call')} at {values.get('line')}"
+        return OpRecord(phase=DRAW, module="", op=place, outputs=(str(values.get("value")),))
+    inputs, sources = _list_texts(values.get("inputs")), _list_texts(values.get("sources"))
+    return OpRecord(
+        phase=str(values.get("phase") or ""),
+        module=str(values.get("module") or ""),
+        op=str(values.get("op") or ""),
+        inputs=inputs,
+        sources=tuple(sources[i] if i < len(sources) else "" for i in range(len(inputs))),
+        settings=_list_texts(values.get("settings")),
+        outputs=_list_texts(values.get("outputs")),
+        shapes=tuple(map(_list_sizes, _list(values.get("shapes")))),
+        note=str(values.get("note") or ""),
+    )
+
+
+def _read_tensors(folder: Path, process: Process, step: int) -> dict[str, dict[str, str]]:
+    file = folder / f"tensors-{process.start.rank}-{process.start.pid}-{step}.json"
+    if not file.exists():
+        return {}
+    values = parse_json(read_file(file, MAX_LINE_BYTES), file.name)
+    if not isinstance(values, dict):
+        raise RunError(f"{file.name}: expected a JSON object, got {shorten(str(values), 40)}")
+    return {
+        name: {key: str(value) for key, value in group.items()}
+        for name, group in values.items()
+        if isinstance(group, dict)
+    }
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _list_texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, _list(value)))
+
+
+def _list_sizes(value: Any) -> tuple[int, ...]:
+    return tuple(size for size in _list(value) if isinstance(size, int))

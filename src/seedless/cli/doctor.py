@@ -1,0 +1,134 @@
+"""`seedless doctor -- python train.py`: why two runs of any training script differ."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import textwrap
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seedless.cli.options import AsJson, print_json, print_line, print_text, spell_numbers
+from seedless.core.display import escape_text
+from seedless.core.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seedless.audit.doctor.diagnosis import Diagnosis
+
+IDENTICAL, DIFFER, COULD_NOT_TELL = 0, 1, 3
+
+
+def doctor(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND", help="What you type to train, after two hyphens."),
+    ],
+    runs: Annotated[
+        int, typer.Option("--runs", min=2, help="How many runs to compare with the first.")
+    ] = 2,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help="End each run after this many steps.")
+    ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            "--vary", help="What the second run has other: threads=1,2, seed-env, NAME=a,b."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Keep the records in this new folder.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", min=0, help="Seconds after which a run is ended.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why two runs of a training script differ.
+
+    The command is run unchanged, in this folder; {out} in it becomes an empty
+    folder for each run. What it prints goes to files.
+    Exit code 0: identical. 1: they differ. 2: could not run. 3: could not tell.
+    """
+    from seedless.audit.doctor.command import find_program
+    from seedless.audit.doctor.variation import parse_variation
+
+    find_program(command)
+    varied = parse_variation(vary) if vary is not None else {}
+    with _open_folder(out) as folder:
+        from seedless.audit.doctor.examine import examine
+        from seedless.audit.doctor.pair import Runner
+
+        runner = Runner(command, folder, steps, timeout, varied, _report_to(as_json))
+        diagnosis = examine(runner, runs).diagnosis
+    if as_json:
+        print_json(spell_numbers(asdict(diagnosis)))
+    else:
+        print_text(describe(diagnosis))
+    codes = {True: IDENTICAL, False: DIFFER, None: COULD_NOT_TELL}
+    raise typer.Exit(codes[diagnosis.identical])
+
+
+def describe(diagnosis: Diagnosis, columns: int | None = None) -> str:
+    """Return an answer as text: what differs first, why, what to change; then the evidence."""
+    width = max(40, columns or shutil.get_terminal_size().columns)
+    if diagnosis.identical is None:
+        return _wrap(f"COULD NOT TELL: {diagnosis.reason}", width)
+    if diagnosis.identical:
+        steps = f"{diagnosis.steps} step{'s' * (diagnosis.steps != 1)}"
+        return f"IDENTICAL: every value recorded in {steps} agrees"
+    lines = [
+        _wrap(f"THEY DIFFER {_describe_place(diagnosis)}", width),
+        _wrap(f"because {diagnosis.title} [{diagnosis.cause}, {diagnosis.confidence}]", width),
+        _wrap(
+            f"change  {diagnosis.line or '(no line found)'}: {diagnosis.remedy}", width, "        "
+        ),
+    ]
+    results = [str(result["sentence"]) for result in diagnosis.experiments]
+    for title, sentences in (("evidence", diagnosis.evidence), ("experiments", results)):
+        shown = [
+            sentence for sentence in sentences if title != "evidence" or sentence not in results
+        ]
+        if shown:
+            lines += ["", title, *(_wrap(f"- {one}", width, "  ") for one in shown)]
+    return "\n".join(lines)
+
+
+def _describe_place(diagnosis: Diagnosis) -> str:
+    ranks = f" of rank {', '.join(map(str, diagnosis.ranks))}" if any(diagnosis.ranks) else ""
+    op = f", in {diagnosis.op}" if diagnosis.op else ""
+    module = f" of module {diagnosis.module}" if diagnosis.module else ""
+    what = diagnosis.what.replace("_", " ")
+    return f"first at step {diagnosis.step}{ranks}: {what}{op}{module}"
+
+
+def _wrap(text: str, width: int, indent: str = "  ") -> str:
+    return textwrap.fill(
+        escape_text(text),
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _report_to(as_json: bool):  # type: ignore[no-untyped-def]
+    return (lambda line: None) if as_json else (lambda line: print_line(line, err=True))
+
+
+@contextmanager
+def _open_folder(out: Path | None) -> Iterator[Path]:
+    """Give the folder for the records: the user's, which must be new, or one that is removed."""
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="seedless-doctor-") as name:
+            yield Path(name)
+        return
+    if out.exists() and any(out.iterdir()):
+        raise RunError(f"{out} is not empty; give a new folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    yield out.absolute()

@@ -1,0 +1,144 @@
+"""Draws: who drew, from which generator, and why its state differs."""
+
+from dataclasses import replace
+
+import pytest
+
+from seedless.audit.doctor.draw_rules import judge_draw, judge_random_sources, list_sources
+from seedless.audit.doctor.step_ops import StepOp
+from tests.audit.doctor.records import make_case, write_run
+
+DRAW = StepOp(
+    kind="op",
+    op="aten.uniform_.default",
+    line="train.py:12",
+    module="",
+    phase="",
+    note="",
+    device="cpu",
+    draws="torch",
+    generator_given=False,
+    names=(),
+    left=(),
+    right=(),
+    unwritten=False,
+    description="The runs begin to differ at aten.uniform_.default.",
+    agreed=7,
+)
+
+
+def seed(generator, value, line="train.py:5", call="seed"):
+    return {"kind": "seed", "generator": generator, "call": call, "value": value, "line": line}
+
+
+def draws(generator, line="data.py:9", call="random.random"):
+    return {"kind": "draws", "generator": generator, "call": call, "line": line, "count": 8}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Return a function that makes the case of two runs with these lines and this difference."""
+
+    def make(name, lines=((), ()), op=None, workers=((), ())):
+        runs = [
+            write_run(
+                tmp_path / str(index),
+                list(lines[index]),
+                workers=workers[index],
+                step1={name: str(index)},
+            )
+            for index in range(2)
+        ]
+        return make_case(*runs, op=op)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("name", "op", "cause"),
+    [
+        ("weights_before", "aten.uniform_.default", "unseeded-weights"),
+        ("indices", "aten.randperm.default", "unseeded-shuffle"),
+        ("input", "aten.randperm.default", "unseeded-shuffle"),
+        ("batch", "np.random.permutation at data.py:3", "unseeded-shuffle"),
+        ("batch", "random.random at data.py:3", "augmentation-draws"),
+        ("input", "aten.normal_.default", "augmentation-draws"),
+        ("output", "aten.native_dropout.default", "dropout-draws"),
+        ("output", "aten.randn.default", "unseeded-draws"),
+        ("loss", "aten.rand.default", "unseeded-draws"),
+    ],
+)
+def test_a_draw_is_named_by_what_it_is_for(make, name, op, cause):
+    found = judge_draw(make(name, op=replace(DRAW, op=op)))
+    assert (found.cause, found.line, found.experiment) == (cause, "train.py:12", "seed-torch")
+    assert found.words["call"] == "torch.manual_seed(0)"
+    assert "no call seeds torch's generator" in found.evidence[-1]
+
+
+def test_a_dropout_module_is_recognised_by_its_name(make):
+    op = replace(DRAW, op="aten.bernoulli_.float", module="head.dropout")
+    assert judge_draw(make("output", op=op)).cause == "dropout-draws"
+
+
+def test_a_seed_that_changes_is_the_line_to_change(make):
+    lines = ([seed("torch", "17")], [seed("torch", "18")])
+    found = judge_draw(make("weights_before", lines, DRAW))
+    assert (found.cause, found.line) == ("time-seed", "train.py:5")
+    assert found.experiment == "seed-torch-values"
+    assert "17 in one run and 18 in the other" in found.evidence[-1]
+
+
+def test_a_seed_from_entropy_is_the_line_to_change(make):
+    lines = ([seed("torch", None)], [seed("torch", None)])
+    found = judge_draw(make("weights_before", lines, DRAW))
+    assert (found.cause, found.line) == ("unseeded-weights", "train.py:5")
+
+
+def test_a_seed_that_comes_too_late_is_said(make):
+    lines = ([seed("torch", "0")], [seed("torch", "0")])
+    found = judge_draw(make("weights_before", lines, DRAW))
+    assert found.cause == "unseeded-weights"
+    assert "seeded with the same value in both runs" in found.evidence[-1]
+
+
+def test_an_operation_that_does_not_draw_is_no_draw(make):
+    assert judge_draw(make("output", op=replace(DRAW, draws=""))) is None
+    assert judge_draw(make("output")) is None
+
+
+def test_draws_in_a_worker_explain_a_batch(make):
+    worker = [draws("numpy", "data.py:9", "np.random.normal")]
+    found = next(judge_random_sources(make("batch", workers=([worker], [worker]))))
+    assert (found.cause, found.line, found.experiment) == (
+        "worker-draws",
+        "data.py:9",
+        "seed-numpy",
+    )
+
+
+def test_seeded_workers_are_no_source(make):
+    worker = [seed("numpy", "5"), draws("numpy")]
+    case = make("batch", workers=([worker], [worker]))
+    assert list_sources(case) == []
+
+
+def test_a_generator_object_from_entropy_is_found(make):
+    lines = ([seed("numpy-generator", None, "data.py:4", "np.random.default_rng")],) * 2
+    (found,) = judge_random_sources(make("batch", lines))
+    assert (found.cause, found.line) == ("augmentation-draws", "data.py:4")
+    assert found.experiment == "seed-numpy"
+
+
+def test_what_happens_after_the_difference_is_not_its_cause(tmp_path):
+    late = {**draws("python")}
+    runs = []
+    for index in range(2):
+        run = write_run(tmp_path / str(index), step1={"loss": str(index)})
+        file = run.folder / "process-0-100.jsonl"
+        import json
+
+        file.write_text(file.read_text() + json.dumps(late) + "\n")
+        from seedless.audit.doctor.recorded_run import read_run
+
+        runs.append(read_run(run.folder))
+    assert list(judge_random_sources(make_case(*runs))) == []

@@ -1,0 +1,134 @@
+"""`seedless doctor` as a person runs it, on small scripts in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.conftest import ROOT
+
+TRAIN = """
+import torch
+SEED
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = torch.arange(32.0).reshape(8, 4)
+for batch in data.split(4):
+    optimizer.zero_grad()
+    model(batch).sum().backward()
+    optimizer.step()
+print("what the script prints")
+"""
+
+
+@pytest.fixture
+def doctor(tmp_path):
+    """Run the program in a folder with a script; return the finished process."""
+
+    def doctor(*arguments, code=None):
+        if code is not None:
+            (tmp_path / "train.py").write_text(code)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [sys.executable, "-m", "seedless", "doctor", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=300,
+        )
+
+    return doctor
+
+
+COMMAND = ("--", sys.executable, "train.py")
+
+
+def test_identical_is_0_and_the_output_goes_to_files(doctor, tmp_path):
+    done = doctor("--out", "records", *COMMAND, code=TRAIN.replace("SEED", "torch.manual_seed(0)"))
+    assert (done.returncode, done.stdout) == (
+        0,
+        "IDENTICAL: every value recorded in 2 steps agrees\n",
+    ), done.stderr
+    assert (tmp_path / "records" / "run-1" / "stdout.txt").read_text() == "what the script prints\n"
+
+
+def test_an_unseeded_script_is_1_with_the_call_to_add(doctor):
+    done = doctor("--json", *COMMAND, code=TRAIN.replace("SEED", ""))
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["identical"] is False
+    assert (found["step"], found["what"]) == (1, "initial weights")
+    assert (found["cause"], found["confidence"]) == ("unseeded-weights", "certain")
+    assert "torch.manual_seed(0)" in found["remedy"]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ([sys.executable, "-I", "train.py"], "option -I keeps the recorder out"),
+        ([sys.executable, "-c", "print()"], "no process imported torch"),
+        ([sys.executable, "-c", "raise SystemExit('no \\x1b[1m data')"], r"no \x1b[1m data"),
+        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], "ended by SIGKILL"),
+    ],
+)
+def test_a_run_without_a_step_is_2_with_the_reason(doctor, command, reason):
+    done = doctor("--json", "--", *command, code="import sys\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no training step was recorded" in done.stderr
+    assert reason in done.stderr
+
+
+def test_arguments_are_refused_with_2(doctor):
+    assert "there is no program 'nosuch'" in doctor("--", "nosuch").stderr
+    assert "expected --vary" in doctor("--vary", "threads=1", "--", "true").stderr
+    assert doctor().returncode == 2
+
+
+def test_time_is_limited_and_nothing_is_left_running(doctor, tmp_path):
+    child = "import time; time.sleep(100)"
+    code = f"""
+import pathlib, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {child!r}], start_new_session=True)
+pathlib.Path("child").write_text(str(child.pid))
+child.wait()
+"""
+    done = doctor("--timeout", "3", *COMMAND, code=code)
+    assert done.returncode == 2
+    assert "it was ended after 3 s; allow more with --timeout" in done.stderr
+    assert not is_running(int((tmp_path / "child").read_text()))
+
+
+def test_ctrl_c_ends_the_whole_command(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import os, pathlib, time\n"
+        "pathlib.Path('part').write_text(str(os.getpid())); os.rename('part', 'child')\n"
+        "time.sleep(100)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seedless", "doctor", *COMMAND],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "child").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert "stopped by Ctrl-C" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert not is_running(int((tmp_path / "child").read_text()))
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return ") Z " not in file.read()
+    except FileNotFoundError:
+        return False
