@@ -15,6 +15,7 @@ PAIRS = (
         (
             "train.py: x = F.relu(self.fc1(x))",
             "train.py: x = F.relu(self.fc2(x))",
+            "train.py: return self.out(x)",
             "train.py: loss.backward()",
         ),
         ("--vary", "threads=1,2"),

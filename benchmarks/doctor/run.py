@@ -46,6 +46,8 @@ def judge_pair(pair: Pair) -> dict[str, Any]:
     row |= {"exit": code, "seconds": round(seconds, 1), "causes": list(pair.causes)}
     row |= {"lines": lines, "command": describe_command(pair)}
     row["verdict"] = compare_answer(pair, lines, code, answer)
+    if row["verdict"] != "right":
+        row["evidence"] = list(answer.get("evidence", []))[:12]
     if errors and code not in (0, 1):
         row["errors"] = errors
     return row
