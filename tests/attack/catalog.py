@@ -12,6 +12,7 @@ from tests.attack import (
     forged_runs,
     packed_data,
     receipt_fields,
+    scripts,
     signatures,
     study_stores,
 )
@@ -29,6 +30,7 @@ FAMILIES = {
     forged_runs: 6,
     packed_data: 4,
     receipt_fields: 6,
+    scripts: 2,
     signatures: 1,
     study_stores: 2,
 }

@@ -7,6 +7,7 @@ import pytest
 from tests.attack.attack import SIGNED, VALIDATE, VERIFY, Attack, leave
 from tests.attack.forged_runs import list_attacks as list_forgeries
 from tests.attack.runner import MOST_SECONDS, make_attack
+from tests.attack.scripts import EXECUTE
 from tests.attack.study_stores import ARCHIVE, REPORT, TABLE, UNPACK, WRITES
 
 HONEST = {
@@ -14,6 +15,8 @@ HONEST = {
     ("native", VALIDATE): "CONSISTENT",
     ("portable", VERIFY): "IDENTICAL",
     ("fit", VALIDATE): "CONSISTENT",
+    ("script", VALIDATE): "CONSISTENT",
+    ("script", EXECUTE): "IDENTICAL",
     ("signed", SIGNED): "CONSISTENT",
     ("attested", SIGNED): "CONSISTENT",
     ("attested", (*VALIDATE, "--public-key", "{keys}/model.pem.pub")): "CONSISTENT",

@@ -3,6 +3,7 @@
 native, other       runs of `train`: the second with another learning rate
 portable            the same in portable arithmetic
 fit                 a run of `fit`, with its model in entry/own_model.py
+script              the run of script-work/train.py
 signed              the native run with a signature; keys/ holds the key, and another's
 stripped            a run out of the file of `study archive`
 bundle.zip          the native run with its source
@@ -12,6 +13,7 @@ store, archive.tar.xz   a store of a study with four runs, and the archive of it
 """
 
 import shutil
+import sys
 
 import numpy as np
 
@@ -66,6 +68,23 @@ if __name__ == "__main__":
 """
 
 
+SCRIPT = """
+import json
+import torch
+
+torch.manual_seed(0)
+rows = torch.tensor(json.loads(open("table.json").read()))
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    loss = model(rows).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+torch.save(model.state_dict(), "model.pt")
+"""
+
+
 def make_victims(folder, server):
     """Make all victims in a new folder."""
     folder.mkdir(parents=True)
@@ -75,14 +94,20 @@ def make_victims(folder, server):
     (folder / "own.npz").write_bytes(write_npz(arrays))
     (folder / "leaky.npz").write_bytes(write_npz(repeat_test_records(arrays)))
 
-    def run(*arguments, **more):
-        answer = server.run(arguments, cwd=folder, seconds=120, **more)
+    work = folder / "script-work"
+    work.mkdir()
+    (work / "train.py").write_text(SCRIPT)
+    (work / "table.json").write_text("[[0.5, 1.0], [0.25, -1.0]]")
+
+    def run(*arguments, cwd=folder, **more):
+        answer = server.run(arguments, cwd=cwd, seconds=120, **more)
         assert answer["code"] == 0, (arguments, answer["stderr"].decode())
 
     run(*IMAGES, "--out", "native")
     run(*IMAGES, "--set", "train.rate=0.01", "--out", "other")
     run(*IMAGES, "--set", "execution.arithmetic=portable", "--out", "portable")
     run(script=folder / "entry" / "own_model.py")
+    run("run", "--out", folder / "script", "--", sys.executable, "train.py", cwd=work)
     (folder / "keys").mkdir()
     run("sign", "--new-key", "keys/key.pem")
     run("sign", "--new-key", "keys/stranger.pem")

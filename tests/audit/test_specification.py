@@ -6,6 +6,7 @@ import tomllib
 
 import numpy as np
 import pytest
+import torch
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
@@ -198,3 +199,47 @@ def test_the_published_hash_is_over_the_parameters_in_order(run, receipt):
     content = b"".join(weights[name].astype("<f4").tobytes() for name in names)
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     assert found == receipt["predicate"]["weights"]["md5"]
+
+
+def test_a_recorded_loop(tmp_path):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    x, settings = torch.tensor([[1.0, 2.0]]), {"rate": float("inf")}
+    generator = np.random.default_rng(0)
+    with seedless.record(
+        tmp_path, model, optimizer, generators={"own": generator}, config=settings
+    ) as trail:
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        trail.step(step=7, epoch=2, loss=loss, batch={"x": x, "n": 3})
+    lines = (tmp_path / "trail.jsonl").read_bytes().splitlines()
+    previous = "sha256:" + 64 * "0"
+    for line in lines:
+        entry = json.loads(line)
+        claimed = entry.pop("digest")
+        assert (canonical({**entry, "digest": claimed}), claimed) == (line, sha256(entry))
+        assert entry["previous"] == previous
+        previous = claimed
+    start, step = map(json.loads, lines)
+    assert (start["kind"], start["schema"], start["step"]) == ("start", "seedless.trail/2", None)
+    assert start["settings"] == {"rate": "inf"}
+    assert (step["kind"], step["step"], step["epoch"]) == ("step", 7, 2)
+    assert step["loss"] == loss.item()
+    assert step["rate"] == {"optimizer": [0.5]}
+    momentum = optimizer.state[model.weight]["momentum_buffer"].numpy()
+    names = {
+        "model/weight": model.weight.detach().numpy(),
+        "model/bias": model.bias.detach().numpy(),
+        "optimizer/momentum_buffer/weight": momentum,
+    }
+    for name, array in names.items():
+        assert step["state"][name] == hashlib.sha256(hash_tensor(name, array)).hexdigest()
+    tensor = "sha256:" + hashlib.sha256(hash_tensor("value", x.numpy())).hexdigest()
+    described = {"digest": tensor, "dtype": "float32", "shape": [1, 2]}
+    assert step["batch"] == sha256({"n": 3, "x": described})
+    state = generator.bit_generator.state
+    state["state"] = {key: hex(value) for key, value in state["state"].items()}  # beyond 2^63
+    assert step["generators"]["own"] == sha256(state)
+    options = {k: v for k, v in optimizer.param_groups[0].items() if k not in ("params", "lr")}
+    assert step["options"] == {"optimizer": sha256([options])}

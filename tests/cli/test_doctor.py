@@ -57,8 +57,9 @@ def test_identical_is_0_and_the_output_goes_to_files(doctor, tmp_path):
     assert (tmp_path / "records" / "run-1" / "stdout.txt").read_text() == "what the script prints\n"
 
 
-def test_an_unseeded_script_is_1_with_the_call_to_add(doctor):
-    done = doctor("--json", *COMMAND, code=TRAIN.replace("SEED", ""))
+def test_an_unseeded_script_is_1_with_the_call_to_add(doctor, tmp_path):
+    page = tmp_path / "page.html"
+    done = doctor("--json", "--report", page, *COMMAND, code=TRAIN.replace("SEED", ""))
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert found["identical"] is False
@@ -66,6 +67,18 @@ def test_an_unseeded_script_is_1_with_the_call_to_add(doctor):
     assert (found["cause"], found["confidence"]) == ("unseeded-weights", "certain")
     assert "torch.manual_seed(0)" in found["remedy"]
     assert done.stderr == ""
+    text = page.read_text()
+    assert "The runs differ first at step 1: initial weights" in text
+    assert "optimizer.zero_grad()" in text.split("</header>")[0]
+    assert "2 of 2 steps have a value that differs" in text
+    assert all(result["sentence"].split(", ")[-1] in text for result in found["experiments"])
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_runs(doctor, tmp_path):
+    done = doctor("--report", "none/page.html", "--out", "records", *COMMAND, code=TRAIN)
+    assert done.returncode == 2
+    assert "there is no folder none; make it first" in done.stderr
+    assert not (tmp_path / "records").exists()
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,12 @@ def test_panels_stand_in_order_and_nothing_is_cut(run_python, columns):
 def test_commands_of_one_name_say_which_is_meant():
     assert "seedless study report" in ALL["report",].help
     assert "seedless report" in ALL["study", "report"].help
+    assert "seedless study run" in ALL["run",].help
+    assert "seedless run" in ALL["study", "run"].help
     assert "seedless study archive" in ALL["bundle",].help
     assert "seedless bundle" in ALL["study", "archive"].help
     last = [path[-1] for path in ALL if path[-1] not in ("show", "check", "list")]
-    assert {name for name in last if last.count(name) > 1} == {"report"}
+    assert {name for name in last if last.count(name) > 1} == {"report", "run"}
 
 
 EARLY = """
@@ -89,6 +91,7 @@ CASES = [
     ["bench", "--concurrent", "2", "--batch", "3"],
     ["doctor", "--vary", "threads=1", "--", "true"],
     ["doctor", "--", "no-such-program"],
+    ["run", "--", "no-such-program"],
 ]
 
 

@@ -11,8 +11,8 @@ from torch import nn
 
 import seedless
 from seedless.core.errors import RunError
-from seedless.proof import recorded_loop
-from seedless.proof.loop_lines import read_loop, read_loop_trail
+from seedless.proof import loop_lines, trail_file
+from seedless.proof.loop_lines import compare_lines, read_loop, read_loop_trail
 from seedless.proof.trail import GENESIS, chain
 
 
@@ -296,11 +296,44 @@ def write_schema_1(folder, states):
             file.write(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n")
 
 
+# Long loops
+
+
+def test_a_long_trail_stops_naming_tensors_and_still_compares(tmp_path, monkeypatch):
+    Loop().train(tmp_path / "named", 9)
+    named = read_loop_trail(tmp_path / "named")
+    values = sum(sum(map(json.dumps(line).count, ",[{")) + 1 for line in named[:4])
+    monkeypatch.setattr(loop_lines, "MAX_NAMED_VALUES", values)
+    Loop().train(tmp_path / "whole", 9)
+    whole = read_loop_trail(tmp_path / "whole")
+    assert [loop_lines.is_folded(line["state"]) for line in whole] == [False] * 5 + [True] * 5
+    assert {*whole[-1]["state"]} == {"model", "optimizer"}
+    assert seedless.diff(tmp_path / "whole", tmp_path / "named").identical
+    _, saved = Loop().train(tmp_path / "cut", 7)
+    again = Loop(seed=5)
+    again.load(saved[3])
+    assert again.train(tmp_path / "cut", 9)[0].difference is None
+    assert read_loop_trail(tmp_path / "cut") == whole
+    Loop(seed=1).train(tmp_path / "other", 9)
+    found = compare_lines(whole[-1], read_loop_trail(tmp_path / "other")[-1])
+    assert {"model", "optimizer"} <= {*found}
+
+
+def test_a_full_trail_warns_once_and_the_loop_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_lines, "MAX_TRAIL_BYTES", 2**20 + 12_000)
+    loop = Loop()
+    with pytest.warns(UserWarning, match="step .* and later ones are not recorded") as warned:
+        loop.train(tmp_path / "a", 30)
+    assert (len(warned), loop.done) == (1, 30)
+    assert warned[0].filename == __file__
+    assert 2 < len(read_loop_trail(tmp_path / "a")) < 30
+
+
 # Files and processes
 
 
 def test_two_writers_of_one_file_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorded_loop, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(trail_file, "LOCK_SECONDS", 0.0)
     with seedless.record(tmp_path / "a", nn.Linear(1, 1)) as trail:
         with pytest.raises(RunError, match="is being written by another process"):
             seedless.record(tmp_path / "a", nn.Linear(1, 1))

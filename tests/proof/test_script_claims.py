@@ -79,7 +79,11 @@ WRONG = {
     "script.changed": [None, ["../x"]],
     "script.unobserved": [[1], None],
     "script.outputs_named": [0, None],
-    "environment.variables": [{"X": "a\nb"}, {"X": "\x1b[2J"}, {"X": 1}],
+    "environment.variables": [
+        {"MKL_CBWR": "a\nb"},
+        {"MKL_CBWR": "\x1b[2J"},
+        {"LD_PRELOAD": "/x.so"},
+    ],
     "environment.threads": [{"intraop": "x"}, {"intraop": True, "interop": 1}],
     "environment.packages": [None, {"torch": 2}],
     "processes": [{"count": 0}, {"count": 2}, {}, None],

@@ -237,8 +237,9 @@ def test_the_steps_of_the_rank_that_differs_are_shown(folder):
 def test_seeds_and_draws_stand_with_their_lines(folder):
     pair = DoctorRun("run 1", make_records()), DoctorRun("run 2", make_records("x", draws=5))
     (seed,) = compare_seeds(pair)
-    assert (seed["call"], seed["line"], seed["same"]) == ("np.random.seed", "train.py:2", True)
+    assert (seed["call"], seed["line"]) == ("np.random.seed", "train.py:2")
     assert seed["values"] == ("from entropy", "from entropy")
+    assert not seed["same"]  # two seeds from entropy are two seeds
     (draw,) = compare_draws(pair, 3)
     assert draw["values"] == ("12", "15")
     assert not draw["same"]
@@ -246,6 +247,20 @@ def test_seeds_and_draws_stand_with_their_lines(folder):
     assert "The state of <code>torch</code>" in page
     assert "differs after step 3" in page
     assert "The state of <code>python</code> is the same after every step" in page
+
+
+def test_seeds_of_one_line_are_counted():
+    def seed(values):
+        call = {"kind": "seed", "generator": "numpy", "call": "np.random.seed", "line": "a.py:1"}
+        return [{**call, "value": value} for value in values]
+
+    pairs = [("7", "7"), (["1", "1"], ["1", "1"]), (["1", "2"], ["1", "3"])]
+    rows = [compare_seeds([DoctorRun("a", seed(a)), DoctorRun("b", seed(b))]) for a, b in pairs]
+    assert [(row["values"], row["same"]) for (row,) in rows] == [
+        (("7", "7"), True),
+        (("1, 2 times", "1, 2 times"), True),
+        (("1 and 1 more", "1 and 1 more"), False),
+    ]
 
 
 def test_a_worker_is_named():

@@ -376,6 +376,7 @@ def test_templates_are_part_of_the_package():
         "run.html",
         "study.html",
         "doctor.html",
+        "loop.html",
         "parts.html",
         "card.md",
     }

@@ -7,9 +7,9 @@ import pytest
 import seedless
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
-from seedless.proof.trail import read_trail
+from seedless.proof.loop_lines import read_loop
 from seedless.runs.script_run import is_script_run, open_finished, open_script, validate_script
-from seedless.runs.script_seal import MAX_STEP_LINES, flatten_values, list_step_lines
+from seedless.runs.script_seal import flatten_values, list_step_lines
 from seedless.runs.validation import open_validated
 from tests.forgery import read_entries, read_statement, rechain, replace, seal, write_entries
 from tests.script_runs import DATA, make_steps, write_script_run
@@ -31,8 +31,9 @@ def forge_trail(run, change):
     entries = read_entries(run)
     change(entries)
     entries = rechain(run, entries)
-    head = {"head": entries[-1]["digest"], "entries": len(entries)}
-    seal(run, replace(read_statement(run), ("predicate", "trail"), head))
+    end = {"head": entries[-1]["digest"], "entries": len(entries)}
+    statement = replace(read_statement(run), ("predicate", "trail"), end)
+    seal(run, replace(statement, ("predicate", "processes", "trails"), [end]))
 
 
 def test_what_is_sealed_is_valid_and_was_not_executed(run):
@@ -45,43 +46,36 @@ def test_what_is_sealed_is_valid_and_was_not_executed(run):
     assert seedless.verify(run, validate_only=True).outcome == "consistent"
 
 
-def test_the_trail_has_a_line_for_each_step_of_each_process(tmp_path):
+def test_each_process_has_a_trail_with_a_line_for_each_step(tmp_path):
     run = write_script_run(tmp_path / "run", processes=[make_steps(3), make_steps(2)])
-    start, *steps = read_trail(run)
-    assert (start["kind"], start["state"], start["settings"]["command"][0]) == (
-        "start",
-        {},
-        "python",
-    )
-    assert [(step["rank"], step["step"]) for step in steps] == [
-        (0, 1),
-        (0, 2),
-        (0, 3),
-        (1, 1),
-        (1, 2),
+    trails = read_loop(run)
+    assert [[line["step"] for line in trail[1:]] for trail in trails.values()] == [
+        [1, 2, 3],
+        [1, 2],
     ]
-    assert steps[0]["loss"] == 1.5
-    assert steps[0]["rate"] == 0.1
-    assert {*steps[0]["state"]} == {"weights", "batch/0", "batch/1"}
-    assert open_script(run).claims["processes"] == {"count": 2}
+    start, first, *_ = trails[1]
+    assert (start["rank"], start["world_size"], start["state"]) == (1, 2, {})
+    assert start["settings"]["command"][:2] == ["python", "train.py"]
+    assert (first["loss"], first["rate"]) == (1.5, 0.1)
+    assert {*first["state"]} == {"weights", "batch/0", "batch/1"}
+    assert open_script(run).claims["processes"]["count"] == 2
 
 
-def test_a_long_run_has_fewer_lines_and_digests_of_the_steps_between():
-    steps = make_steps(MAX_STEP_LINES + 1)
-    lines = list(list_step_lines([steps]))
-    assert len(lines) == MAX_STEP_LINES // 2 + 1
-    assert [line["step"] for line in lines[:2]] == [2, 4]
-    assert lines[-1]["step"] == len(steps)
-    steps[2]["values"]["weights"] = 16 * "f"
-    changed = list(list_step_lines([steps]))
-    assert changed[0] == lines[0]
-    assert changed[1]["between"] != lines[1]["between"]
+def test_a_long_run_has_fewer_lines_and_digests_of_the_steps_between(tmp_path, monkeypatch):
+    monkeypatch.setattr("seedless.runs.script_seal.MAX_STEP_LINES", 5)
+    lines = read_loop(write_script_run(tmp_path / "a", processes=[make_steps(9)]))[0][1:]
+    assert [line["step"] for line in lines] == [2, 4, 6, 8, 9]
+    other = make_steps(9, step_3={"weights": 16 * "f"})
+    changed = read_loop(write_script_run(tmp_path / "b", processes=[other]))[0][1:]
+    assert changed[0]["state"] == lines[0]["state"]
+    assert changed[1]["state"] != lines[1]["state"]
+    assert open_script(tmp_path / "b")
 
 
 @pytest.mark.parametrize("loss", [[float("nan")], [float("inf"), 1.0], [], None, "x"])
 def test_a_loss_that_is_no_number_is_left_out(loss):
     step = {"step": 1, "optimizer": 0, "values": {}, "shown": {"loss": loss}}
-    assert next(list_step_lines([[step]]))["loss"] is None
+    assert next(list_step_lines([step]))["loss"] is None
 
 
 def test_values_get_a_number_where_there_are_several():
@@ -122,6 +116,14 @@ def test_a_missing_file_is_refused_under_a_new_seal(run, name):
     assert refuse(run)
 
 
+def test_the_trail_of_a_process_that_is_not_counted_is_refused(tmp_path):
+    run = write_script_run(tmp_path / "run", processes=[make_steps(3), make_steps(2)])
+    statement = read_statement(run)
+    fewer = {"count": 1, "trails": statement["predicate"]["processes"]["trails"][:1]}
+    seal(run, replace(statement, ("predicate", "processes"), fewer))
+    assert "one trail for each process" in refuse(run)
+
+
 @pytest.mark.parametrize("name", ["trail.jsonl", "data.jsonl", "receipt.json"])
 def test_a_link_is_refused(run, tmp_path, name):
     os.rename(run / name, tmp_path / name)
@@ -134,7 +136,7 @@ CHANGES = {
     "no step": lambda entries: entries.__delitem__(slice(1, None)),
     "steps in another order": lambda entries: entries.insert(1, entries.pop(2)),
     "a step twice": lambda entries: entries.insert(1, entries[1]),
-    "another rank": lambda entries: entries[-1].update(rank=2),
+    "another rank": lambda entries: entries[0].update(rank=1),
     "another command": lambda entries: entries[0]["settings"].update(command=["python", "x.py"]),
     "another environment": lambda entries: entries[0]["environment"].update(python="3.14"),
     "another kind": lambda entries: entries[1].update(kind="epoch"),

@@ -14,12 +14,18 @@ from seedless.script_recorder.settings import Settings, make_environment, write_
 
 @dataclass(frozen=True)
 class Finished:
-    """A script that has run: what it printed, how it ended, and the record of each process."""
+    """A script that has run: what it printed, how it ended, and the record of each process.
+
+    The lines of recorded operations, and the tensors of the recorded step, are those of all
+    processes.
+    """
 
     stdout: str
     stderr: str
     code: int
     records: list[list[dict]] = field(default_factory=list)
+    ops: list[dict] = field(default_factory=list)
+    tensors: list[dict] = field(default_factory=list)
 
     @property
     def lines(self):
@@ -63,9 +69,18 @@ class Scripts:
             text=True,
             timeout=120,
         )
-        files = sorted(records.iterdir())
-        parsed = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
-        return Finished(done.stdout, done.stderr, done.returncode, parsed)
+        return Finished(
+            done.stdout,
+            done.stderr,
+            done.returncode,
+            [_read_lines(file) for file in sorted(records.glob("process-*"))],
+            [line for file in sorted(records.glob("ops-*")) for line in _read_lines(file)],
+            [json.loads(file.read_text()) for file in sorted(records.glob("tensors-*"))],
+        )
+
+
+def _read_lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.fixture(scope="session")

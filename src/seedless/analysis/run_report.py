@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.analysis.loop_report import is_recorded, render_recorded
 from seedless.audit.verification import verify as verify_run
 from seedless.core.errors import DataError, RunError
 from seedless.core.files import AnyPath
@@ -43,7 +44,8 @@ def report(
     The page makes no requests and runs no scripts; equal runs give equal bytes.
 
     Args:
-        runs: folders of finished runs, scored on the same records for the same task.
+        runs: folders of finished runs, scored on the same records for the same task; or of runs of
+            scripts and recorded loops.
         out: the file to write; by default report.html in the folder of the one run. Several runs
             need a file.
         examples: how many test records of the first run are drawn.
@@ -58,6 +60,14 @@ def report(
     if verify and len(folders) > 1:
         raise RunError("--verify is for the page of one run: `seedless verify` each of several")
     labels = name_runs(folders)
+    recorded = [is_recorded(run) for run in folders]
+    if any(recorded):
+        if verify or not all(recorded):
+            raise RunError(
+                "scripts and loops of your own have a page of their own, without other runs and "
+                "without --verify: `seedless verify RUN --execute` runs a script again"
+            )
+        return write_page(page, render_recorded(folders, labels))
     opened = [open_validated(run) for run in folders]
     views = [view_run(run, label) for run, label in zip(opened, labels, strict=True)]
     check_comparable(views)

@@ -34,6 +34,7 @@ from seedless.proof.run_files import check_run_files
 from seedless.proof.trail import TrailEntry, compare_trails, read_trail
 from seedless.runs.folder import CONFIG, read_config
 from seedless.runs.prepare import USER_MODEL
+from seedless.runs.script_run import is_script_run, open_script
 from seedless.runs.user_model import ENTRY_HELP
 from seedless.runs.validation import open_validated
 from seedless.script_recorder.op_record import OpRecord
@@ -182,7 +183,10 @@ def open_side(path: Path, entry: str | None, data: str | None) -> Side:
     """
     config: Config | None = None
     loop: RankedTrails | None = None
-    if os.path.lexists(path / RECEIPT):
+    if is_script_run(path):
+        loop = dict(enumerate(open_script(path).trails))
+        trail = loop[0]
+    elif os.path.lexists(path / RECEIPT):
         opened = open_validated(path)
         if opened.left_out:
             raise RunError(f"{path} is a stripped run, without its trail: nothing can be compared")

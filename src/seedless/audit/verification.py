@@ -13,7 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.audit.reexecution import choose_device, execute_again
-from seedless.audit.script.verification import check_script_options, judge_script
+from seedless.audit.script.reexecution import choose_execution
+from seedless.audit.script.verification import (
+    check_execution_options,
+    check_script_options,
+    judge_script,
+)
 from seedless.audit.spot_check import Sample, check_options, execute_sample, plan_sample
 from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
@@ -63,6 +68,9 @@ def verify(
     validate_only: bool = False,
     public_key: str | Path | None = None,
     progress: bool = False,
+    execute_script: bool = False,
+    sources: AnyPath | None = None,
+    python: str | None = None,
 ) -> Verdict:
     """Verify a run folder, or a bundle of one, and return the verdict. Nothing in it is changed.
 
@@ -80,6 +88,9 @@ def verify(
         public_key: a PEM file; the receipt must be signed with the key it belongs to. With a key
             over P-256, P-384 or P-521, ``model.sig`` must be a signature of the run's files.
         progress: show progress on standard error.
+        execute_script: for the run of a script: run its command again, with your rights.
+        sources: the folder that holds the script; by default the current one.
+        python: the interpreter that executes it; by default the one that runs this.
 
     Example:
         >>> verdict = seedless.verify("runs/demo")
@@ -89,6 +100,7 @@ def verify(
     if (model is None) != (train is None):
         raise ConfigError("expected both model and train, got one of them")
     check_options(sample, sample_token, segment=segment, validate_only=validate_only)
+    check_execution_options(execute_script, validate_only, sources, python)
     # A key that cannot be used says nothing about the run: that is an error, and not a verdict.
     key = None if public_key is None else Path(public_key)
     if key is not None and not is_ecdsa_public(key):
@@ -130,7 +142,10 @@ def verify(
             verdict = Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
         elif isinstance(validated, ScriptRun):
             check_script_options(run, user=user, **request)
-            verdict = judge_script(run, validated, validate_only=validate_only)
+            chosen = choose_execution(path, sources, python) if execute_script else None
+            verdict = judge_script(run, validated, validate_only=validate_only, request=chosen)
+        elif execute_script:
+            raise ConfigError(f"{run} is not the run of a script: leave --execute out")
         elif validate_only:
             verdict = describe_consistent(run, validated)
         elif validated.config.model.name == USER_MODEL and user is None and entry is None:

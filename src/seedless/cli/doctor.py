@@ -44,6 +44,10 @@ def doctor(
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the records in this new folder.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="Write a page with both runs side by side to this file."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", min=0, help="Seconds after which a run is ended.")
     ] = None,
@@ -60,12 +64,20 @@ def doctor(
 
     find_program(command)
     varied = parse_variation(vary) if vary is not None else {}
+    if report is not None and not report.absolute().parent.is_dir():
+        raise RunError(f"--report {report}: there is no folder {report.parent}; make it first")
     with _open_folder(out) as folder:
         from seedless.audit.doctor.examine import examine
         from seedless.audit.doctor.pair import Runner
 
         runner = Runner(command, folder, steps, timeout, varied, _report_to(as_json))
-        diagnosis = examine(runner, runs).diagnosis
+        examination = examine(runner, runs)
+        if report is not None:
+            from seedless.audit.doctor.page import render_examination
+            from seedless.report.page import write_page
+
+            write_page(report, render_examination(examination, command, Path.cwd(), varied))
+    diagnosis = examination.diagnosis
     if as_json:
         print_json(spell_numbers(asdict(diagnosis)))
     else:

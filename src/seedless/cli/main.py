@@ -26,7 +26,9 @@ CLOSED_PIPE = 141  # of a program whose reader has gone, as a shell reports SIGP
 # Panels of `seedless --help`, and the commands in each, in the order in which they are shown. The
 # file of a command's name holds the function of that name, or `app`, a group of commands.
 COMMANDS = {
-    "Make and prove": ("demo", "train", "resume", "verify", "diff", "referee", "sign", "doctor"),
+    "Make and prove": (
+        *("demo", "train", "resume", "verify", "diff", "referee", "sign", "doctor", "run"),
+    ),
     "Analyse": ("evaluate", "compare", "churn", "robustness", "attribute"),
     "Share": ("report", "bundle", "card", "export", "provenance"),
     "Inspect": ("data", "init", "order", "env", "portable", "bench"),

@@ -88,6 +88,7 @@ def run(
 
     The figure is written, too.
     Exit code 1: every run failed. 3: not finished, because of --limit.
+    (One run of a script of your own: seedless run.)
     """
     from seedless.studies.engine.runner import run_study
 

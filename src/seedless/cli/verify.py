@@ -35,6 +35,16 @@ def verify(
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda, for a run in portable arithmetic.")
     ] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Run the command of a script's run, with your rights.")
+    ] = False,
+    sources: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Holds the script; default: the current folder."),
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="The interpreter for --execute; default: this one.")
+    ] = None,
     entry: Entry = None,
     data: DataPlace = None,
     public_key: Annotated[
@@ -50,11 +60,12 @@ def verify(
 ) -> None:
     """Validate a run, train it again, and compare every epoch.
 
-    It is trained in a new process.
+    It is trained in a new process. A script is not run without --execute.
     Exit code 0: identical. 1: it differs.
     2: it is not a valid run, or an argument is wrong.
     3: it differs, but so does this machine in what changes bits: not a pass.
     4: the segment or the sample agrees; the rest was not executed.
+       Or: it is a script's run, valid, and nothing was executed.
     """
     from seedless.audit.verification import verify as verify_run
 
@@ -75,6 +86,9 @@ def verify(
         data=data,
         public_key=public_key,
         progress=not as_json,
+        execute_script=execute,
+        sources=sources,
+        python=python,
     )
     code = 0 if accept_part and verdict.partial else verdict.code
     print_result({**verdict.as_dict(), "code": code}, verdict.as_text(), as_json)
@@ -88,7 +102,10 @@ def check_summary(run: Path, out: Path, key: Path) -> None:
     from seedless.core.errors import RunError
     from seedless.proof.keys import need_cryptography, read_ed25519_private
     from seedless.proof.verification_summary import FILE
+    from seedless.runs.script_run import is_script_run
 
+    if is_script_run(run):
+        raise ConfigError(f"{run} is the run of a script: a summary is about weights, leave it out")
     need_cryptography()
     read_ed25519_private(key)
     folder = out.absolute().parent

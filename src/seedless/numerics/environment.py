@@ -87,7 +87,7 @@ def _capture_cpu() -> dict[str, Any]:
     import torch
 
     return {
-        "model": _read_cpu_model(),
+        "model": read_cpu_model(),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "cores": count_usable_cores(),
         "mkl": torch.backends.mkl.is_available(),  # type: ignore[no-untyped-call]  # untyped in torch
@@ -138,7 +138,8 @@ def _capture_flags() -> dict[str, bool]:
     }
 
 
-def _read_cpu_model() -> str:
+def read_cpu_model() -> str:
+    """Return the name of this machine's processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:

@@ -58,6 +58,22 @@ def name_model_tensors(models: Models) -> dict[str, Tensor]:
     return named
 
 
+def describe_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a line that are read from models, optimizers and all that is recorded.
+
+    ``parts`` has the keys "model", "optimizer", "scheduler", "scaler", "sampler", "generators".
+    """
+    return {
+        "state": digest_state(parts["model"], parts["optimizer"]),
+        "rate": read_rates(parts["optimizer"]),
+        "options": digest_options(parts["optimizer"]),
+        "scheduler": digest_parts("scheduler", parts["scheduler"]),
+        "scaler": describe_scalers(parts["scaler"]),
+        "sampler": digest_parts("sampler", parts["sampler"]),
+        "generators": digest_generators(parts["generators"]),
+    }
+
+
 def digest_state(models: Models, optimizers: Optimizers) -> dict[str, str]:
     """Return the digest of each tensor: "model/NAME" and "optimizer/FIELD/NAME".
 

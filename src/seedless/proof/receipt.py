@@ -175,7 +175,7 @@ def explain_missing(run: Path) -> str:
     if (run / "trail.jsonl").exists():
         return (
             f"{run} holds the trail of a loop of your own, without a receipt: `seedless diff` can "
-            "compare it, but nothing can verify it"
+            "compare it, but nothing can verify it. `seedless run -- COMMAND` writes a receipt"
         )
     return f"{run} is not a run folder: it has no {FILE}"
 

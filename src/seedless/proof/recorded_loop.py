@@ -5,11 +5,8 @@ must give the lines that are there already, and later steps are appended. So the
 that resumes exactly has the lines of one that was never stopped.
 """
 
-import fcntl
 import os
-import shutil
 import sys
-import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,28 +23,20 @@ from seedless.core.plain_values import describe_value, digest_structure
 from seedless.numerics.environment import capture_environment
 from seedless.proof.loop_lines import (
     LOOP_SCHEMA,
+    TrailSize,
     compare_lines,
+    fold_state,
     name_trail_file,
     read_loop_trail,
 )
-from seedless.proof.loop_state import (
-    Models,
-    Optimizers,
-    describe_loss,
-    describe_scalers,
-    digest_generators,
-    digest_options,
-    digest_parts,
-    digest_state,
-    read_rates,
-)
+from seedless.proof.loop_state import Models, Optimizers, describe_loss, describe_parts
 from seedless.proof.trail import GENESIS, TrailEntry, chain
+from seedless.proof.trail_file import TrailFile
 
 # Set for a script that is executed again: its trails go into this folder, under the last name of
 # the folder that the script gives, so that the recorded ones are not touched.
 FOLDER_VARIABLE = "SEEDLESS_RECORD_FOLDER"
 MAX_STEP = 2**63 - 1
-_WAIT_SECONDS = 10.0  # for a killed process, whose workers hold its lock until they end
 _STARTED_BY = ("PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -117,22 +106,19 @@ class RecordedLoop:
     ) -> None:
         self.path = folder / name_trail_file(rank)
         self.difference: str | None = None
+        self.head = GENESIS
+        self._full = False
         self._parts = parts
-        self._process = os.getpid()
         self._last: int | None = None
+        self._file = TrailFile(self.path)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab", buffering=0)
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
-        try:
-            _lock(self._file.fileno(), self.path)
             self._lines = self._begin(rank, config, force)
         except BaseException:
             self._file.close()
             raise
-        self.head = str(self._lines[0]["digest"])
-        self._next = 1  # the line that the next step would be compared with or written as
+        self._next = 0  # the place of the line that the next step is compared with, or written to
+        self._size = TrailSize()
+        self._pass(self._lines[0])
 
     def __enter__(self) -> Self:
         return self
@@ -168,36 +154,37 @@ class RecordedLoop:
                 numbers and text.
         """
         step = self._check_step(step)
+        if self._last is None:
+            # [Step 1] The first call says where the loop resumes: lines before it stay.
+            while self._next < len(self._lines) and self._lines[self._next]["step"] < step:
+                self._pass(self._lines[self._next])
+        self._last = step
         content = {
             "kind": "step",
             "step": step,
             "epoch": None if epoch is None else describe_value(epoch),
             "loss": describe_loss(loss),
             "batch": None if batch is None else digest_structure(batch),
-            **self._observe(),
+            **describe_parts(self._parts),
         }
-        if self._last is None:
-            # [Step 1] The first call says where the loop resumes: lines before it stay.
-            self._next = next(
-                (n for n, line in enumerate(self._lines) if n and line["step"] >= step),
-                len(self._lines),
-            )
-            self.head = str(self._lines[self._next - 1]["digest"])
-        self._last = step
+        if self._size.is_long:
+            content["state"] = fold_state(content["state"])
         # [Step 2] A step that was recorded before is compared.
         if self._next < len(self._lines):
             known = self._lines[self._next]
             differing = ["step"] if known["step"] != step else compare_lines(known, content)
             if not differing:
-                self.head = str(known["digest"])
-                self._next += 1
+                self._pass(known)
                 return self.head
             self._replace_lines(known, differing)
             content["replaces"] = known["digest"]
         # [Step 3] Any other is appended.
-        entry = chain(content, self.head)
-        self._write(entry)
-        self.head = str(entry["digest"])
+        if self._size.is_full:
+            self._say_full(step)
+        else:
+            entry = chain(content, self.head)
+            self._file.append(entry)
+            self._pass(entry)
         return self.head
 
     def _begin(self, rank: int, config: Any, force: bool) -> list[TrailEntry]:
@@ -210,9 +197,9 @@ class RecordedLoop:
                     "continued; use another folder, or force=True to replace it"
                 )
             # A killed process can leave half a line.
-            self._file.truncate(sum(len(canonical_json(line)) + 1 for line in lines))
+            self._file.cut(sum(len(canonical_json(line)) + 1 for line in lines))
             return lines
-        self._file.truncate(0)
+        self._file.cut(0)
         settings = describe_value(config)
         start = chain(
             {
@@ -225,25 +212,12 @@ class RecordedLoop:
                 "command": _describe_command(),
                 "rank": rank,
                 "world_size": _find_process()[1],
-                **self._observe(),
+                **describe_parts(self._parts),
             },
             GENESIS,
         )
-        self._write(start)
+        self._file.append(start)
         return [start]
-
-    def _observe(self) -> dict[str, Any]:
-        """Return the fields of a line that are read from the parts that were given."""
-        parts = self._parts
-        return {
-            "state": digest_state(parts["model"], parts["optimizer"]),
-            "rate": read_rates(parts["optimizer"]),
-            "options": digest_options(parts["optimizer"]),
-            "scheduler": digest_parts("scheduler", parts["scheduler"]),
-            "scaler": describe_scalers(parts["scaler"]),
-            "sampler": digest_parts("sampler", parts["sampler"]),
-            "generators": digest_generators(parts["generators"]),
-        }
 
     def _check_step(self, step: int) -> int:
         if isinstance(step, torch.Tensor) and step.numel() == 1:
@@ -254,16 +228,12 @@ class RecordedLoop:
                 f"expected a step above {self._last}, which was recorded last, got {step}: give "
                 "the number of optimizer steps done, and record each step once"
             )
-        if os.getpid() != self._process or self._file.closed:
-            raise RunError(
-                f"{self.path} is open in process {self._process} only, until its block is left: "
-                "call `step` there"
-            )
+        self._file.check_open()
         return step
 
     def _replace_lines(self, known: TrailEntry, differing: list[str]) -> None:
         """Say where the loop differs from its trail, keep that file, and cut the trail there."""
-        kept = _find_free_name(self.path)
+        kept = self._file.find_free_name()
         ordered = sorted(differing, key=lambda name: "/" in name)  # tensors last: they are many
         what = ", ".join(ordered[:4]) + (f" and {len(ordered) - 4} more" * (len(ordered) > 4))
         self.difference = (
@@ -271,22 +241,25 @@ class RecordedLoop:
             "loop did not resume exactly, or it is another run. The trail goes on with the steps "
             f"that are trained now; the former one is {kept.name}"
         )
-        lines = self._lines[: self._next]
-        try:
-            shutil.copyfile(self.path, kept)
-            self._file.truncate(sum(len(canonical_json(line)) + 1 for line in lines))
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
-        self._lines = lines  # all that are left are behind the loop: nothing more is compared
-        warnings.warn(self.difference, stacklevel=4)
+        self._file.cut(self._size.size, keep=kept)
+        self._lines = self._lines[: self._next]
+        warnings.warn(self.difference, stacklevel=3)
 
-    def _write(self, entry: TrailEntry) -> None:
-        try:
-            if not self.path.exists():
-                raise FileNotFoundError(2, os.strerror(2))
-            self._file.write(canonical_json(entry) + b"\n")
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+    def _pass(self, entry: TrailEntry) -> None:
+        """Go on behind a line, which is in the file."""
+        self._next += 1
+        self._size.add(entry)
+        self.head = str(entry["digest"])
+
+    def _say_full(self, step: int) -> None:
+        """Warn once that later steps are not recorded; the user's loop goes on."""
+        if not self._full:
+            self._full = True
+            warnings.warn(
+                f"{self.path} has as many lines as can be read again; step {step} and later ones "
+                "are not recorded. Record every tenth step, say, or once an epoch",
+                stacklevel=3,
+            )
 
 
 def _choose_folder(folder: Path) -> Path:
@@ -313,29 +286,3 @@ def _describe_command() -> dict[str, Any]:
         "variables": {name: os.environ[name] for name in names},
     }
     return {name: describe_value(value) for name, value in command.items()}
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Lock the file for this process; a second one that would write it is refused."""
-    waited_until = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:  # another one has it
-            if time.monotonic() > waited_until:
-                raise RunError(
-                    f"{path} is being written by another process or by an open trail of this one: "
-                    "use another folder, or pass the number of each process as rank="
-                ) from None
-            time.sleep(0.1)
-        except OSError:
-            return  # a file system without locks; the chain still shows lines of two writers
-
-
-def _find_free_name(path: Path) -> Path:
-    """Return a name beside a trail for what it was before: trail.replaced-1.jsonl, ..."""
-    number = 1
-    while (kept := path.with_name(f"{path.stem}.replaced-{number}.jsonl")).exists():
-        number += 1
-    return kept

@@ -15,6 +15,7 @@ from typing import Any
 
 from seedless.core.errors import RunError
 from seedless.proof import script_claims
+from seedless.proof.loop_lines import parse_trail_name
 from seedless.proof.receipt import (
     FILE,
     PAGE,
@@ -28,11 +29,10 @@ from seedless.train.log import LOG_FILE
 
 # The files that a receipt covers, besides the checkpoints.
 COVERED = ("config.toml", TRAIL, LOG_FILE, WEIGHTS, "predictions.npz", "metrics.json")
-# Those of a script's run: its steps, and the files that it read.
+TOP_NAMES = frozenset({*COVERED, *UNCOVERED})
+# The files of a script's run: those that it read, listed, and the steps of each of its processes.
 DATA_LIST = "data.jsonl"
-SCRIPT_COVERED = (TRAIL, DATA_LIST)
-SCRIPT_NAMES = frozenset({*SCRIPT_COVERED, FILE, ".lock", SIGNATURE, "model.sig", PAGE})
-TOP_NAMES = frozenset({*COVERED, *SCRIPT_COVERED, *UNCOVERED})
+_SCRIPT_UNCOVERED = frozenset({FILE, ".lock", SIGNATURE, "model.sig", PAGE})
 MAX_PROBLEMS = 10  # a folder can hold millions of files; so many problems are listed
 MAX_HOLES = 2**30  # bytes that the files of a run may claim without having them on the disk
 
@@ -52,9 +52,19 @@ def is_run_file(name: str, *, finished: bool = True) -> bool:
     if not finished and _TEMPORARY.fullmatch(last):
         return True
     if not folder:
-        return name in TOP_NAMES
+        return name in TOP_NAMES or is_script_file(name)
     position = parse_checkpoint_name(last)
     return position is not None and not (finished and position.batch)
+
+
+def is_script_file(name: str, *, covered: bool = True) -> bool:
+    """Whether the run of a script can have a file of this name that its receipt covers.
+
+    ``covered``: False also allows the receipt, its signatures and the page for people.
+    """
+    if not covered and name in _SCRIPT_UNCOVERED:
+        return True
+    return name == DATA_LIST or parse_trail_name(name) is not None
 
 
 def check_listed_names(names: Iterable[str], kind: Any) -> list[str]:
@@ -63,10 +73,11 @@ def check_listed_names(names: Iterable[str], kind: Any) -> list[str]:
     ``kind``: the receipt's; a script's run has other files than the others.
     """
     if kind == script_claims.KIND:
-        added = [name for name in names if name not in SCRIPT_COVERED]
+        added = [name for name in names if not is_script_file(name)]
     else:
-        others = {*UNCOVERED, DATA_LIST}
-        added = [name for name in names if name in others or not is_run_file(name)]
+        top = {*COVERED}
+        added = [name for name in names if name not in top and "/" not in name]
+        added += [name for name in names if "/" in name and not is_run_file(name)]
     return [
         f"the receipt lists {name!r}, which is not a file that receipts cover"
         for name in added[:MAX_PROBLEMS]

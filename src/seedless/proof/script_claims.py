@@ -7,12 +7,13 @@ its form here, before anything prints it, compares it or opens a file that it na
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from seedless.core.bounded_reading import shorten
+from seedless.numerics.environment import VARIABLES
 
 KIND = "script"  # the value of `kind` in the receipt of a script's run
 SCHEMA = "2.1"  # of these receipts; schema 2.0 reserved their fields and could not fill them
@@ -25,6 +26,7 @@ EMPTY_FIELDS = (
 MAX_PATH_CHARACTERS = 1_024
 MAX_ARGUMENTS = 1_000
 MAX_ARGUMENT_CHARACTERS = 8_192
+MAX_PROCESSES = 1_024
 
 
 def is_inner_path(text: str) -> bool:
@@ -59,6 +61,14 @@ def _check_any_path(text: str) -> str:
     return text
 
 
+def _check_variable(name: str) -> str:
+    # Others are not recorded: the process that executes the script again gets these, and one such
+    # as LD_PRELOAD would execute code of the receipt's maker.
+    if name not in VARIABLES:
+        raise ValueError("not a variable that receipts hold")
+    return name
+
+
 InnerPath = Annotated[str, AfterValidator(_check_inner)]
 AnyFilePath = Annotated[str, AfterValidator(_check_any_path)]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -68,6 +78,7 @@ Count = Annotated[int, Field(ge=0, lt=2**31)]
 Text = Annotated[str, Field(max_length=500)]
 # They become variables of a process: a NUL would stop it, and a line feed would hide another one.
 Variable = Annotated[str, Field(pattern=r"^[ -~]{0,500}$")]
+VariableName = Annotated[str, AfterValidator(_check_variable)]
 Argument = Annotated[str, Field(max_length=MAX_ARGUMENT_CHARACTERS, pattern=r"^[^\x00]*$")]
 Number = float | None
 
@@ -77,7 +88,7 @@ class _Claims(BaseModel):
 
 
 class Output(_Claims):
-    """A file that the script wrote; ``content``: see audit/script/output_content.py."""
+    """A file that the script wrote; ``content`` is of what it holds, where it is an archive."""
 
     size: Size
     digest: Digest
@@ -101,7 +112,7 @@ class Script(_Claims):
         sources: Python files that it imported from outside the installed packages: path -> digest.
             A path is relative to the working folder, or absolute for a file outside it.
         data: how many files data.jsonl lists, and their bytes.
-        changed: files that it read and then changed, so that their first content is not known.
+        changed: files that it read and then changed or removed: their first content is not known.
         unobserved: loaded packages that open files without Python's `open`.
         outputs: the files that it wrote: path -> size and digests.
         outputs_named: whether the user named the outputs; else they are all files it wrote.
@@ -117,10 +128,18 @@ class Script(_Claims):
     outputs_named: bool
 
 
-class Processes(_Claims):
-    """The field `processes`: how many processes trained."""
+class TrailEnd(_Claims):
+    """The end of a trail: the digest of its last line, and how many lines it has."""
 
-    count: Annotated[int, Field(ge=1, lt=2**20)]
+    head: Digest
+    entries: Annotated[int, Field(ge=2, lt=2**31)]
+
+
+class Processes(_Claims):
+    """The field `processes`: how many processes trained, and the end of the trail of each."""
+
+    count: Annotated[int, Field(ge=1, le=MAX_PROCESSES)]
+    trails: list[TrailEnd]
 
 
 class ScriptEnvironment(_Claims):
@@ -134,30 +153,27 @@ class ScriptEnvironment(_Claims):
     cuda: Text | None
     threads: dict[Literal["intraop", "interop"], Count]
     flags: dict[Text, bool | int | Number | Text]
-    variables: dict[Text, Variable]
+    variables: dict[VariableName, Variable]
 
 
 class Step(_Claims):
-    """A line of trail.jsonl after the first, without the two fields that chain it.
+    """A line of a trail after the first, without the two fields that chain it.
 
     Attributes:
-        rank: of the process, counted from 0.
-        step: of that process, counted from 1 over all its optimizers.
+        step: counted from 1 over all optimizers of the process.
         optimizer: which of its optimizers, counted from 0 in the order of their first steps.
         loss: mean of the losses since the step before, where they are finite.
         rate: the learning rate of the first group of parameters.
-        state: what the recorder digested: "weights", "batch", "gradients", ...
-        between: digest of the states since the line before, where not every step has a line.
+        state: what the recorder digested: "weights", "batch", "gradients", ...; and "between", of
+            the states since the line before, where not every step has a line.
     """
 
     kind: Literal["step"]
-    rank: Count
     step: Annotated[int, Field(ge=1, lt=2**62)]
     optimizer: Count
     loss: Number
     rate: Number
     state: dict[Text, ShortDigest]
-    between: Digest | None
 
 
 def check_claims(claims: Mapping[str, Any]) -> list[str]:
@@ -175,6 +191,7 @@ def check_claims(claims: Mapping[str, Any]) -> list[str]:
         problems.append("expected [] as predicate.callables of a script's run")
     models: dict[str, type[BaseModel]] = {
         "script": Script,
+        "trail": TrailEnd,
         "processes": Processes,
         "environment": ScriptEnvironment,
     }
@@ -188,6 +205,9 @@ def check_claims(claims: Mapping[str, Any]) -> list[str]:
             "predicate.script.command begins with a path: expected the name of a program, without "
             "its folder"
         )
+    processes = claims["processes"]
+    if len(processes["trails"]) != processes["count"] or processes["trails"][0] != claims["trail"]:
+        problems.append("predicate.processes does not have one trail for each process")
     return problems
 
 
@@ -210,10 +230,3 @@ def list_outputs(claims: Mapping[str, Any]) -> dict[str, str]:
     outputs: Mapping[str, Any] = claims["script"]["outputs"]
     named = {name: str(outputs[name]["digest"]) for name in sorted(outputs)}
     return named or {"trail.jsonl": str(claims["files"]["trail.jsonl"])}
-
-
-def describe_command(command: Sequence[str]) -> str:
-    """Return a command as one line in which every argument can be told from the next."""
-    import shlex
-
-    return shlex.join(command)

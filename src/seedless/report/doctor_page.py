@@ -27,6 +27,7 @@ from seedless.report.recorded_steps import (
     StepTable,
     compare_ops,
     find_main,
+    name_process,
     tabulate_steps,
     take_kind,
 )
@@ -56,7 +57,8 @@ def render_doctor_page(
     Args:
         diagnosis: what ``seedless doctor --json`` prints: ``identical`` (None: could not tell),
             ``step``, ``what``, ``line``, ``cause``, ``title``, ``remedy``, ``confidence``,
-            ``evidence``, ``op``, ``module``, ``ranks``. What is missing is left out.
+            ``evidence``, ``op``, ``module``, ``ranks``, ``intermittent``, ``reason``. What is
+            missing is left out.
         runs: the two runs.
         command: the command that both executed.
         folder: where the script ran; source lines are read there.
@@ -68,7 +70,8 @@ def render_doctor_page(
         ``write_page(out, render_doctor_page(found, (a, b), command=["python", "train.py"],
         folder=Path.cwd()))``
     """
-    step, rank = _take_number(diagnosis, "step"), _take_rank(diagnosis)
+    step = _take_number(diagnosis, "step")
+    rank = next(iter(_list_ranks(diagnosis)), None)  # of the ranks that differ, the first is shown
     line = str(diagnosis.get("line") or "")
     steps = tabulate_steps(runs, rank, step)
     differ, equal = compare_settings(runs, rank, step)
@@ -85,7 +88,7 @@ def render_doctor_page(
         evidence=_list_sentences(diagnosis.get("evidence")),
         experiments=[(shorten(str(a), 400), shorten(str(b), 400)) for a, b in experiments],
         steps=steps,
-        rank=rank,
+        process=name_process(find_main(runs[0], rank)),
         ops=compare_ops(ops) if ops and any(ops) else None,
         ops_step=ops_step,
         generators=list_generators(runs, rank),
@@ -123,14 +126,19 @@ def _list_facts(diagnosis: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     code = diagnosis.get("cause")
     title = diagnosis.get("title") or code
     sure = str(diagnosis.get("confidence") or "")
-    ranks = diagnosis.get("ranks")
+    ranks = _list_ranks(diagnosis)
     facts = [
-        ("Why", _capitalize(title), "text"),
+        ("Why", _capitalize(title or diagnosis.get("reason")), "text"),
         ("Line", diagnosis.get("line"), "code"),
         ("Change", _capitalize(diagnosis.get("remedy")), "text"),
         ("Operation", diagnosis.get("op"), "code"),
         ("Module", diagnosis.get("module"), "code"),
-        ("Ranks", ", ".join(map(str, ranks)) if isinstance(ranks, list | tuple) else "", "text"),
+        (
+            "Ranks",
+            ", ".join(map(str, ranks)) if isinstance(ranks, list | tuple) and any(ranks) else "",
+            "text",
+        ),
+        ("When", "not in every pair of runs" if diagnosis.get("intermittent") else "", "text"),
         ("How sure", CONFIDENCE.get(sure, sure), "text"),
         ("Code", code, "code"),
     ]
@@ -138,8 +146,10 @@ def _list_facts(diagnosis: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _capitalize(sentence: Any) -> str:
+    """Return a sentence that begins with a capital, unless it begins with code."""
     text = str(sentence or "")
-    return text[:1].upper() + text[1:]
+    is_word = text.split(" ", 1)[0].isalpha()
+    return text[:1].upper() + text[1:] if is_word else text
 
 
 def _list_sentences(evidence: Any) -> list[str]:
@@ -152,11 +162,10 @@ def _take_number(diagnosis: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _take_rank(diagnosis: Mapping[str, Any]) -> int | None:
-    """Return the first rank that the diagnosis names, whose steps are then shown."""
+def _list_ranks(diagnosis: Mapping[str, Any]) -> list[int]:
     ranks = diagnosis.get("ranks")
-    first = ranks[0] if isinstance(ranks, list | tuple) and ranks else None
-    return first if isinstance(first, int) else None
+    items = ranks if isinstance(ranks, list | tuple) else ()
+    return [rank for rank in items if isinstance(rank, int)]
 
 
 def _describe_end(run: DoctorRun, rank: int | None) -> str:

@@ -47,8 +47,12 @@ class _Frame:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def draw_curves(name: str, series: Sequence[Series], selected: int | None = None) -> str:
+def draw_curves(
+    name: str, series: Sequence[Series], selected: int | None = None, unit: str = "epoch"
+) -> str:
     """Return an <svg> of values by epoch, or "" where there is no finite value to draw.
+
+    ``unit``: what the first numbers of the points count, if not epochs.
 
     A repeat is drawn as a thin line on the first run's broad one: where both are visible, they
     agree. An epoch whose value is not finite keeps its place on the axis.
@@ -60,14 +64,14 @@ def draw_curves(name: str, series: Sequence[Series], selected: int | None = None
         return ""
     frame = _frame(series, (min(epochs), max(epochs)))
     label = "; ".join(
-        f"{s.label}: {s.points[0][1]:.4g} at epoch {s.points[0][0]}, "
-        f"{s.points[-1][1]:.4g} at epoch {s.points[-1][0]}"
+        f"{s.label}: {s.points[0][1]:.4g} at {unit} {s.points[0][0]}, "
+        f"{s.points[-1][1]:.4g} at {unit} {s.points[-1][0]}"
         for s in series
     )
     parts = [
         f'<svg class="curves" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
-        f'aria-label="{escape(escape_text(f"{name} by epoch. {label}"))}">',
-        *_draw_axes(frame),
+        f'aria-label="{escape(escape_text(f"{name} by {unit}. {label}"))}">',
+        *_draw_axes(frame, unit),
         *(_draw_selected(frame, selected) if selected is not None else ()),
         *(_draw_line(frame, s) for s in series),
         "</svg>",
@@ -115,7 +119,7 @@ def _tick(span: float) -> tuple[int, int]:
     return next(c for c in choices if span <= _TICKS * c[0] * 10.0 ** c[1])
 
 
-def _draw_axes(frame: _Frame) -> list[str]:
+def _draw_axes(frame: _Frame, unit: str) -> list[str]:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     parts = ['<g class="axis">']
     for tick in range(frame.low, frame.high + 1):
@@ -132,14 +136,14 @@ def _draw_axes(frame: _Frame) -> list[str]:
             f"{epoch}</text>"
         )
     middle = (_LEFT + right) / 2
-    parts.append(f'<text x="{middle:.2f}" y="{_HEIGHT - 3:.2f}" text-anchor="middle">epoch</text>')
+    parts.append(f'<text x="{middle:.2f}" y="{_HEIGHT - 3:.2f}" text-anchor="middle">{unit}</text>')
     return [*parts, "</g>"]
 
 
 def _epoch_ticks(first: int, last: int) -> list[int]:
     step, power = _tick((last - first) / 2)  # twice as many fit as on the vertical axis
     every = max(1, round(step * 10.0**power))
-    return [epoch for epoch in range(first, last + 1) if epoch % every == 0] or [first]
+    return list(range(-(-first // every) * every, last + 1, every)) or [first]
 
 
 def _draw_selected(frame: _Frame, epoch: int) -> list[str]:

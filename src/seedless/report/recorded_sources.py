@@ -4,7 +4,7 @@ Like recorded_steps.py it takes plain dicts and returns rows for a template.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedless.core.bounded_reading import shorten
@@ -21,6 +21,9 @@ from seedless.report.recorded_steps import (
 from seedless.report.run_view import as_mapping
 
 MAX_ROWS = 60
+ENTROPY = "from entropy"
+
+Call = tuple[str, str, str, str]  # the process, the generator, the call and the line
 
 
 def list_generators(runs: Sequence[DoctorRun], rank: int | None) -> list[tuple[str, int | None]]:
@@ -37,20 +40,34 @@ def list_generators(runs: Sequence[DoctorRun], rank: int | None) -> list[tuple[s
 
 
 def compare_seeds(runs: Sequence[DoctorRun]) -> list[dict[str, Any]]:
-    """Return a row for each call that seeded a generator: who, where, and both values."""
-    return _compare_rows(
-        [
-            _number_repeats(
-                (_name_call(p, r), _show_seed(r))
-                for p in split_processes(run)
-                for r in take_kind(p, "seed")
-            )
-            for run in runs
-        ]
-    )
+    """Return a row for each call that seeded a generator: who, where, and the values of both runs.
+
+    Two seeds from entropy are never the same.
+    """
+    sides = []
+    for run in runs:
+        found: dict[Call, list[str]] = {}
+        for process in split_processes(run):
+            for record in take_kind(process, "seed"):
+                found.setdefault(_name_call(process, record), []).append(_show_seed(record))
+        sides.append(found)
+    left, right = sides
+    rows = _compare_rows(*({key: _join(side[key]) for key in side} for side in sides))
+    for row, key in zip(rows, _list_keys(left, right), strict=False):
+        row["same"] = left.get(key) == right.get(key) and ENTROPY not in left.get(key, ())
+    return rows
 
 
-def _name_call(process: Sequence[Record], record: Record) -> tuple[str, str, str, str]:
+def _join(values: Sequence[str]) -> str:
+    """Return the seeds that one line gave, in few words."""
+    if len(values) == 1:
+        return values[0]
+    if len(set(values)) == 1:
+        return f"{values[0]}, {len(values):,} times"
+    return f"{values[0]} and {len(values) - 1:,} more"
+
+
+def _name_call(process: Sequence[Record], record: Record) -> Call:
     """Return the process, the generator, the call and the line of a seed or a draw."""
     generator, call, line = (str(record.get(key) or "") for key in ("generator", "call", "line"))
     return name_process(process), shorten(generator, 40), shorten(call, 80), shorten(line, 160)
@@ -58,21 +75,20 @@ def _name_call(process: Sequence[Record], record: Record) -> tuple[str, str, str
 
 def _show_seed(record: Record) -> str:
     value = record.get("value")
-    return "from entropy" if value is None else shorten(str(value), 40)
+    return ENTROPY if value is None else shorten(str(value), 40)
 
 
 def compare_draws(runs: Sequence[DoctorRun], first: int | None) -> list[dict[str, Any]]:
     """Return a row for each line that drew numbers, with how many up to the first difference."""
     counts = []
     for run in runs:
-        drawn: Counter[tuple[Any, ...]] = Counter()
+        drawn: Counter[Call] = Counter()
         for process in split_processes(run):
-            for r in take_kind(_cut_after(process, first, run.steps_before), "draws"):
-                drawn[_name_call(process, r)] += (
-                    r["count"] if isinstance(r.get("count"), int) else 1
-                )
-        counts.append({(*key, 0): f"{count:,}" for key, count in drawn.items()})
-    return _compare_rows(counts)
+            for record in take_kind(_cut_after(process, first, run.steps_before), "draws"):
+                count = record.get("count")
+                drawn[_name_call(process, record)] += count if isinstance(count, int) else 1
+        counts.append({key: f"{count:,}" for key, count in drawn.items()})
+    return _compare_rows(*counts)
 
 
 def _cut_after(process: Sequence[Record], first: int | None, before: int) -> Sequence[Record]:
@@ -83,30 +99,26 @@ def _cut_after(process: Sequence[Record], first: int | None, before: int) -> Seq
     return process
 
 
-def _number_repeats(pairs: Iterable[tuple[tuple[Any, ...], str]]) -> dict[tuple[Any, ...], str]:
-    """Return pairs as a dict, with a count appended to keys that occur several times."""
-    seen: Counter[tuple[Any, ...]] = Counter()
-    found = {}
-    for key, value in pairs:
-        found[*key, seen[key]] = value
-        seen[key] += 1
-    return found
+def _list_keys(left: Mapping[Call, Any], right: Mapping[Call, Any]) -> list[Call]:
+    """Return the calls of two runs that are shown."""
+    return [*left, *(key for key in right if key not in left)][:MAX_ROWS]
 
 
-def _compare_rows(sides: Sequence[Mapping[tuple[Any, ...], str]]) -> list[dict[str, Any]]:
-    """Return rows of (process, generator, call, line) with the values of both runs."""
-    left, right = sides
-    keys = [*left, *(key for key in right if key not in left)][:MAX_ROWS]
+def _compare_rows(left: Mapping[Call, str], right: Mapping[Call, str]) -> list[dict[str, Any]]:
+    """Return a row for each call with the values of both runs."""
     return [
         {
-            "process": key[0],
-            "generator": key[1],
-            "call": key[2],
-            "line": key[3],
-            "values": (left.get(key, MISSING), right.get(key, MISSING)),
-            "same": left.get(key) == right.get(key),
+            "process": process,
+            "generator": generator,
+            "call": call,
+            "line": line,
+            "values": tuple(
+                side.get((process, generator, call, line), MISSING) for side in (left, right)
+            ),
+            "same": left.get((process, generator, call, line))
+            == right.get((process, generator, call, line)),
         }
-        for key in keys
+        for process, generator, call, line in _list_keys(left, right)
     ]
 
 

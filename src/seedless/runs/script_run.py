@@ -18,17 +18,17 @@ from seedless.core.errors import RunError, SeedlessError
 from seedless.core.files import AnyPath
 from seedless.core.mismatch import is_same_json
 from seedless.proof import model_signing
+from seedless.proof.loop_lines import LOOP_SCHEMA, name_trail_file, parse_trail_name
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import check_receipt, is_script, read_receipt
 from seedless.proof.run_files import (
     DATA_LIST,
-    SCRIPT_COVERED,
-    SCRIPT_NAMES,
     check_listed_names,
     check_run_files,
+    is_script_file,
 )
 from seedless.proof.script_claims import DataFile, Step, find_problem
-from seedless.proof.trail import TrailEntry, make_start, read_trail
+from seedless.proof.trail import TrailEntry, read_trail
 from seedless.runs.attestation_checks import list_signed_files
 from seedless.runs.environment_checks import is_source
 from seedless.runs.validation import ValidatedRun, open_validated
@@ -46,7 +46,7 @@ class ScriptRun:
     Attributes:
         path: the folder.
         receipt: the whole statement; empty where the names in the folder are wrong.
-        trail: its entries: the start, then the steps of each process.
+        trails: for each process that trained, its entries: the start, then its steps.
         data: the lines of data.jsonl: path, size and digest of each file that was read.
         problems: what is wrong, a sentence each.
         left_out: always empty; a script's run cannot be stripped.
@@ -54,7 +54,7 @@ class ScriptRun:
 
     path: Path
     receipt: Mapping[str, Any]
-    trail: Sequence[TrailEntry] = ()
+    trails: Sequence[Sequence[TrailEntry]] = ()
     data: Sequence[Mapping[str, Any]] = ()
     problems: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -73,11 +73,6 @@ class ScriptRun:
         """Command, sources, data and outputs, as the receipt states them."""
         script: Mapping[str, Any] = self.claims["script"]
         return script
-
-    @property
-    def steps(self) -> Sequence[TrailEntry]:
-        """The entries of the trail without its start."""
-        return self.trail[1:]
 
 
 def is_script_run(run: AnyPath) -> bool:
@@ -113,19 +108,22 @@ def validate_script(run: Path) -> ScriptRun:
     files = claims.get("files")
     names = files if isinstance(files, dict) else {}
     problems += check_listed_names(names, claims["kind"])
-    problems += [f"{RECEIPT} does not list {name}" for name in SCRIPT_COVERED if name not in names]
     if not is_source(claims.get("source")):
         problems.append("the receipt does not state name, version and digest of the source code")
     if problems:  # what follows reads fields that may not be there
         return ScriptRun(run, statement, problems=tuple(problems))
     # [Step 3] Whether the files say what the receipt says.
     try:
-        trail, data = read_trail(run), read_data_list(run / DATA_LIST)
+        trails = [
+            read_trail(run, file=name_trail_file(rank), schemas=(LOOP_SCHEMA,))
+            for rank in range(claims["processes"]["count"])
+        ]
+        data = read_data_list(run / DATA_LIST)
     except SeedlessError as error:
         return ScriptRun(run, statement, problems=(str(error),))
-    read = ScriptRun(run, statement, trail, data)
-    found = [*check_trail(read), *check_data(read), *_check_model_signature(read)]
-    return ScriptRun(run, statement, trail, data, tuple(found))
+    read = ScriptRun(run, statement, trails, data)
+    found = [*check_trails(read), *check_data(read), *_check_model_signature(read)]
+    return ScriptRun(run, statement, trails, data, tuple(found))
 
 
 def open_script(run: AnyPath) -> ScriptRun:
@@ -146,14 +144,20 @@ def open_finished(run: AnyPath) -> ValidatedRun | ScriptRun:
     return open_script(run) if is_script_run(run) else open_validated(run)
 
 
-def describe_start(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what line 0 of the trail says the run began with, from the receipt's claims."""
+def describe_start(claims: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """Return line 0 of the trail of a process, not chained yet, from the receipt's claims."""
     script = claims["script"]
-    settings = {"command": script["command"], "sources": script["sources"]}
     return {
-        "settings": settings,
+        "kind": "start",
+        "schema": LOOP_SCHEMA,
+        "epoch": None,
+        "step": None,
+        "settings": {"command": script["command"], "sources": script["sources"]},
         "source": claims["source"],
         "environment": claims["environment"],
+        "rank": rank,
+        "world_size": claims["processes"]["count"],
+        "state": {},
     }
 
 
@@ -182,36 +186,41 @@ def write_data_list(files: Sequence[Mapping[str, Any]]) -> bytes:
     return b"".join(canonical_json(dict(file)) + b"\n" for file in ordered)
 
 
-def check_trail(run: ScriptRun) -> list[str]:
-    """Return what is wrong between the trail of a script's run and its receipt, a sentence each."""
-    # [Step 1] Line 0 says what the receipt says; it has no tensors.
-    claims, trail = run.claims, run.trail
-    if not trail:
-        return ["trail.jsonl is empty"]
-    expected = make_start(describe_start(claims), {})
-    problems = []
-    begun = {name: value for name, value in trail[0].items() if name not in _CHAINED}
-    if not is_same_json(begun, expected):
-        problems.append("line 1 of trail.jsonl does not say what the receipt says of the start")
-    # [Step 2] The steps of each process follow each other, process by process.
-    place = (0, 0)
-    for number, entry in enumerate(trail[1:], start=2):
-        content = {name: value for name, value in entry.items() if name not in _CHAINED}
-        if problem := find_problem(Step, content, f"trail.jsonl: line {number}"):
-            return [*problems, *problem]
-        here = (content["rank"], content["step"])
-        if not (here > place and here[0] - place[0] in (0, 1)):
-            return [*problems, f"trail.jsonl: line {number} is out of the order of its steps"]
-        place = here
-    if len(trail) < 2:
-        problems.append("trail.jsonl has no step: nothing was recorded")
-    # [Step 3] The receipt counts them.
-    head = {"head": trail[-1]["digest"], "entries": len(trail)}
-    if not is_same_json(claims["trail"], head):
-        problems.append("the receipt names another end of trail.jsonl, or another number of lines")
-    if claims["processes"]["count"] != place[0] + 1:
-        problems.append("the receipt counts other processes than trail.jsonl has")
+def check_trails(run: ScriptRun) -> list[str]:
+    """Return what is wrong between the trails of a script's run and its receipt."""
+    problems: list[str] = []
+    listed = {name for name in run.claims["files"] if parse_trail_name(name) is not None}
+    if listed != {name_trail_file(rank) for rank in range(len(run.trails))}:
+        problems.append("the receipt does not list one trail for each process")
+    for rank, (trail, end) in enumerate(
+        zip(run.trails, run.claims["processes"]["trails"], strict=True)
+    ):
+        problems += _check_trail(trail, describe_start(run.claims, rank), name_trail_file(rank))
+        if trail and not is_same_json(end, describe_end(trail)):
+            problems.append(f"the receipt names another end of {name_trail_file(rank)}")
     return problems
+
+
+def describe_end(trail: Sequence[TrailEntry]) -> dict[str, Any]:
+    """Return what a receipt says of a trail: its last digest, and how many lines it has."""
+    return {"head": trail[-1]["digest"], "entries": len(trail)}
+
+
+def _check_trail(trail: Sequence[TrailEntry], start: Mapping[str, Any], file: str) -> list[str]:
+    """Return what is wrong with the lines of one trail, whose chain was checked."""
+    contents = [{name: one[name] for name in one if name not in _CHAINED} for one in trail]
+    if len(contents) < 2:
+        return [f"{file} has no step: nothing was recorded"]
+    if not is_same_json(contents[0], dict(start)):
+        return [f"line 1 of {file} does not say what the receipt says of the start"]
+    last = 0
+    for number, content in enumerate(contents[1:], start=2):
+        if problem := find_problem(Step, content, f"{file}: line {number}"):
+            return problem
+        if content["step"] <= last:
+            return [f"{file}: line {number} is out of the order of its steps"]
+        last = content["step"]
+    return []
 
 
 def check_data(run: ScriptRun) -> list[str]:
@@ -229,7 +238,7 @@ def _check_names(run: Path) -> list[str]:
     return [
         f"{name!r} is not a file of a script's run: it was added; move it away"
         for name in sorted(os.listdir(run))
-        if name not in SCRIPT_NAMES
+        if not is_script_file(name, covered=False)
     ]
 
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedless.core.digests import canonical_json, digest_value
+from seedless.core.digests import canonical_json, digest_value, get_hex
 from seedless.core.errors import RunError
+from seedless.proof.loop_lines import name_trail_file
 from seedless.proof.receipt import write_receipt
 from seedless.proof.run_files import DATA_LIST
 from seedless.proof.script_claims import EMPTY_FIELDS, KIND, SCHEMA, check_claims
 from seedless.proof.source_digest import describe_source
-from seedless.proof.trail import FILE as TRAIL
-from seedless.proof.trail import GENESIS, TrailEntry, chain, make_start
-from seedless.runs.script_run import describe_start, write_data_list
+from seedless.proof.trail import GENESIS, TrailEntry, chain
+from seedless.runs.script_run import describe_end, describe_start, write_data_list
 
 # A trail of so many lines is within the limits of what is read of one. A longer run has a line for
 # every second step, or every third, ... and digests of the steps between them.
@@ -52,19 +52,23 @@ def seal_script(
         "source": describe_source(),
         "environment": dict(environment),
         "script": {**script, "data": counted},
-        "processes": {"count": len(processes)},
         "callables": [],
     }
+    # [Step 2] The trails, and the place where each of them ends.
+    claims["processes"] = {"count": len(processes)}
+    every = max(1, math.ceil(sum(map(len, processes)) / MAX_STEP_LINES))
+    trails = [list(make_trail(claims, n, steps, every)) for n, steps in enumerate(processes)]
+    claims["processes"]["trails"] = [describe_end(trail) for trail in trails]
+    claims["trail"] = claims["processes"]["trails"][0]
     if problems := check_claims(claims):
         raise RunError(f"no receipt can be written: {problems[0]}")
-    # [Step 2] The trail, and the place of its end.
-    entries = list(make_trail(claims, processes))
-    claims["trail"] = {"head": entries[-1]["digest"], "entries": len(entries)}
     # [Step 3] The files, in a folder that gets its name once all of them are there.
     temporary = run.with_name(f".{run.name}.{os.getpid()}.part")
     try:
         temporary.mkdir(parents=True)
-        (temporary / TRAIL).write_bytes(b"".join(canonical_json(one) + b"\n" for one in entries))
+        for rank, trail in enumerate(trails):
+            content = b"".join(canonical_json(entry) + b"\n" for entry in trail)
+            (temporary / name_trail_file(rank)).write_bytes(content)
         (temporary / DATA_LIST).write_bytes(write_data_list(data))
         statement = write_receipt(temporary, claims)
         temporary.rename(run)
@@ -75,42 +79,40 @@ def seal_script(
     return statement
 
 
-def make_trail(claims: Mapping[str, Any], processes: Sequence[Steps]) -> Iterator[TrailEntry]:
-    """Yield the entries of the trail, chained: the start, then the steps of each process."""
-    entry = chain(make_start(describe_start(claims), {}), GENESIS)
+def make_trail(
+    claims: Mapping[str, Any], rank: int, steps: Steps, every: int = 1
+) -> Iterator[TrailEntry]:
+    """Yield the entries of the trail of one process, chained: the start, then its steps."""
+    entry = chain(describe_start(claims, rank), GENESIS)
     yield entry
-    for content in list_step_lines(processes):
+    for content in list_step_lines(steps, every):
         entry = chain(content, entry["digest"])
         yield entry
 
 
-def list_step_lines(processes: Sequence[Steps]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of the steps, not chained: process by process, in the order of their steps.
+def list_step_lines(steps: Steps, every: int = 1) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the steps of one process, not chained.
 
-    A run of more steps than `MAX_STEP_LINES` has a line for every n-th step; ``between`` is then
-    the digest of the states since the line before.
+    With ``every`` above 1 only each such step has a line, and the last one; the digest "between" in
+    its state is then that of the states since the line before.
     """
-    total = sum(len(steps) for steps in processes)
-    every = max(1, math.ceil(total / MAX_STEP_LINES))
-    for rank, steps in enumerate(processes):
-        skipped: list[dict[str, str]] = []
-        for count, step in enumerate(steps, start=1):
-            state = flatten_values(step["values"])
-            if count % every and count < len(steps):
-                skipped.append(state)
-                continue
-            shown = step.get("shown") or {}
-            yield {
-                "kind": "step",
-                "rank": rank,
-                "step": step["step"],
-                "optimizer": step["optimizer"],
-                "loss": _average(shown.get("loss")),
-                "rate": _average(_first(shown.get("rate"))),
-                "state": state,
-                "between": digest_value(skipped) if skipped else None,
-            }
-            skipped = []
+    skipped: list[dict[str, str]] = []
+    for count, step in enumerate(steps, start=1):
+        state = flatten_values(step["values"])
+        if count % every and count < len(steps):
+            skipped.append(state)
+            continue
+        shown = step.get("shown") or {}
+        between = {"between": get_hex(digest_value(skipped))[:16]} if skipped else {}
+        yield {
+            "kind": "step",
+            "step": step["step"],
+            "optimizer": step["optimizer"],
+            "loss": _average(shown.get("loss")),
+            "rate": _average(_first(shown.get("rate"))),
+            "state": {**state, **between},
+        }
+        skipped = []
 
 
 def flatten_values(values: Mapping[str, Any]) -> dict[str, str]:

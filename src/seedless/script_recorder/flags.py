@@ -36,10 +36,17 @@ def is_cuda_used() -> bool:
 
 def read_autocast() -> dict[str, Any]:
     """Return the dtype autocast uses on the CPU and on the GPU at this moment, or False."""
-    return {
-        "autocast_cpu": torch.is_autocast_cpu_enabled() and str(torch.get_autocast_cpu_dtype()),
-        "autocast_cuda": torch.is_autocast_enabled() and str(torch.get_autocast_gpu_dtype()),
-    }
+    return {f"autocast_{device}": _read_autocast_of(device) for device in ("cpu", "cuda")}
+
+
+def _read_autocast_of(device: str) -> str | bool:
+    if hasattr(torch, "get_autocast_dtype"):
+        enabled = torch.is_autocast_enabled(device)
+        return enabled and str(torch.get_autocast_dtype(device))
+    before: Any = torch  # 2.3 and older had a pair of functions for each device
+    if device == "cpu":
+        return before.is_autocast_cpu_enabled() and str(before.get_autocast_cpu_dtype())
+    return before.is_autocast_enabled() and str(before.get_autocast_gpu_dtype())
 
 
 def keep_deterministic() -> None:

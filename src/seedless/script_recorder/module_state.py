@@ -74,13 +74,11 @@ def _is_number(value: Any) -> bool:
 
 
 class BufferList:
-    """The buffers of the modules that were called, in the order of the first calls."""
+    """The buffers of the modules called since the last step, in the order of the first calls."""
 
     def __init__(self) -> None:
         self._owners: weakref.WeakKeyDictionary[nn.Module, list[Any]] = weakref.WeakKeyDictionary()
-
-    def __bool__(self) -> bool:
-        return any(self._owners.values())
+        self._called: list[nn.Module] = []
 
     def add(self, module: nn.Module) -> None:
         """Remember where a module keeps its buffers: their tensors may be replaced."""
@@ -88,7 +86,10 @@ class BufferList:
             self._owners[module] = [
                 (owner._buffers, name) for owner in module.modules() for name in owner._buffers
             ]
+        if self._owners[module] and not any(module is each for each in self._called):
+            self._called.append(module)
 
-    def read(self) -> list[Tensor | None]:
-        """Return the buffers as they are now."""
-        return [buffers.get(name) for owned in self._owners.values() for buffers, name in owned]
+    def take(self) -> list[Tensor | None]:
+        """Return the buffers as they are now, and forget which modules were called."""
+        called, self._called = self._called, []
+        return [buffers.get(name) for module in called for buffers, name in self._owners[module]]

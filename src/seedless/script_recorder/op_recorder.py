@@ -18,7 +18,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,19 @@ from .tensor_sources import TensorSources, get_storage_key
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class OpCall(NamedTuple):
+    """One operation that is about to run: its arguments, and what its record needs of them."""
+
+    func: Any
+    signature: Signature
+    arguments: dict[str, Any]
+    tensors: list[tuple[str, Tensor]]
+    inputs: tuple[str, ...]
+    sources: tuple[str, ...]
+    module: str
+    note: str
 
 
 class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
@@ -108,32 +121,43 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         if func.namespace == "profiler":  # marks in a trace, no computation
             return func(*args, **kwargs)
         with self._lock:
-            signature = read_signature(func)
-            # [Step 1] Digest the inputs before the operation can change them.
-            named = {**dict(zip(signature.arguments, args)), **kwargs}
-            tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
-            inputs, sources = self._digest_inputs(signature, tensors)
-            module, note = self._find_module()
-            # [Step 2] Run it, and digest what it changed and what it made.
+            call = self._begin(func, args, kwargs)
             result = func(*args, **kwargs)
-            outputs, shapes = self._digest_outputs(signature, tensors, result)
-            kind = UNINITIALIZED if signature.uninitialized else ""
-            if signature.view or signature.rebinds:
-                kind = "view"
-            self._records.append(
-                OpRecord(
-                    phase=self._phase,
-                    module=module,
-                    op=str(func),
-                    inputs=inputs,
-                    sources=sources,
-                    settings=show_settings(named),
-                    outputs=outputs,
-                    shapes=shapes,
-                    note=", ".join(filter(None, (kind, note))),
-                )
-            )
+            self._records.append(self._end(call, result))
             return result
+
+    def _find_phase(self) -> str:
+        """Return the label of the operations that run now."""
+        return self._phase
+
+    def _begin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
+        """Return what is known of an operation before it runs: then it may change its inputs."""
+        signature = read_signature(func)
+        names = signature.arguments or [str(position) for position in range(len(args))]
+        named = {**dict(zip(names, args)), **kwargs}
+        tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
+        inputs, sources = self._digest_inputs(signature, tensors)
+        module, note = self._find_module()
+        return OpCall(func, signature, named, tensors, inputs, sources, module, note)
+
+    def _end(self, call: OpCall, result: Any) -> OpRecord:
+        """Return the record of an operation that has run."""
+        signature = call.signature
+        outputs, shapes = self._digest_outputs(signature, call.tensors, result)
+        kind = UNINITIALIZED if signature.uninitialized else ""
+        if signature.view or signature.rebinds:
+            kind = "view"
+        return OpRecord(
+            phase=self._find_phase(),
+            module=call.module,
+            op=str(call.func),
+            inputs=call.inputs,
+            sources=call.sources,
+            settings=show_settings(call.arguments),
+            outputs=outputs,
+            shapes=shapes,
+            note=", ".join(filter(None, (kind, call.note))),
+        )
 
     def _digest_inputs(
         self, signature: Signature, tensors: list[tuple[str, Tensor]]
@@ -144,11 +168,15 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             if signature.rebinds and name in signature.written:
                 continue  # it loses its memory, whatever that held
             source = self._sources.find(tensor, name)
-            if not signature.reads and source in ("", UNINITIALIZED):
+            if not (signature.reads or self._digests_unread(source)):
                 continue
             unread = self._is_unread(signature, name, tensor)
             digested.append((UNINITIALIZED if unread else self._digest(tensor), source))
         return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
+
+    def _digests_unread(self, source: str) -> bool:
+        """Whether an argument whose elements are not read is digested, by its source."""
+        return source not in ("", UNINITIALIZED)
 
     def _is_unread(self, signature: Signature, name: str, tensor: Tensor) -> bool:
         """Whether an argument has no content to compare: uninitialized, and about to be written."""
@@ -174,7 +202,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         for tensor in changed:
             self._sources.see_written(tensor)
         values = [*changed, *fresh]
-        shapes = tuple(tuple(getattr(value, "shape", ())) for value in values)
+        shapes = tuple(map(_read_shape, values))
         return tuple(self._digest_result(value) for value in values), shapes
 
     def _digest_result(self, value: Any) -> str:
@@ -192,15 +220,22 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             return "", note
         # [Step 2] The node that accumulates a gradient belongs to the parameter's module.
         if note == "AccumulateGrad":
-            return self._owners.get(id(node.variable), ""), note
+            return self._find_owner(node.variable), note
         # [Step 3] Nodes are numbered as forward creates them: find the module that ran then.
         position = bisect_right(self._starts, node._sequence_nr()) - 1
         return (self._paths[position] if position >= 0 else ""), note
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
-        path = self._modules.get(id(module), type(module).__name__)
-        self._open.append((path, torch._C._current_graph_task_id()))
+        self._open.append((self._find_path(module), torch._C._current_graph_task_id()))
         self._mark_nodes()
+
+    def _find_owner(self, parameter: Tensor) -> str:
+        """Return the path of the module that has a parameter."""
+        return str(self._owners.get(id(parameter), ""))
+
+    def _find_path(self, module: nn.Module) -> str:
+        """Return what to call a module."""
+        return str(self._modules.get(id(module), type(module).__name__))
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
         if self._open:
@@ -227,3 +262,8 @@ def _name_tensors(model: nn.Module, names: Mapping[str, Tensor]) -> dict[str, Te
 
 def _within(value: Any, keys: set[int]) -> bool:
     return isinstance(value, Tensor) and get_storage_key(value) in keys
+
+
+def _read_shape(value: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor; of a scalar, and of a nested tensor, which has none, ()."""
+    return tuple(value.shape) if isinstance(value, Tensor) and not value.is_nested else ()

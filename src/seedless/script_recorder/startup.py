@@ -13,6 +13,7 @@ from .draws import DrawRecorder
 from .file_observer import FileObserver
 from .import_hooks import call_after_import
 from .imported_sources import describe_sources
+from .loaded_packages import describe_packages
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
 from .settings import SETTINGS_VARIABLE, read_settings
@@ -59,9 +60,10 @@ def _start_with_torch(
 
 
 def _write_sources(recorder: Recorder) -> None:
-    """Write which of the user's files were imported; a worker's are those of the main process."""
+    """Write which files and packages were imported; a worker's are those of the main process."""
     if recorder.file.worker_id is None:
         recorder.file.write(describe_sources(recorder.file.script))
+        recorder.file.write(describe_packages())
 
 
 def _end_with_process(recorder: Recorder) -> None:

@@ -168,8 +168,8 @@ class StepRecorder:
     def write_step(self, kind: str, values: dict[str, Any], details: dict[str, Any]) -> None:
         """Write the line of a step, and before it what changed since the last one."""
         step = self.recorder.step + 1
-        if self.buffers:
-            values["buffers"] = digest_tensors(self.buffers.read())
+        if buffers := self.buffers.take():
+            values["buffers"] = digest_tensors(buffers)
         for write_lines in self.recorder.before_line:
             write_lines()
         self.write_flags(step)

@@ -1,9 +1,10 @@
 """Digests of tensors, and of whatever contains tensors, as 16 hex digits.
 
-The bytes of CPU tensors go through SHA-1: the fastest hash of the standard library with 64 bits or
-more; nobody is expected to look for collisions here. Tensors on other devices are hashed there with
-integers, and the few resulting numbers are read when the record is written, so that the device does
-not wait for the host. No digest draws from a generator, uses a float, or starts a collective.
+The bytes of small CPU tensors go through SHA-1, those of large ones through a sum of integers,
+which is faster; nobody is expected to look for collisions here. Tensors on other devices are hashed
+there with integers, and the few resulting numbers are read when the record is written, so that the
+device does not wait for the host. No digest draws from a generator, uses a float, or starts a
+collective.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import torch
 from torch import Tensor
 
 from .device_hash import hash_on_device
+from .memory_hash import hash_memory
 
 MAX_DEPTH = 8
 DIGITS = 16
+LARGE_BYTES = 1 << 12
 
 
 class PendingDigest:
@@ -120,10 +123,15 @@ class _Content:
             return
         plain = _make_plain(tensor)
         if plain.device.type == "cpu":
-            size = plain.numel() * plain.element_size()
-            self.hasher.update((ctypes.c_char * size).from_address(plain.data_ptr()))
+            self._add_memory(plain.data_ptr(), plain.numel() * plain.element_size())
         else:
             self.on_devices.setdefault(plain.device, []).append(plain)
+
+    def _add_memory(self, address: int, size: int) -> None:
+        if size < LARGE_BYTES:
+            self.hasher.update((ctypes.c_char * size).from_address(address))
+        else:
+            self.hasher.update(hash_memory(address, size).to_bytes(8, "little"))
 
     def _add_text(self, text: str) -> None:
         self.hasher.update(f"{text}\n".encode("utf-8", "replace"))

@@ -31,7 +31,7 @@ class TensorSources:
         self._named = _index_names(names)
         self._made: dict[int, StorageWeakRef] = {}
         self._unwritten: set[int] = set()
-        self._foreign: set[int] = set()
+        self._foreign: dict[int, str] = {}
 
     def find(self, tensor: Tensor, argument: str) -> str:
         """Return the name of a tensor that no recorded operation made, or ""."""
@@ -41,7 +41,7 @@ class TensorSources:
             names = [name for name, first, last in self._named[key] if start < last and first < end]
             return ", ".join(names) or f"unnamed argument {argument!r}"
         if key in self._foreign:
-            return FOREIGN
+            return self._foreign[key]
         if key in self._made:
             return UNINITIALIZED if key in self._unwritten else ""
         return f"unnamed argument {argument!r}"
@@ -58,7 +58,7 @@ class TensorSources:
             storage = tensor.untyped_storage()
             self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
             self._unwritten.discard(key)
-            self._foreign.discard(key)
+            self._foreign.pop(key, None)
 
     def see_uninitialized(self, tensors: Iterable[Tensor]) -> None:
         """Note that an operation left the memory of tensors uninitialized."""
@@ -69,16 +69,29 @@ class TensorSources:
         """Note that a tensor was given a memory, which may have been seen or not."""
         key = get_storage_key(tensor)
         if key not in self._named and key not in self._made:
-            self.see_made(tensor)
-            self._foreign.add(key)
-            self._unwritten.add(key)
+            self.see_foreign(tensor, FOREIGN)
+            self.see_uninitialized([tensor])
+
+    def see_foreign(self, tensor: Tensor, source: str) -> None:
+        """Note that something other than an operation writes to a tensor, and what."""
+        self.see_made(tensor)
+        if (key := get_storage_key(tensor)) != NO_STORAGE:
+            self._foreign[key] = source
+
+    def add_names(self, names: Mapping[str, Tensor]) -> None:
+        """Give names to tensors that have none yet."""
+        new = {name: one for name, one in names.items() if get_storage_key(one) not in self._named}
+        self._references.update(new)
+        self._named.update(_index_names(new))
 
     def see_written(self, tensor: Tensor) -> None:
         """Note that an operation wrote to all elements of a tensor."""
         key = get_storage_key(tensor)
-        if key in self._unwritten and tensor.nbytes >= tensor.untyped_storage().nbytes():
+        if key not in self._unwritten and key not in self._foreign:
+            return
+        if tensor.nbytes >= tensor.untyped_storage().nbytes():
             self._unwritten.discard(key)
-            self._foreign.discard(key)
+            self._foreign.pop(key, None)
 
 
 def get_storage_key(tensor: Tensor) -> int:

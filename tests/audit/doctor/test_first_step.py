@@ -9,6 +9,7 @@ from seedless.audit.doctor.first_step import (
     find_first_step,
 )
 from seedless.audit.doctor.recorded_run import read_run
+from seedless.report.recorded_steps import VALUE_NAMES
 from tests.audit.doctor.records import VALUES, make_process, make_step, write_process, write_run
 
 
@@ -103,3 +104,7 @@ def test_ranks_that_hold_parts_of_a_model_are_not_compared(tmp_path):
     run = write_ranks(tmp_path, [make_step(1)], [make_step(1, **parts)])
     assert find_differing_ranks(run) is None
     assert find_differing_ranks(write_run(tmp_path / "alone")) is None
+
+
+def test_the_page_shows_the_values_in_the_same_order():
+    assert tuple(VALUE_NAMES) == CAUSAL_ORDER

@@ -136,7 +136,7 @@ class SourceFile(RecordLine):
     """A file of Python code that the process imported."""
 
     path: str
-    sha256: str = ""
+    sha256: str | None = None
 
 
 class End(RecordLine):
@@ -151,3 +151,10 @@ class Sources(RecordLine):
     """The files of Python code that the process imported from the user's own folders."""
 
     files: tuple[SourceFile, ...] = ()
+
+
+class Packages(RecordLine):
+    """Versions of the loaded packages, and those that open files by themselves."""
+
+    versions: dict[str, str] = {}
+    native: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from seedless.audit.doctor.record_lines import (
     End,
     Files,
     Listing,
+    Packages,
     RecorderError,
     RecordLine,
     Seed,
@@ -42,6 +43,7 @@ class Process:
         steps: the steps of its optimizers; backward passes where it has no optimizer.
         seeds, draws, listings: events, each with the number of steps before it.
         sources: digests of its own source files, by path.
+        packages: the packages that it had loaded at its end.
         errors: failures of the recorder itself, after which it recorded nothing.
         end: None for a process that was cut off.
     """
@@ -55,6 +57,7 @@ class Process:
     listings: tuple[Listing, ...] = ()
     files: Files = field(default_factory=Files)
     sources: Mapping[str, str] = field(default_factory=dict)
+    packages: Packages = field(default_factory=Packages)
     errors: tuple[str, ...] = ()
     end: End | None = None
 
@@ -139,7 +142,8 @@ def read_process(file: Path, replace: Mapping[str, str] | None = None) -> Proces
         draws=tuple(found.get("draws", ())),
         listings=tuple(found.get("listing", ())),
         files=Files(read=tuple(read), written=tuple(written)),
-        sources={source.path: source.sha256 for source in sources},
+        sources={source.path: source.sha256 or "" for source in sources},
+        packages=_last(found.get("packages")) or Packages(),
         errors=tuple(f"{one.where}: {one.error}" for one in found.get("error", ())),
         end=_last(found.get("end")),
     )
@@ -173,6 +177,7 @@ _MODELS: dict[str, type[RecordLine]] = {
     "listing": Listing,
     "files": Files,
     "sources": Sources,
+    "packages": Packages,
     "error": RecorderError,
     "end": End,
 }

@@ -64,7 +64,7 @@ def compare_step_ops(
     from seedless.audit.first_difference import find_first_difference
 
     raw = [
-        _read_ops(folder, process, step) for folder, process in zip(folders, processes, strict=True)
+        read_ops(folder, process, step) for folder, process in zip(folders, processes, strict=True)
     ]
     if not raw[0] or not raw[1]:
         return None
@@ -110,7 +110,7 @@ def compare_step_tensors(
     return found
 
 
-def _read_ops(folder: Path, process: Process, step: int) -> list[dict[str, Any]]:
+def read_ops(folder: Path, process: Process, step: int) -> list[dict[str, Any]]:
     """Return the operations of a step as they were recorded; [] where there is no such file."""
     file = folder / f"ops-{process.start.rank}-{process.start.pid}-{step}.jsonl"
     if not file.exists():
