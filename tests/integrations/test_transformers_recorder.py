@@ -110,9 +110,11 @@ def test_accumulated_gradients_give_a_line_for_each_step(tmp_path):
     assert [len(line["loss"]) for line in lines] == [4, 2, 4, 2, 4, 2]
 
 
-def test_batches_of_an_evaluation_are_not_those_of_a_step(tmp_path):
+def test_batches_of_an_evaluation_are_not_those_of_a_step(unbroken, tmp_path):
     lines = read_loop(train(tmp_path, eval_strategy="epoch"))[0][1:]
     assert all(isinstance(line["loss"], float) for line in lines)
+    found = seedless.diff(unbroken, tmp_path)  # the loader of the evaluation draws a seed
+    assert (found.step, "batch" in found.names) == (BATCHES + 1, False)
 
 
 @pytest.mark.parametrize("save", [BATCHES, BATCHES - 2])

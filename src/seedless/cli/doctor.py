@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 import textwrap
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, print_json, print_line, print_text, spell_numbers
+from seedless.cli.options import (
+    AsJson,
+    check_run,
+    print_json,
+    print_line,
+    print_text,
+    spell_numbers,
+)
 from seedless.core.display import escape_text
 from seedless.core.errors import RunError
 
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seedless.audit.doctor.diagnosis import Diagnosis
+    from seedless.audit.doctor.examine import Examination
+    from seedless.audit.doctor.pair import Runner
 
 IDENTICAL, DIFFER, COULD_NOT_TELL = 0, 1, 3
 
@@ -40,6 +50,18 @@ def doctor(
         typer.Option(
             "--vary", help="What the second run has other: threads=1,2, seed-env, NAME=a,b."
         ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="Compare with the run that an earlier --out kept."),
+    ] = None,
+    resume_at: Annotated[
+        int | None,
+        typer.Option("--resume-at", min=1, help="End a run after this step and start it again."),
+    ] = None,
+    resume_command: Annotated[
+        str | None,
+        typer.Option("--resume-command", help="What starts it again, if it is another command."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the records in this new folder.")
@@ -62,16 +84,18 @@ def doctor(
     from seedless.audit.doctor.command import find_program
     from seedless.audit.doctor.variation import parse_variation
 
+    _check_choice(vary, against, resume_at, resume_command, runs)
     find_program(command)
     varied = parse_variation(vary) if vary is not None else {}
+    again = shlex.split(resume_command) if resume_command is not None else None
     if report is not None and not report.absolute().parent.is_dir():
         raise RunError(f"--report {report}: there is no folder {report.parent}; make it first")
     with _open_folder(out) as folder:
-        from seedless.audit.doctor.examine import examine
         from seedless.audit.doctor.pair import Runner
 
-        runner = Runner(command, folder, steps, timeout, varied, _report_to(as_json))
-        examination = examine(runner, runs)
+        show = _stay_silent if as_json else _show
+        runner = Runner(command, folder, steps, timeout, varied, show)
+        examination = _examine(runner, runs, against, resume_at, again)
         if report is not None:
             from seedless.audit.doctor.page import render_examination
             from seedless.report.page import write_page
@@ -129,8 +153,55 @@ def _wrap(text: str, width: int, indent: str = "  ") -> str:
     )
 
 
-def _report_to(as_json: bool):  # type: ignore[no-untyped-def]
-    return (lambda line: None) if as_json else (lambda line: print_line(line, err=True))
+def _examine(
+    runner: Runner,
+    runs: int,
+    against: Path | None,
+    resume_at: int | None,
+    resume_command: list[str] | None,
+) -> Examination:
+    """Carry out the procedure that the options choose."""
+    if against is not None:
+        from seedless.audit.doctor.examine_against import examine_against
+
+        return examine_against(runner, against)
+    if resume_at is not None:
+        from seedless.audit.doctor.examine_resume import examine_resume
+
+        return examine_resume(runner, resume_at, resume_command)
+    from seedless.audit.doctor.examine import examine
+
+    return examine(runner, runs)
+
+
+def _check_choice(
+    vary: str | None,
+    against: Path | None,
+    resume_at: int | None,
+    resume_command: str | None,
+    runs: int,
+) -> None:
+    """Refuse options that exclude each other, and an earlier run that is not there."""
+    given = {
+        "--vary": vary is not None,
+        "--against": against is not None,
+        "--resume-at": resume_at is not None,
+        "--runs": runs != 2,
+    }
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        raise RunError(f"expected one of --vary, --against, --resume-at, --runs, got {chosen}")
+    if resume_command is not None and resume_at is None:
+        raise RunError("--resume-command is for --resume-at N, which is missing")
+    check_run(against)
+
+
+def _show(line: str) -> None:
+    print_line(line, err=True)
+
+
+def _stay_silent(line: str) -> None:
+    """Report nothing, as for --json."""
 
 
 @contextmanager

@@ -31,7 +31,9 @@ class Script:
     def __init__(self, write):
         self.write, self.calls = write, []
 
-    def execute(self, command, folder, settings, *, variables=None, timeout=None, cwd=None):
+    def execute(
+        self, command, folder, settings, *, variables=None, timeout=None, cwd=None, out=None
+    ):
         records = folder / "records"
         records.mkdir(parents=True)
         (folder / "stderr.txt").write_text("the last line\n")

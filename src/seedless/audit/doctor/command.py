@@ -38,12 +38,14 @@ class Execution:
         exit_code: negative for a command that a signal ended.
         seconds: from its start to its end.
         timed_out: it was ended because its time was up.
+        started_ns: when it was started, as files are dated; 0 if that is not known.
     """
 
     folder: Path
     exit_code: int
     seconds: float
     timed_out: bool = False
+    started_ns: int = 0
 
     @property
     def records(self) -> Path:
@@ -66,6 +68,7 @@ def execute(
     variables: Mapping[str, str | None] | None = None,
     timeout: float | None = None,
     cwd: Path | None = None,
+    out: Path | None = None,
 ) -> Execution:
     """Run a command to its end, and return how it ended.
 
@@ -76,6 +79,7 @@ def execute(
         variables: changes to the environment; None removes a variable.
         timeout: seconds after which the command is ended.
         cwd: where it runs; the current folder by default.
+        out: the folder that "{out}" becomes, where it is not to be a new one.
     """
     # [Step 1] Make the folders, and the file that the recorder reads.
     folder = folder.absolute()
@@ -84,21 +88,21 @@ def execute(
     settings_file = folder / "settings.json"
     write_settings(replace(settings, folder=str(folder / "records")), str(settings_file))
     # [Step 2] Start the command in a session of its own, so that all of it can be ended.
-    line = [word.replace(OUT_WORD, str(folder / "out")) for word in command]
+    line = [word.replace(OUT_WORD, str(out or folder / "out")) for word in command]
     changed = {**list_user_environment(), **(variables or {})}
     kept = {name: value for name, value in changed.items() if value is not None}
     environment = make_environment(str(settings_file), kept)
-    began = time.monotonic()
+    began, started_ns = time.monotonic(), time.time_ns()
     timed_out = False
-    with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+    with (folder / "stdout.txt").open("wb") as text, (folder / "stderr.txt").open("wb") as errors:
         try:
             process = subprocess.Popen(
                 line,
                 env=environment,
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
+                stdout=text,
+                stderr=errors,
                 start_new_session=True,
             )
         except OSError as error:
@@ -110,7 +114,8 @@ def execute(
             timed_out = True
         finally:
             _end_all(process, str(settings_file))
-    return Execution(folder, process.returncode, time.monotonic() - began, timed_out)
+    seconds = time.monotonic() - began
+    return Execution(folder, process.returncode, seconds, timed_out, started_ns)
 
 
 def find_program(command: Sequence[str]) -> str:

@@ -75,16 +75,7 @@ def make_diagnosis(case: Case, candidate: Candidate | None) -> Diagnosis:
     first, op = case.first, case.op
     step = first.steps[0] or first.steps[1]
     line = chosen.line or (op.line if op is not None else "") or (step.line if step else "")
-    words = {
-        "op": op.op if op is not None else "an operation",
-        "generator": "the generator",
-        "call": "its seed function",
-        "name": "it",
-        "advice": "replace it by an operation with a deterministic form",
-        **chosen.words,
-        "line": line or NO_LINE,
-    }
-    cause = CAUSES[chosen.cause]
+    title, remedy = fill_remedy(chosen, line, op.op if op is not None else "an operation")
     return Diagnosis(
         identical=False,
         step=first.step,
@@ -93,12 +84,27 @@ def make_diagnosis(case: Case, candidate: Candidate | None) -> Diagnosis:
         module=op.module if op is not None else "",
         line=line,
         cause=chosen.cause,
-        title=_fill(cause.title, words),
-        remedy=_fill(cause.remedy, words),
+        title=title,
+        remedy=remedy,
         confidence=chosen.confidence,
         ranks=first.ranks,
         evidence=(*_describe_case(case), *chosen.evidence),
     )
+
+
+def fill_remedy(candidate: Candidate, line: str, op: str = "an operation") -> tuple[str, str]:
+    """Return the title and the remedy of a candidate's cause, with their words filled in."""
+    words = {
+        "op": op,
+        "generator": "the generator",
+        "call": "its seed function",
+        "name": "it",
+        "advice": "replace it by an operation with a deterministic form",
+        **candidate.words,
+        "line": line or NO_LINE,
+    }
+    cause = CAUSES[candidate.cause]
+    return _fill(cause.title, words), _fill(cause.remedy, words)
 
 
 def add_evidence(diagnosis: Diagnosis, *sentences: str) -> Diagnosis:

@@ -78,8 +78,7 @@ def judge_flags(case: Case) -> Iterator[Candidate]:
         parts = [cause for part, cause in FLAG_CAUSES.items() if part in name.lower()]
         cause = parts[0] if parts else "settings"
         sentence = f"the flag {name} is {_show(left)} in one run and {_show(right)} in the other"
-        line = one.line if cause != "threads" else ""
-        found.setdefault(cause, Candidate(cause, line, LIKELY, (sentence,), {"name": name}))
+        found.setdefault(cause, Candidate(cause, "", LIKELY, (sentence,), {"name": name}))
     order = list(dict.fromkeys(FLAG_CAUSES.values()))
     yield from sorted(
         found.values(), key=lambda one: order.index(one.cause) if one.cause in order else 99
@@ -87,13 +86,7 @@ def judge_flags(case: Case) -> Iterator[Candidate]:
 
 
 def judge_files(case: Case) -> Iterator[Candidate]:
-    """Yield causes for files: left over from the first run, changed, or listed in another order."""
-    for file in find_leftovers(*case.runs):
-        sentence = f"the second run read {file.path}, which the first run wrote and did not read"
-        experiment = f"without-file:{file.path}"
-        yield Candidate(
-            "leftover-file", file.line, LIKELY, (sentence,), {"name": file.path}, experiment
-        )
+    """Yield causes for files that changed, and for folders that were listed in another order."""
     for left, right in find_changed_files(*case.runs):
         sentence = _describe_change(left, right)
         confidence = LIKELY if left.sha256 and right.sha256 else POSSIBLE
@@ -101,7 +94,7 @@ def judge_files(case: Case) -> Iterator[Candidate]:
     if case.pair is None:
         return
     one, two = case.pair
-    written = {file.path for run in case.runs for file in _list_written(run)}
+    written = {file.path for run in case.runs for file in list_written(run)}
     for a, b in zip(one.listings, two.listings, strict=False):
         if a.path != b.path or a.ordered == b.ordered:
             continue
@@ -115,13 +108,6 @@ def judge_files(case: Case) -> Iterator[Candidate]:
             yield Candidate(cause, a.line, POSSIBLE, (sentence,), {"name": a.path})
 
 
-def find_leftovers(a: RecordedRun, b: RecordedRun) -> list[ReadFile]:
-    """Return the files that the second run read, and the first wrote without having read them."""
-    written = {file.path for file in _list_written(a)}
-    read = {file.path for file in _list_read(a)}
-    return [file for file in _list_read(b) if file.path in written and file.path not in read]
-
-
 def find_changed_files(a: RecordedRun, b: RecordedRun) -> list[tuple[ReadFile, ReadFile]]:
     """Return the files that both runs read, and that were not the same in both.
 
@@ -130,8 +116,8 @@ def find_changed_files(a: RecordedRun, b: RecordedRun) -> list[tuple[ReadFile, R
     own = {
         file.path for run in (a, b) for process in run.training for file in process.files.written
     }
-    before = {file.path: file for file in _list_read(a)}
-    pairs = ((before[file.path], file) for file in _list_read(b) if file.path in before)
+    before = {file.path: file for file in list_read(a)}
+    pairs = ((before[file.path], file) for file in list_read(b) if file.path in before)
     return [
         (left, right)
         for left, right in pairs
@@ -139,11 +125,13 @@ def find_changed_files(a: RecordedRun, b: RecordedRun) -> list[tuple[ReadFile, R
     ]
 
 
-def _list_read(run: RecordedRun) -> list[ReadFile]:
+def list_read(run: RecordedRun) -> list[ReadFile]:
+    """Return the files that the processes that train, and their workers, read."""
     return [file for process in (*run.training, *run.workers) for file in process.files.read]
 
 
-def _list_written(run: RecordedRun) -> list[WrittenFile]:
+def list_written(run: RecordedRun) -> list[WrittenFile]:
+    """Return the files that any process wrote."""
     return [file for process in (*run.processes, *run.workers) for file in process.files.written]
 
 

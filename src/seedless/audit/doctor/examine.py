@@ -1,25 +1,23 @@
 """The whole procedure of `seedless doctor`: run, compare, record the step, judge, try it out."""
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from seedless.audit.doctor.case import CERTAIN, LIKELY, POSSIBLE, Candidate, Case
+from seedless.audit.doctor.case import CERTAIN, Candidate, Case
 from seedless.audit.doctor.diagnosis import (
     Diagnosis,
     add_evidence,
-    confirm,
+    fill_remedy,
     list_candidates,
     make_diagnosis,
 )
-from seedless.audit.doctor.experiments import (
-    Result,
-    choose_experiments,
-    run_experiment,
-)
+from seedless.audit.doctor.experiments import Result
 from seedless.audit.doctor.first_step import find_differing_ranks
-from seedless.audit.doctor.hash_order import judge_hash_order
+from seedless.audit.doctor.leftover import try_without_leftovers
 from seedless.audit.doctor.op_pass import record_step
 from seedless.audit.doctor.pair import Pair, Run, Runner, compare
 from seedless.audit.doctor.run_outcome import explain_missing_steps, find_cut_off
+from seedless.audit.doctor.trial import choose_untried, try_out
 from seedless.core.errors import RunError
 
 
@@ -46,7 +44,7 @@ def examine(runner: Runner, runs: int = 2) -> Examination:
         runs: how many runs are compared with the first.
     """
     # [Step 1] Run the command, and compare each run with the first.
-    made = [_run_checked(runner, index, runs) for index in range(runs)]
+    made = [_run_numbered(runner, index, runs) for index in range(runs)]
     pairs = [compare(made[0], other) for other in made[1:]]
     pair = next((one for one in pairs if one.first is not None), pairs[0])
     if pair.first is None:
@@ -69,25 +67,34 @@ def examine_pair(runner: Runner, pair: Pair) -> Examination:
     assert pair.first is not None
     varied = {name: (values[0], values[1]) for name, values in runner.varied.items()}
     case = Case((pair.a.recorded, pair.b.recorded), pair.first, varied=varied)
-    # [Step 1] Record the operations of the step that differs, in a pair of its own.
+    # [Step 1] A file that the first run left over makes the second another run. Look for it first:
+    # the next pair would find the file in both of its runs.
+    leftover, results = try_without_leftovers(runner, pair, case)
+    if leftover is not None and results and results[-1].removed:
+        diagnosis = make_diagnosis(case, leftover)
+        return Examination(_add_results(diagnosis, pair, results), pair)
+    # [Step 2] Record the operations of the step that differs, in a pair of its own.
     passed = record_step(runner, case)
     case = passed.case
-    # [Step 2] Ask the rules, then try the causes out.
+    # [Step 3] Ask the rules, then try the causes out.
     candidates = list_candidates(case)
-    results: list[Result] = []
+    if leftover is not None and not results:  # it could not be tried
+        candidates.insert(0, leftover)
     if passed.intermittent:
-        chosen = _choose_untried(candidates)
+        chosen = choose_untried(candidates)
     else:
-        chosen, results = _try_out(runner, case, candidates)
-    diagnosis = replace(
-        make_diagnosis(case, chosen),
-        steps=_count_steps(pair.a),
-        intermittent=passed.intermittent,
-        experiments=tuple(asdict(result) for result in results),
-    )
+        chosen, tried = try_out(runner, case, candidates)
+        results = [*results, *tried]
+    diagnosis = _add_results(make_diagnosis(case, chosen), pair, results)
     others = [other.evidence[0] for other in candidates if other.evidence]
     notes = filter(None, (passed.note, *others[:3]))
+    diagnosis = replace(diagnosis, intermittent=passed.intermittent)
     return Examination(add_evidence(diagnosis, *notes), pair, passed.pair)
+
+
+def _add_results(diagnosis: Diagnosis, pair: Pair, results: list[Result]) -> Diagnosis:
+    experiments = tuple(asdict(result) for result in results)
+    return replace(diagnosis, steps=_count_steps(pair.a), experiments=experiments)
 
 
 def judge_agreement(runs: list[Run]) -> Diagnosis:
@@ -95,22 +102,23 @@ def judge_agreement(runs: list[Run]) -> Diagnosis:
     steps = _count_steps(runs[0])
     if differing := find_differing_ranks(runs[0].recorded):
         step, what, ranks = differing
-        place = runs[0].recorded.training[0].steps[step - 1].line
-        case_line = place or "the first step"
+        line = runs[0].recorded.training[0].steps[step - 1].line
+        title, remedy = fill_remedy(Candidate("rank-differs"), line)
+        sentence = (
+            f"the runs agree with each other; in each, the gradients of all ranks are equal at "
+            f"step {step}, and the weights of rank {ranks[0]} are not those of rank 0"
+        )
         return Diagnosis(
             False,
             step=step,
             what=what,
-            line=place,
+            line=line,
             cause="rank-differs",
-            title="the ranks of one run do not hold the same weights",
-            remedy=f"broadcast the weights of rank 0 before {case_line}",
+            title=title,
+            remedy=remedy,
             confidence=CERTAIN,
             ranks=ranks,
-            evidence=(
-                f"the runs agree with each other; in each, the gradients of all ranks are equal "
-                f"at step {step}, and the weights of rank {ranks[0]} are not those of rank 0",
-            ),
+            evidence=(sentence,),
             steps=steps,
         )
     failed = [run for run in runs if run.execution.exit_code != 0]
@@ -121,66 +129,17 @@ def judge_agreement(runs: list[Run]) -> Diagnosis:
     return Diagnosis(True, steps=steps)
 
 
-def _run_checked(runner: Runner, index: int, runs: int) -> Run:
-    varied = {name: values[min(index, 1)] for name, values in runner.varied.items()}
-    run = runner.run(f"run {index + 1} of {runs}", variables=varied)
+def run_checked(runner: Runner, title: str, *args: Any, **options: Any) -> Run:
+    """Run the command as `Runner.run` does; a run without a step is an error that says why."""
+    run = runner.run(title, *args, **options)
     if not run.recorded.training:
         raise RunError(explain_missing_steps(run, runner.command))
     return run
 
 
-def _choose_untried(candidates: list[Candidate]) -> Candidate | None:
-    """Return the best cause of a difference that did not come again.
-
-    An experiment would prove nothing: the difference stays away without it. What the records show
-    of files, sources and settings holds all the same.
-    """
-    if not candidates:
-        return None
-    best = next((one for one in candidates if not one.experiment), candidates[0])
-    return best if not best.experiment else replace(best, confidence=POSSIBLE)
-
-
-def _try_out(
-    runner: Runner, case: Case, candidates: list[Candidate]
-) -> tuple[Candidate | None, list[Result]]:
-    """Return the cause that holds, and the experiments that were run for it."""
-    results: list[Result] = []
-    best = candidates[0] if candidates else None
-    if best is not None and not best.experiment and best.confidence in (CERTAIN, LIKELY):
-        return best, results
-    for name in choose_experiments(candidates, case):
-        result = run_experiment(runner, name, case)
-        results.append(result)
-        if not result.removed:
-            continue
-        for candidate in candidates:
-            if candidate.experiment == name:
-                return confirm(candidate, result.sentence), results
-        # No rule asked for it, so that chance is the better explanation until it comes again.
-        again = run_experiment(runner, name, case)
-        results.append(again)
-        if not again.removed:
-            continue
-        if name == "hash-seed":
-            return confirm(judge_hash_order(case), result.sentence), results
-        general = _explain_general(name, result)
-        return general, results
-    if best is not None and best.confidence == POSSIBLE and best.experiment:
-        return None, results  # its experiment spoke against it
-    return best, results
-
-
-def _explain_general(name: str, result: Result) -> Candidate:
-    """Return the cause for an experiment that no rule asked for."""
-    cause = {"one-thread": "threads", "deterministic": "nondeterministic-op"}.get(
-        name, "unseeded-draws"
-    )
-    words = {
-        "generator": "a generator",
-        "call": "random.seed, np.random.seed and torch.manual_seed",
-    }
-    return Candidate(cause, "", LIKELY, (result.sentence,), words)
+def _run_numbered(runner: Runner, index: int, runs: int) -> Run:
+    varied = {name: values[min(index, 1)] for name, values in runner.varied.items()}
+    return run_checked(runner, f"run {index + 1} of {runs}", variables=varied)
 
 
 def _first_values(runner: Runner) -> dict[str, str]:

@@ -56,12 +56,14 @@ class Result:
 
     Attributes:
         name: the experiment's.
+        title: what it changed.
         removed: the difference is gone, or comes later.
         sentence: the result in words.
         runs: the folders of its two runs.
     """
 
     name: str
+    title: str
     removed: bool
     sentence: str
     runs: tuple[str, str]
@@ -88,19 +90,19 @@ def judge_pair(name: str, title: str, pair: Pair, case: Case) -> Result:
     )
     if made < case.first.step:
         sentence = f"with {title}, the runs ended before step {case.first.step}: it shows nothing"
-        return Result(name, False, sentence, runs)
+        return Result(name, title, False, sentence, runs)
     first = pair.first
     if first is None:
         sentence = f"with {title}, the runs agree up to step {made}"
-        return Result(name, True, sentence, runs)
+        return Result(name, title, True, sentence, runs)
     if first.place > case.first.place:
         sentence = (
             f"with {title}, they agree up to there, and differ next at step {first.step}: "
             f"{first.what}"
         )
-        return Result(name, True, sentence, runs)
+        return Result(name, title, True, sentence, runs)
     sentence = f"with {title}, the runs still differ at step {first.step}: {first.what}"
-    return Result(name, False, sentence, runs)
+    return Result(name, title, False, sentence, runs)
 
 
 def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:

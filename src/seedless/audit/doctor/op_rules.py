@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from seedless.audit.doctor.case import CERTAIN, LIKELY, POSSIBLE, Candidate, Case
+from seedless.audit.doctor.op_facts import THREADS, explain_op
 from seedless.audit.doctor.step_ops import StepOp
 
 COMPILED_OP = "compiled"
@@ -30,7 +31,10 @@ def judge_op(case: Case) -> Iterator[Candidate]:
 def _judge_facts(case: Case, op: StepOp) -> Iterator[Candidate]:
     """Yield what is known about an operation of torch's own."""
     step = case.first.steps[0]
-    flags = step.flags if step is not None else {}
-    if "conv" in op.op and flags.get("cudnn.benchmark") and op.device.startswith("cuda"):
-        sentence = "torch.backends.cudnn.benchmark is on"
-        yield Candidate("cudnn-autotune", op.line, LIKELY, (op.description, sentence))
+    fact = explain_op(op.op, op.device, step.flags if step is not None else {})
+    if fact is None:
+        return
+    words = {"op": op.op, "advice": fact.advice}
+    experiment = "one-thread" if fact.cause == THREADS else ""
+    evidence = (op.description, f"{op.op} may give other bits because {fact.reason}")
+    yield Candidate(fact.cause, op.line, LIKELY, evidence, words, experiment)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from seedless.audit.doctor.examine import Examination
-from seedless.audit.doctor.experiments import EXPERIMENTS
 from seedless.audit.doctor.pair import Pair, Run
 from seedless.audit.doctor.recorded_run import read_record_lines
 from seedless.audit.doctor.step_ops import read_ops
@@ -39,10 +38,7 @@ def render_examination(
         for index, run in enumerate((pair.a, pair.b))
     )
     step = diagnosis.step
-    tried = [
-        (EXPERIMENTS[result["name"]].title, str(result["sentence"]))
-        for result in diagnosis.experiments
-    ]
+    tried = [(str(result["title"]), str(result["sentence"])) for result in diagnosis.experiments]
     sentences = {sentence for _, sentence in tried}
     shown = [sentence for sentence in diagnosis.evidence if sentence not in sentences]
     return render_doctor_page(

@@ -8,6 +8,7 @@ from pathlib import Path
 from seedless.audit.doctor.command import OUT_WORD, Execution, execute
 from seedless.audit.doctor.first_step import FirstStep, find_first_step
 from seedless.audit.doctor.recorded_run import RecordedRun, read_run
+from seedless.audit.doctor.working_copy import move_command
 from seedless.script_recorder.settings import Settings
 
 Variables = Mapping[str, str | None]
@@ -63,8 +64,9 @@ class Runner:
         *,
         command: Sequence[str] | None = None,
         cwd: Path | None = None,
+        out: Path | None = None,
     ) -> Run:
-        """Run the command once; ``title`` says what for."""
+        """Run the command once; ``title`` says what for, the others are as for `execute`."""
         chosen = settings or Settings("", end_after=self.steps)
         folder = next(
             path for number in count(1) if not (path := self.folder / f"run-{number}").exists()
@@ -77,8 +79,9 @@ class Runner:
             variables=variables,
             timeout=self.timeout,
             cwd=cwd,
+            out=out,
         )
-        return Run(done, read_run(done.records, {str(folder / "out"): OUT_WORD}))
+        return Run(done, read_run(done.records, {str(out or done.folder / "out"): OUT_WORD}))
 
     def run_pair(
         self,
@@ -96,14 +99,18 @@ class Runner:
             settings: what is recorded.
             variables: changes to the environment of both.
             vary: let the varied variables differ; else both runs have the first value.
-            folders: where each of the two runs.
+            folders: copies of the current folder, one for each of the two runs.
         """
         runs = []
         for index in range(2):
             varied = {name: values[index * vary] for name, values in self.varied.items()}
-            cwd = folders[index] if folders is not None else None
             changes = {**varied, **(variables or {})}
-            runs.append(self.run(f"{title}, {index + 1} of 2", settings, changes, cwd=cwd))
+            cwd, command = None, self.command
+            if folders is not None:
+                cwd = folders[index]
+                command = move_command(command, Path.cwd(), cwd)
+            label = f"{title}, {index + 1} of 2"
+            runs.append(self.run(label, settings, changes, command=command, cwd=cwd))
         return compare(*runs)
 
 

@@ -131,17 +131,18 @@ def read_process(file: Path, replace: Mapping[str, str] | None = None) -> Proces
     if "process" not in found:
         return None
     sources = [source for line in found.get("sources", []) for source in line.files]
+    start = found["process"][0]
     read = [one for line in found.get("files", []) for one in line.read]
     written = [one for line in found.get("files", []) for one in line.written]
     return Process(
         file=file.name,
-        start=found["process"][0],
+        start=start,
         torch=_last(found.get("torch")),
         steps=tuple(found.get("step") or found.get("backward") or ()),
         seeds=tuple(found.get("seed", ())),
         draws=tuple(found.get("draws", ())),
         listings=tuple(found.get("listing", ())),
-        files=Files(read=tuple(read), written=tuple(written)),
+        files=Files(read=_make_relative(read, start), written=_make_relative(written, start)),
         sources={source.path: source.sha256 or "" for source in sources},
         packages=_last(found.get("packages")) or Packages(),
         errors=tuple(f"{one.where}: {one.error}" for one in found.get("error", ())),
@@ -193,6 +194,12 @@ def _check(model: type[RecordLine], values: dict[str, Any], where: str) -> Any:
             f"{where} is not a line of the recorder: {shorten(place, 80)}: "
             f"{shorten(first['msg'], 120)}. Record the run again"
         ) from None
+
+
+def _make_relative(files: list[Any], start: Start) -> tuple[Any, ...]:
+    """Return files with paths relative to the working folder where they are inside it."""
+    prefix = f"{start.cwd.rstrip('/')}/"
+    return tuple(file.model_copy(update={"path": file.path.removeprefix(prefix)}) for file in files)
 
 
 def _last(lines: list[Any] | None) -> Any:
