@@ -397,6 +397,15 @@ def test_a_script_executed_again_records_elsewhere(tmp_path, monkeypatch):
     assert len(read_loop_trail(tmp_path / "scratch" / "mine")) == 3
 
 
+def test_a_script_executed_again_ends_at_the_step_that_is_wanted(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEEDLESS_RECORD_UNTIL", "2")
+    loop = Loop()
+    with pytest.raises(SystemExit) as ended:
+        loop.train(tmp_path / "a", 5)
+    assert (ended.value.code, loop.done) == (0, 2)
+    assert [line["step"] for line in read_loop_trail(tmp_path / "a")] == [None, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("place", "change", "complaint"),
     [

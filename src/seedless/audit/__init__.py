@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from seedless.audit.run_diff import Difference, diff
+    from seedless.audit.difference import Difference
+    from seedless.audit.run_diff import diff
     from seedless.audit.verdict import Verdict
     from seedless.audit.verification import verify
     from seedless.runs.validation import validate

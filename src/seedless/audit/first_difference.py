@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from seedless.audit.op_alignment import DRAW_PHASE, align_operations
 from seedless.core.errors import NumericsError, SeedlessError
 from seedless.script_recorder.op_record import (
     UNINITIALIZED,
@@ -25,17 +26,21 @@ CHANGED_OUTSIDE = "a tensor changed outside every recorded operation"
 _SOURCES = {"": CHANGED_OUTSIDE, UNINITIALIZED: "uninitialized memory"}
 ENDED = "nothing: the run had ended"
 
+Kind = Literal["op", "draw", "source", "setting", "program"]
+
 
 @dataclass(frozen=True)
 class Finding:
     """The first operation at which two runs differ.
 
     Attributes:
-        kind: "op": inputs and settings are equal and the outputs are not. "source": an input that
-            no operation made differs. "setting": an argument that is no tensor differs. "program":
-            the two runs do not perform the same operation here.
-        index: position of the operation, which is also how many agreed before it.
-        phase, module, op, note: as recorded in the first run, or in the one that is longer.
+        kind: "op": inputs and settings are equal and the outputs are not. "draw": the same, and the
+            operation drew from a generator. "source": an input that no operation made differs.
+            "setting": an argument that is no tensor differs. "program": the two runs do not perform
+            the same operation here.
+        index: how many operations agreed before it.
+        phase, module, op, note, line, draws, device: as recorded in the first run, or in the one
+            that performs it.
         shapes: those of its outputs that differ.
         names: the tensors that differ, for "source".
         left, right: the settings that differ, or for "program" what each run performed.
@@ -44,7 +49,7 @@ class Finding:
         total: how many operations the longer run has.
     """
 
-    kind: Literal["op", "source", "setting", "program"]
+    kind: Kind
     index: int
     phase: str
     module: str
@@ -57,6 +62,9 @@ class Finding:
     unwritten: bool
     downstream: int
     total: int
+    line: str = ""
+    draws: str = ""
+    device: str = ""
 
     def describe(self) -> str:
         """Return it in two or three sentences."""
@@ -72,7 +80,12 @@ class Finding:
                 f"The runs stop performing the same operations: the first performs "
                 f"{', '.join(self.left)}; the second {', '.join(self.right)}."
             )
-        where = _show_place(self.phase, self.module, self.op, self.note)
+        where = _show_place(self.phase, self.module, self.op, self.note, self.line)
+        if self.kind == "draw":
+            return (
+                f"The runs begin to differ at {where}: it drew from the generator {self.draws!r} "
+                "and got other values, from equal inputs."
+            )
         values = f"{', '.join(self.left)} against {', '.join(self.right)}"
         if self.kind == "setting":
             return (
@@ -93,25 +106,35 @@ class Finding:
         )
 
 
-def find_first_difference(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Finding | None:
-    """Return the first operation at which two runs differ, or None if every record agrees."""
-    # [Step 1] Pair the operations by position; a shorter run has none for the last ones.
-    pairs = list(zip_longest(a, b))
+def find_first_difference(
+    a: Sequence[OpRecord], b: Sequence[OpRecord], *, aligned: bool = False
+) -> Finding | None:
+    """Return the first operation at which two runs differ, or None if every record agrees.
+
+    Args:
+        a: the operations of one run.
+        b: those of the other.
+        aligned: leave out operations that only one run performs and on which nothing depends, such
+            as those of a progress bar. Otherwise operations are paired by position.
+    """
+    # [Step 1] Pair the operations; a run has none for what only the other performs.
+    pairs = align_operations(a, b) if aligned else list(zip_longest(a, b))
     differing = [index for index, (one, two) in enumerate(pairs) if not _agree(one, two)]
     if not differing:
         return None
     index = differing[0]
     one, two = pairs[index]
     shown = one or two
+    assert shown is not None  # no pair is of nothing with nothing
     # [Step 2] Decide the kind: another operation, another input from outside, another setting, or
     # the same of all three and another output.
     names: tuple[str, ...] = ()
     left, right = _show_step(one), _show_step(two)
-    kind: Literal["op", "source", "setting", "program"] = "program"
+    kind: Kind = "program"
     if one is not None and two is not None and left == right:
         names = _name_sources(one, two)
         left, right = _separate(one.settings, two.settings)
-        kind = "source" if names else "setting" if left or right else "op"
+        kind = "source" if names else "setting" if left or right else "draw" if one.draws else "op"
     return Finding(
         kind=kind,
         index=index,
@@ -126,6 +149,9 @@ def find_first_difference(a: Sequence[OpRecord], b: Sequence[OpRecord]) -> Findi
         unwritten=UNINITIALIZED in shown.inputs,
         downstream=len(differing) - 1,
         total=len(pairs),
+        line=shown.line,
+        draws=shown.draws,
+        device=shown.device,
     )
 
 
@@ -212,13 +238,14 @@ def _show_step(record: OpRecord | None) -> tuple[str, ...]:
     """Return which operation was performed where, without any value."""
     if record is None:
         return (ENDED,)
-    place = _show_place(record.phase, record.module, record.op, "")
+    line = record.line if record.phase == DRAW_PHASE else ""
+    place = _show_place(record.phase, record.module, record.op, "", line)
     return (place, f"{len(record.inputs)} tensors in")
 
 
-def _show_place(phase: str, module: str, op: str, note: str) -> str:
+def _show_place(phase: str, module: str, op: str, note: str, line: str) -> str:
     where = f"in module {module}" if module else "at the top level"
-    details = ", ".join(filter(None, (phase, note)))
+    details = ", ".join(filter(None, (phase, note, line)))
     return f"{op} {where}" + (f" ({details})" if details else "")
 
 

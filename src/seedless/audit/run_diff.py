@@ -6,109 +6,30 @@ Each stage narrows the place down: the trails name the epoch, both runs executed
 last common checkpoint name the step, and that step recorded op by op names the first op.
 """
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors.torch import load_file
 
+from seedless.audit.difference import Difference, Side, open_side
 from seedless.audit.first_difference import (
-    Finding,
     TensorDifference,
     compare_tensors,
     find_first_difference,
 )
-from seedless.audit.loop_comparison import RankedTrails, compare_loops
+from seedless.audit.loop_diff import LOOP_HELP, diff_loops, locate_in_loops
 from seedless.audit.step_trace import STATE
 from seedless.audit.worker import run_worker
-from seedless.core.config import Config
-from seedless.core.errors import ConfigError, RunError
+from seedless.core.errors import ConfigError
 from seedless.core.files import AnyPath
-from seedless.core.mismatch import Mismatch, compare_values
-from seedless.proof.loop_lines import read_loop
-from seedless.proof.receipt import FILE as RECEIPT
-from seedless.proof.run_files import check_run_files
-from seedless.proof.trail import TrailEntry, compare_trails, read_trail
-from seedless.runs.folder import CONFIG, read_config
+from seedless.core.mismatch import compare_values
+from seedless.proof.trail import compare_trails
 from seedless.runs.prepare import USER_MODEL
-from seedless.runs.script_run import is_script_run, open_script
 from seedless.runs.user_model import ENTRY_HELP
-from seedless.runs.validation import open_validated
 from seedless.script_recorder.op_record import OpRecord
-from seedless.train.checkpoint import list_checkpoints
-
-LOOP_HELP = (
-    "a recorded loop cannot be executed again from its trail: record every step to find the step, "
-    "and use `seedless doctor` to find the operation"
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One of the two runs: a folder with a trail, and its configuration if it has one.
-
-    Attributes:
-        loop: for a recorded loop, the trails of all its processes.
-    """
-
-    path: Path
-    trail: Sequence[TrailEntry]
-    config: Config | None
-    entry: str | None = None
-    data: str | None = None
-    loop: RankedTrails | None = None
-
-    @property
-    def ranks(self) -> RankedTrails:
-        """The trails of all processes: those of a recorded loop, or the one of a run."""
-        return {0: self.trail} if self.loop is None else self.loop
-
-    @property
-    def checkpoints(self) -> set[int]:
-        """The epochs that it has a checkpoint of."""
-        return {position.epoch for position, _ in list_checkpoints(self.path) if not position.batch}
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What two runs have in common, and where they begin to differ.
-
-    Attributes:
-        identical: whether no entry of the trails differs.
-        settings, environment, facts: fields that differ: of the configurations, of the machines,
-            and of data, source, initialization and model.
-        epoch: the first epoch whose entry differs, 0 for the state before the first step. For a
-            recorded loop, the epoch that it gave with the step, or None.
-        names: what differs there: tensors, and "schedule", "loss", "score", "step", "length".
-        step: the first step of that epoch after which the states differ, if it was executed again.
-            For a recorded loop, the first step that differs; None before the first step.
-        step_names: the tensors that differ after that step.
-        reproduced: for each run, whether executing it again gave what its trail recorded.
-        finding: the first op that differs, if it was located.
-        tensors: what differs already before that step, element by element.
-        notes: what could not be done, and why.
-        recorded_loop: whether one of the two is a recorded loop: then the lines were compared by
-            step.
-        ranks: the processes of a recorded loop in which that step differs.
-    """
-
-    identical: bool
-    settings: tuple[Mismatch, ...] = ()
-    environment: tuple[Mismatch, ...] = ()
-    facts: tuple[Mismatch, ...] = ()
-    epoch: int | None = None
-    names: tuple[str, ...] = ()
-    step: int | None = None
-    step_names: tuple[str, ...] = ()
-    reproduced: tuple[bool, ...] = ()
-    finding: Finding | None = None
-    tensors: tuple[TensorDifference, ...] = ()
-    notes: tuple[str, ...] = ()
-    recorded_loop: bool = False
-    ranks: tuple[int, ...] = ()
 
 
 def diff(
@@ -117,6 +38,8 @@ def diff(
     *,
     replay: bool = True,
     locate: bool = False,
+    execute: bool = False,
+    report: Callable[[str], None] = lambda line: None,
     entry: str | None = None,
     entry_b: str | None = None,
     data: str | None = None,
@@ -129,6 +52,10 @@ def diff(
         replay: find the step within the first epoch that differs, by executing that epoch again.
         locate: find the op within that step; both runs are executed again up to it.
             For runs of `fit` both need ``entry``; without it the trails alone are compared.
+            Recorded loops need ``execute``.
+        execute: with ``locate``, run the commands of two recorded loops again, each in a copy of
+            its folder. They run with your rights: do this only for scripts that you trust.
+        report: is called with each command before it is executed.
         entry: for runs of `fit`, "package.module:function" that returns their model and arrays.
         entry_b: the same for the second run, if it is another.
         data: where the data are now, if they were moved.
@@ -141,7 +68,14 @@ def diff(
     two = open_side(Path(b), entry_b or entry, data)
     begun = _compare_beginnings(one, two)
     if one.loop is not None or two.loop is not None:
-        return _diff_loops(one, two, begun, explain=replay or locate)
+        found = diff_loops(one, two, begun)
+        if found.identical or not (replay or locate):
+            return found
+        if not (locate and execute):
+            return replace(found, notes=(*found.notes, LOOP_HELP))
+        return locate_in_loops(one, two, found, report)
+    if execute:
+        raise ConfigError("--execute is for recorded loops: a run is executed again without it")
     difference = compare_trails(one.trail, two.trail)
     if difference is None:
         return Difference(True, **begun)
@@ -157,54 +91,6 @@ def diff(
             raise ConfigError(missing)
         return Difference(False, **known, notes=(missing,))
     return Difference(False, **known, **_find_step(one, two, max(epoch, 1), locate))
-
-
-def _diff_loops(one: Side, two: Side, begun: Mapping[str, Any], *, explain: bool) -> Difference:
-    """Compare two recorded loops, or one with a run, by step."""
-    found, notes = compare_loops(one.ranks, two.ranks)
-    if found is None:
-        return Difference(True, **begun, notes=tuple(notes), recorded_loop=True)
-    return Difference(
-        False,
-        **begun,
-        epoch=found.epoch,
-        step=found.step,
-        names=found.names,
-        notes=(*notes, *[LOOP_HELP] * explain),
-        recorded_loop=True,
-        ranks=found.ranks,
-    )
-
-
-def open_side(path: Path, entry: str | None, data: str | None) -> Side:
-    """Read a run folder, or the folder of a recorded loop.
-
-    A finished run is validated. Of an unfinished one the chain of the trail is checked.
-    """
-    config: Config | None = None
-    loop: RankedTrails | None = None
-    if is_script_run(path):
-        loop = dict(enumerate(open_script(path).trails))
-        trail = loop[0]
-    elif os.path.lexists(path / RECEIPT):
-        opened = open_validated(path)
-        if opened.left_out:
-            raise RunError(f"{path} is a stripped run, without its trail: nothing can be compared")
-        trail, config = opened.trail, opened.config
-    elif os.path.lexists(path / CONFIG):
-        if added := check_run_files(path, finished=False):
-            raise RunError(f"{path} holds something that no run wrote: {added[0]}")
-        trail, config = read_trail(path, allow_incomplete=True), read_config(path)
-    else:
-        loop = read_loop(path)
-        trail = loop[min(loop)]
-    for lines in (loop or {0: trail}).values():
-        if len(lines) < 2:
-            raise RunError(f"{path} has an empty trail: no step was recorded, nothing to compare")
-    environment = trail[0].get("environment")
-    if not isinstance(environment, dict) or not isinstance(environment.get("variables"), dict):
-        raise RunError(f"{path}: line 1 of its trail does not say in what environment it began")
-    return Side(path, trail, config, entry, data, loop)
 
 
 def _compare_beginnings(one: Side, two: Side) -> dict[str, Any]:

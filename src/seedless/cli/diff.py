@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seedless.cli.options import AsJson, DataPlace, Entry, print_json, print_line, spell_numbers
+from seedless.core.display import escape_text
+from seedless.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seedless.audit.run_diff import Difference
+    from seedless.audit.difference import Difference
+    from seedless.audit.doctor.diagnosis import Diagnosis
     from seedless.core.mismatch import Mismatch
 
 
@@ -22,6 +25,13 @@ def diff(
     run_b: Annotated[Path, typer.Argument(help="The other run.")],
     locate: Annotated[
         bool, typer.Option("--locate", help="Execute both to find the first op that differs.")
+    ] = False,
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute",
+            help="With --locate: run the commands of two recorded loops, with your rights.",
+        ),
     ] = False,
     no_replay: Annotated[
         bool, typer.Option("--no-replay", help="Compare the trails only; find no step.")
@@ -35,14 +45,23 @@ def diff(
 ) -> None:
     """Find the first epoch, step and tensor in which two runs differ.
 
-    With --locate also the first operation.
+    With --locate also the first operation; for recorded loops that needs --execute.
     Exit code 0: identical. 1: they differ. 2: they cannot be compared.
     """
     from seedless.audit.run_diff import diff as compare
 
-    replay = not no_replay
+    if execute and not locate:
+        raise ConfigError("--execute needs --locate: nothing else is executed by it")
     result = compare(
-        run_a, run_b, replay=replay, locate=locate, entry=entry, entry_b=entry_b, data=data
+        run_a,
+        run_b,
+        replay=not no_replay,
+        locate=locate,
+        execute=execute,
+        report=lambda line: typer.echo(escape_text(line), err=True),
+        entry=entry,
+        entry_b=entry_b,
+        data=data,
     )
     if as_json:
         print_json(spell_numbers(asdict(result)))
@@ -64,6 +83,8 @@ def _print(result: Difference, a: Path, b: Path) -> None:
     print_line(f"THEY DIFFER {_describe_place(result)}: {_list(result.names)}")
     if result.step is not None and not result.recorded_loop:
         print_line(f"  first at step {result.step}: {_list(result.step_names)}")
+    if result.diagnosis is not None:
+        _print_diagnosis(result.diagnosis)
     if result.finding is not None:
         print_line(f"  {result.finding.describe()}")
     for row in result.tensors[:5]:
@@ -76,6 +97,20 @@ def _print(result: Difference, a: Path, b: Path) -> None:
         print_line(f"  and {len(result.tensors) - 5} more tensors")
     for note in result.notes:
         print_line(f"  {note}")
+
+
+def _print_diagnosis(found: Diagnosis) -> None:
+    """Print what executing two recorded loops again showed."""
+    print_line(f"  executed again, {found.what} differs first, at optimizer step {found.step}")
+    if found.op:
+        place = f" in {found.module}" if found.module else ""
+        print_line(f"  first operation that differs: {found.op}{place}")
+    if found.line:
+        print_line(f"  line: {found.line}")
+    print_line(f"  {found.confidence} cause ({found.cause}): {found.title}")
+    print_line(f"  to do: {found.remedy}")
+    for sentence in found.evidence:
+        print_line(f"  {sentence}")
 
 
 def _describe_place(result: Difference) -> str:

@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import torch.distributed
@@ -36,8 +35,11 @@ from seedless.proof.trail_file import TrailFile
 # Set for a script that is executed again: its trails go into this folder, under the last name of
 # the folder that the script gives, so that the recorded ones are not touched.
 FOLDER_VARIABLE = "SEEDLESS_RECORD_FOLDER"
+# The step after which such a script is ended.
+UNTIL_VARIABLE = "SEEDLESS_RECORD_UNTIL"
 MAX_STEP = 2**63 - 1
-_STARTED_BY = ("PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+# Variables beside those that change bits without which a script may not start again.
+START_VARIABLES = ("PYTHONPATH", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 def record(
@@ -123,12 +125,7 @@ class RecordedLoop:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -155,7 +152,7 @@ class RecordedLoop:
         """
         step = self._check_step(step)
         if self._last is None:
-            # [Step 1] The first call says where the loop resumes: lines before it stay.
+            # The first call says where the loop resumes: lines before it stay.
             while self._next < len(self._lines) and self._lines[self._next]["step"] < step:
                 self._pass(self._lines[self._next])
         self._last = step
@@ -169,23 +166,27 @@ class RecordedLoop:
         }
         if self._size.is_long:
             content["state"] = fold_state(content["state"])
-        # [Step 2] A step that was recorded before is compared.
+        self._compare_or_append(content)
+        _end_if_executed_again(step)
+        return self.head
+
+    def _compare_or_append(self, content: dict[str, Any]) -> None:
+        """Compare a step that was recorded before; append any other."""
+        step = content["step"]
         if self._next < len(self._lines):
             known = self._lines[self._next]
             differing = ["step"] if known["step"] != step else compare_lines(known, content)
             if not differing:
                 self._pass(known)
-                return self.head
+                return
             self._replace_lines(known, differing)
             content["replaces"] = known["digest"]
-        # [Step 3] Any other is appended.
         if self._size.is_full:
             self._say_full(step)
-        else:
-            entry = chain(content, self.head)
-            self._file.append(entry)
-            self._pass(entry)
-        return self.head
+            return
+        entry = chain(content, self.head)
+        self._file.append(entry)
+        self._pass(entry)
 
     def _begin(self, rank: int, config: Any, force: bool) -> list[TrailEntry]:
         """Return the lines that are there, or write line 0 of a new trail."""
@@ -243,7 +244,7 @@ class RecordedLoop:
         )
         self._file.cut(self._size.size, keep=kept)
         self._lines = self._lines[: self._next]
-        warnings.warn(self.difference, stacklevel=3)
+        warnings.warn(self.difference, stacklevel=4)
 
     def _pass(self, entry: TrailEntry) -> None:
         """Go on behind a line, which is in the file."""
@@ -258,13 +259,20 @@ class RecordedLoop:
             warnings.warn(
                 f"{self.path} has as many lines as can be read again; step {step} and later ones "
                 "are not recorded. Record every tenth step, say, or once an epoch",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
 def _choose_folder(folder: Path) -> Path:
     into = os.environ.get(FOLDER_VARIABLE)
     return Path(into) / folder.absolute().name if into else folder
+
+
+def _end_if_executed_again(step: int) -> None:
+    """End a script that was started to be compared up to a step."""
+    until = os.environ.get(UNTIL_VARIABLE, "")
+    if until.isdecimal() and step >= int(until):
+        raise SystemExit(0)
 
 
 def _find_process() -> tuple[int, int]:
@@ -278,7 +286,7 @@ def _find_process() -> tuple[int, int]:
 
 def _describe_command() -> dict[str, Any]:
     """Return how this process was started, so that it can be started again."""
-    names = [name for name in _STARTED_BY if name in os.environ]
+    names = [name for name in START_VARIABLES if name in os.environ]
     command = {
         "argv": sys.orig_argv,
         "executable": sys.executable,

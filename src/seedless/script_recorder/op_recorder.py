@@ -170,17 +170,17 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             source = self._sources.find(tensor, name)
             if not (signature.reads or self._digests_unread(source)):
                 continue
-            unread = self._is_unread(signature, name, tensor)
-            digested.append((UNINITIALIZED if unread else self._digest(tensor), source))
+            digested.append((self._mark(signature, name, tensor) or self._digest(tensor), source))
         return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
 
     def _digests_unread(self, source: str) -> bool:
         """Whether an argument whose elements are not read is digested, by its source."""
         return source not in ("", UNINITIALIZED)
 
-    def _is_unread(self, signature: Signature, name: str, tensor: Tensor) -> bool:
-        """Whether an argument has no content to compare: uninitialized, and about to be written."""
-        return name in signature.written and self._sources.is_unwritten(tensor)
+    def _mark(self, signature: Signature, name: str, tensor: Tensor) -> str:
+        """Return what stands for an argument that has no content to compare; "" if it has."""
+        unwritten = name in signature.written and self._sources.is_unwritten(tensor)
+        return UNINITIALIZED if unwritten else ""
 
     def _digest_outputs(
         self, signature: Signature, tensors: list[tuple[str, Tensor]], result: Any

@@ -27,6 +27,7 @@ from .tensor_digest import digest_tensors
 
 MAX_OPERATIONS = 200_000
 FAILED = f"{NOT_COMPARED}: the recorder could not read it"
+OVERWRITTEN = "overwritten"  # stands for what an argument held, which has no effect
 LATER = f"{NOT_COMPARED}: it was still being written"
 
 _DISTRIBUTED = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
@@ -149,8 +150,10 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
     def _digests_unread(self, source: str) -> bool:
         return False  # a view of one sample must not cost a digest of the whole dataset
 
-    def _is_unread(self, signature: Signature, name: str, tensor: Tensor) -> bool:
-        return name in signature.overwritten or super()._is_unread(signature, name, tensor)
+    def _mark(self, signature: Signature, name: str, tensor: Tensor) -> str:
+        if name in signature.overwritten:
+            return OVERWRITTEN
+        return super()._mark(signature, name, tensor)
 
     def _end(self, call: OpCall, result: Any) -> OpRecord:
         if not _ends_later(call, result):

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from seedless.audit.doctor.recorded_run import MAX_LINE_BYTES, Process, read_record_lines
+from seedless.audit.op_alignment import DRAW_PHASE
 from seedless.core.bounded_reading import parse_json, read_file, shorten
 from seedless.core.errors import RunError
 
 MAX_OPS = 500_000
-DRAW = "draw"  # the phase of a draw of Python's or numpy's generators
+OWN_GENERATOR = "torch-generator"  # of an operation that drew from a generator passed to it
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class StepOp:
     """What one run did at the first difference between two steps.
 
     Attributes:
-        kind: as in `Finding`: "op", "source", "setting" or "program".
+        kind: as in `Finding`: "op", "draw", "source", "setting" or "program".
         op: the operation, or the call that drew.
         line: the user's line.
         module: path of the module.
@@ -69,21 +70,19 @@ def compare_step_ops(
     if not raw[0] or not raw[1]:
         return None
     left, right = ([_make_record(values) for values in one] for one in raw)
-    finding = find_first_difference(left, right)
+    finding = find_first_difference(left, right, aligned=True)
     if finding is None:
         return None
-    shown = raw[0][finding.index] if finding.index < len(raw[0]) else raw[1][finding.index]
-    settings = [str(text) for text in shown.get("settings") or ()]
     return StepOp(
         kind=finding.kind,
         op=finding.op,
-        line=str(shown.get("line") or ""),
+        line=finding.line,
         module=finding.module,
         phase=finding.phase,
         note=finding.note,
-        device=str(shown.get("device") or "cpu"),
-        draws=str(shown.get("draws") or shown.get("generator") or ""),
-        generator_given="generator=Generator" in settings,
+        device=finding.device or "cpu",
+        draws=finding.draws,
+        generator_given=finding.draws == OWN_GENERATOR,
         names=finding.names,
         left=finding.left,
         right=finding.right,
@@ -119,7 +118,7 @@ def read_ops(folder: Path, process: Process, step: int) -> list[dict[str, Any]]:
     for where, values in read_record_lines(file):
         if len(found) >= MAX_OPS:
             raise RunError(f"{where}: a step of more than {MAX_OPS:,} operations is not read")
-        if values.get("kind", DRAW) == DRAW:  # operations have no kind
+        if values.get("kind", DRAW_PHASE) == DRAW_PHASE:  # operations have no kind
             found.append(values)
     return found
 
@@ -128,9 +127,15 @@ def _make_record(values: dict[str, Any]) -> Any:
     """Return one line as a record of an operation; a draw is an operation with one output."""
     from seedless.script_recorder.op_record import OpRecord
 
-    if values.get("kind") == DRAW:
-        place = f"{values.get('call')} at {values.get('line')}"
-        return OpRecord(phase=DRAW, module="", op=place, outputs=(str(values.get("value")),))
+    if values.get("kind") == DRAW_PHASE:
+        return OpRecord(
+            phase=DRAW_PHASE,
+            module="",
+            op=str(values.get("call") or ""),
+            outputs=(str(values.get("value")),),
+            line=str(values.get("line") or ""),
+            draws=str(values.get("generator") or ""),
+        )
     inputs, sources = _list_texts(values.get("inputs")), _list_texts(values.get("sources"))
     return OpRecord(
         phase=str(values.get("phase") or ""),
@@ -142,6 +147,9 @@ def _make_record(values: dict[str, Any]) -> Any:
         outputs=_list_texts(values.get("outputs")),
         shapes=tuple(map(_list_sizes, _list(values.get("shapes")))),
         note=str(values.get("note") or ""),
+        line=str(values.get("line") or ""),
+        draws=str(values.get("draws") or ""),
+        device=str(values.get("device") or ""),
     )
 
 
