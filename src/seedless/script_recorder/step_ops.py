@@ -73,16 +73,19 @@ class OpsOfStep:
         if self._is_open:
             self.mode.in_optimizer = True
             self._optimizer = optimizer
-            parameters = self._name_parameters(optimizer)
-            self.mode.name_tensors(_list_state(optimizer, parameters))
-            self._tensors = {
-                "weights_before": {name: digest_one(each) for name, each in parameters.items()},
-                "gradients": {
-                    name: digest_one(each.grad)
-                    for name, each in parameters.items()
-                    if each.grad is not None
-                },
-            }
+            self._tensors = self.mode.attempt(self._digest_before, optimizer) or {}
+
+    def _digest_before(self, optimizer: Any) -> dict[str, Any]:
+        parameters = self._name_parameters(optimizer)
+        self.mode.name_tensors(_list_state(optimizer, parameters))
+        return {
+            "weights_before": {name: digest_one(each) for name, each in parameters.items()},
+            "gradients": {
+                name: digest_one(each.grad)
+                for name, each in parameters.items()
+                if each.grad is not None
+            },
+        }
 
     def see_draw(self, generator: str, call: str, line: str, value: Any) -> None:
         """Record a draw of Python or numpy between the operations."""
@@ -100,7 +103,7 @@ class OpsOfStep:
         self._write({"kind": "end", "ops": self.mode.count, "truncated": truncated})
         self._flush()
         if self._optimizer is not None:
-            self._add_tensors_after(self._optimizer)
+            self._tensors.update(self.mode.attempt(self._digest_after, self._optimizer) or {})
         (tensors,) = resolve([self._tensors])
         with open(self._find_path("tensors", "json"), "w", encoding="utf-8") as file:
             json.dump(tensors, file)
@@ -113,11 +116,12 @@ class OpsOfStep:
             self._is_open = False
             self._lines = []
 
-    def _add_tensors_after(self, optimizer: Any) -> None:
+    def _digest_after(self, optimizer: Any) -> dict[str, Any]:
         parameters = self._name_parameters(optimizer)
-        self._tensors["weights"] = {name: digest_one(each) for name, each in parameters.items()}
-        self._tensors["optimizer_state"] = {
-            name: digest_value(value) for name, value in _list_state(optimizer, parameters).items()
+        state = _list_state(optimizer, parameters)
+        return {
+            "weights": {name: digest_one(each) for name, each in parameters.items()},
+            "optimizer_state": {name: digest_value(value) for name, value in state.items()},
         }
 
     def _name_parameters(self, optimizer: Any) -> dict[str, Tensor]:
