@@ -72,13 +72,15 @@ def name_run(command: list[str]) -> str:
 
 def describe_run(values: dict[str, Any]) -> str:
     """Return the result for people."""
-    from seedless.core.display import escape_text
+    from seedless.core.display import count_things, escape_text
 
     processes = f" in {values['processes']} processes" if values["processes"] > 1 else ""
     lines = [
         values["run"],
-        f"{values['steps']} steps{processes}, {values['sources']} source files, "
-        f"{values['data']} data files, {len(values['outputs'])} outputs",
+        f"{count_things(values['steps'], 'step')}{processes}, "
+        f"{count_things(values['sources'], 'source file')}, "
+        f"{count_things(values['data'], 'data file')}, "
+        f"{count_things(len(values['outputs']), 'output')}",
         *(f"  {name}  {digest}" for name, digest in list(values["outputs"].items())[:10]),
     ]
     if len(values["outputs"]) > 10:
