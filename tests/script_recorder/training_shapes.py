@@ -36,12 +36,13 @@ def gan():
 def accumulate():
     model = nn.Sequential(nn.Conv1d(1, 3, 3), nn.BatchNorm1d(3), nn.Flatten(), nn.Linear(18, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
+    off = torch.amp.GradScaler("cpu", enabled=False)
     data = TensorDataset(torch.randn(24, 1, 8), torch.arange(24) % 2)
     for index, (x, y) in enumerate(DataLoader(data, 4)):
         nn.functional.cross_entropy(model(x), y).div(3).backward()
         if index % 3 == 2:
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
+            off.step(optimizer)
             optimizer.zero_grad()
     return digest(model)
 

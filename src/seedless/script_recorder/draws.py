@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from .recorder import Recorder
-from .user_lines import find_user_frame, show_frame
+from .user_lines import find_user_frame, is_for_itself, show_frame
 
 PYTHON_DRAWS = (
     *("random", "uniform", "randint", "randrange", "choice", "choices", "sample", "shuffle"),
@@ -95,6 +95,8 @@ class DrawRecorder:
     def _note(self, generator: str, call: str, caller: Any, value: Any) -> None:
         recorder = self.recorder
         if recorder.is_busy or recorder.ended:
+            return
+        if is_for_itself(caller):
             return
         frame = find_user_frame(caller)
         code, number = (None, 0) if frame is None else (frame.f_code, frame.f_lineno)

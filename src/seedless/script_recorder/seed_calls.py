@@ -17,6 +17,7 @@ from .user_lines import find_user_line, is_for_itself, is_standard_library
 
 MAX_SEED_LINES = 1000  # of one process; a script that seeds for each sample would write too many
 MAX_GENERATORS = 16
+COMPILER_WRAPPERS = ("/torch/_dynamo/", "/torch/_compile.py")
 LONGEST_VALUE = 80
 
 
@@ -43,10 +44,10 @@ class SeedRecorder:
 
     def write(self, generator: str, call: str, value: Any, frame: FrameType | None = None) -> None:
         """Write the line of a seed."""
-        self._lines += 1
-        if self._lines > MAX_SEED_LINES:
-            return
         frame = frame or _find_caller(__file__)
+        self._lines += 1
+        if self._lines > MAX_SEED_LINES or is_for_itself(frame):
+            return
         by_loader = frame is not None and frame.f_code.co_name == "_worker_loop"
         line = "" if by_loader else find_user_line(frame)
         text = None if value is None else str(value)[:LONGEST_VALUE]
@@ -126,7 +127,8 @@ class SeedRecorder:
                 generator = default_rng(self.choose("numpy", seed) if plain else seed)
             finally:
                 self._depth -= 1
-            self._keep("numpy-generator", generator)
+            if not is_for_itself(_find_caller(__file__)):
+                self._keep("numpy-generator", generator)
             return generator
 
         entropy.randbits = recorded_bits
@@ -183,9 +185,15 @@ class SeedRecorder:
 
 
 def _find_caller(file: str) -> FrameType | None:
-    """Return the innermost frame outside this file and the given one."""
+    """Return the innermost frame outside this file, the given one and torch's compiler.
+
+    The compiler, once imported, puts a wrapper of its own around `torch.manual_seed`.
+    """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename in (__file__, file):
+    while frame is not None and (
+        frame.f_code.co_filename in (__file__, file)
+        or any(part in frame.f_code.co_filename for part in COMPILER_WRAPPERS)
+    ):
         frame = frame.f_back
     return frame
 

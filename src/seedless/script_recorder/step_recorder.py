@@ -122,7 +122,7 @@ class StepRecorder:
             show_number(rate) if isinstance(rate, Tensor) else rate for rate in rates
         ]
         scaler = self.scalers.get(optimizer)
-        scale = None if scaler is None else scaler._scale
+        scale = getattr(scaler, "_scale", None)  # a scaler that is switched off has none
         if scale is not None:
             self._before["scale"] = digest_value(scale)
             self.shown["scale"] = show_number(scale)

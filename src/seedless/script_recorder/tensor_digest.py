@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .device_hash import hash_on_device
 from .memory_hash import hash_memory
@@ -50,20 +52,33 @@ def digest_value(value: Any) -> str | PendingDigest:
     Objects of other classes count with the tensors and arrays among their attributes alone: the
     rest may hold addresses and times.
     """
-    content = _Content()
-    content.add(value, MAX_DEPTH)
-    return content.digest()
+    with _outside_modes():
+        content = _Content()
+        content.add(value, MAX_DEPTH)
+        return content.digest()
 
 
 def digest_tensors(tensors: Iterable[Tensor | None]) -> str | PendingDigest:
     """Return one digest of many tensors, in order."""
-    content = _Content()
-    for tensor in tensors:
-        if tensor is None:
-            content.hasher.update(b"none\n")
-        else:
-            content.add_tensor(tensor)
-    return content.digest()
+    with _outside_modes():
+        content = _Content()
+        for tensor in tensors:
+            if tensor is None:
+                content.hasher.update(b"none\n")
+            else:
+                content.add_tensor(tensor)
+        return content.digest()
+
+
+@contextmanager
+def _outside_modes() -> Iterator[None]:
+    """Hide a digest's own operations from modes that the script has entered, as to count them."""
+    with ExitStack() as stack:
+        if torch._C._len_torch_dispatch_stack():
+            stack.enter_context(_disable_current_modes())
+        if torch._C._len_torch_function_stack():
+            stack.enter_context(torch._C.DisableTorchFunction())
+        yield
 
 
 class _Content:

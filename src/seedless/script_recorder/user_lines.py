@@ -24,7 +24,7 @@ _INSTALLED = tuple(
     }
 )
 _INSTALLED_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_COMPILER_PARTS = ("/torch/_inductor/", "/torch/_dynamo/")
+_COMPILER_PARTS = ("/torch/_inductor/", "/torch/_dynamo/convert_frame.py")
 
 # `python -c` and a script on standard input have no file.
 _WITHOUT_FILE = ("<string>", "<stdin>")

@@ -60,7 +60,7 @@ def record_script(
     """
     # [Step 1] Refuse what could not be written at the end, before anything is executed.
     folder, run = Path.cwd().resolve(), Path(out).absolute()
-    find_program(command)
+    program = find_program(command)
     if any(OUT_WORD in word for word in command):
         raise RunError(f"{OUT_WORD} in a command is for `seedless doctor`: name a folder here")
     check_new_folder(run)
@@ -75,7 +75,7 @@ def record_script(
         # [Step 3] Describe it, and seal it.
         written = named or find_written(before, list_files(folder, [run]))
         sources = list_sources(recorded, folder)
-        data, changed = list_data(recorded, folder, sources, began_ns)
+        data, changed = list_data(recorded, folder, {*sources, program}, began_ns)
         script = {
             "command": describe_command(command, folder),
             "exit_code": executed.exit_code,
