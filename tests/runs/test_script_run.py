@@ -1,15 +1,20 @@
 """The folder of a script's run: what it may hold, and what its files must say."""
 
 import os
+import shutil
+import zipfile
 
 import pytest
 
 import seedless
 from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
+from seedless.proof.keys import make_key, public_path
 from seedless.proof.loop_lines import read_loop
+from seedless.runs.bundled_run import bundle_run
 from seedless.runs.script_run import is_script_run, open_finished, open_script, validate_script
 from seedless.runs.script_seal import flatten_values, list_step_lines
+from seedless.runs.signed_run import sign_run
 from seedless.runs.validation import open_validated
 from tests.forgery import read_entries, read_statement, rechain, replace, seal, write_entries
 from tests.script_runs import DATA, make_steps, write_script_run
@@ -198,3 +203,29 @@ def test_only_runs_of_scripts_are_read_as_such(run):
     with pytest.raises(RunError, match="is not the run of a script"):
         validate_script(run)
     assert refuse(run)
+
+
+def test_it_can_be_signed_and_the_signature_is_checked(run, tmp_path):
+    key = make_key(tmp_path / "key.pem")
+    sign_run(run, key)
+    verdict = seedless.verify(run, public_key=public_path(key))
+    assert (verdict.outcome, verdict.signature["state"]) == ("not executed", "checked")
+    stranger = make_key(tmp_path / "stranger.pem")
+    assert seedless.verify(run, public_key=public_path(stranger)).outcome == "invalid"
+
+
+def test_it_can_be_bundled_and_nothing_can_be_added(run, tmp_path):
+    bundle = tmp_path / "run.zip"
+    bundle_run(run, bundle)
+    assert seedless.verify(bundle).outcome == "not executed"
+    with zipfile.ZipFile(bundle) as archive:
+        names = archive.namelist()
+    assert {"receipt.json", "trail.jsonl", "data.jsonl"} <= {*names}
+    assert all(name.startswith("source/seedless/") for name in names if "/" in name)
+    with pytest.raises(RunError, match="leave --with-data out"):
+        bundle_run(run, tmp_path / "data.zip", with_data=True)
+    for name in ("data/x.npy", "train.py", "weights.safetensors"):
+        shutil.copyfile(bundle, tmp_path / "more.zip")
+        with zipfile.ZipFile(tmp_path / "more.zip", "a") as archive:
+            archive.writestr(zipfile.ZipInfo(name), b"x")
+        assert seedless.verify(tmp_path / "more.zip").outcome == "invalid"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def list_sources(recorded: RecordedRun, folder: Path) -> dict[str, str]:
 
 
 def list_data(
-    recorded: RecordedRun, folder: Path, sources: Mapping[str, str], began_ns: int
+    recorded: RecordedRun, folder: Path, known: Collection[str], began_ns: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the files that were read, with their digests, and those that were then changed.
 
@@ -87,13 +87,13 @@ def list_data(
     Args:
         recorded: the records of the run.
         folder: its working folder.
-        sources: files that are listed as source code already.
+        known: files that are described elsewhere: source code, and the program.
         began_ns: when the command was started.
     """
     data: dict[str, dict[str, Any]] = {}
     changed: set[str] = set()
     for place, size, changed_ns, digest in _list_reads(recorded, folder):
-        if place in sources:
+        if place in known:
             continue
         path = folder / place
         state = os.stat(path) if os.path.isfile(path) else None

@@ -13,42 +13,28 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from seedless.audit.doctor.command import Execution
-from seedless.audit.doctor.recorded_run import RecordedRun, read_run
-from seedless.audit.loop_comparison import LoopDifference, compare_loops
 from seedless.audit.script.command_line import plan_execution, show_command
-from seedless.audit.script.observation import describe_environment, describe_outputs, list_steps
-from seedless.audit.script.recording import check_success, execute_shown
+from seedless.audit.script.comparison import compare
+from seedless.audit.script.recording import execute_shown
 from seedless.audit.verdict import Verdict
 from seedless.core.bounded_reading import open_plain_file
-from seedless.core.display import escape_text
-from seedless.core.errors import ConfigError, RunError
+from seedless.core.display import count_things, escape_text
+from seedless.core.errors import ConfigError
 from seedless.core.files import hash_file
-from seedless.core.mismatch import Mismatch, compare_values
 from seedless.numerics.environment import VARIABLES
 from seedless.proof.script_claims import is_inner_path
-from seedless.proof.source_digest import describe_source
 from seedless.runs.script_run import ScriptRun
-from seedless.runs.script_seal import make_trail
 
 # Files up to this size are copied into the scratch folder; a larger one is linked.
 MAX_COPIED_BYTES = 64 * 2**20
-# The parts of an environment that can change the bits of a script. Flags are set by the script.
-DECISIVE = ("python", "machine", "packages", "cpu", "devices", "cuda", "threads")
 # Not taken from a receipt: which of the devices of a machine are used is the verifier's choice.
 _OWN_VARIABLES = ("CUDA_VISIBLE_DEVICES",)
-
-OTHER_VERSION = (
-    "it was recorded by another version of seedless: of each step the values that both versions "
-    "record were compared, the weights among them"
-)
 
 Show = Callable[[str], None]
 
@@ -106,15 +92,20 @@ def execute_script(run: ScriptRun, request: ExecutionRequest, show: Show) -> Ver
         for line in describe_plan(run, command, main, request):
             show(line)
         # [Step 3] Execute it, with the variables that change bits as they were.
-        recorded_variables = run.claims["environment"]["variables"]
-        variables = {name: recorded_variables.get(name) for name in VARIABLES}
-        for name in _OWN_VARIABLES:
-            del variables[name]
+        temporary = Path(place) / "tmp"
+        temporary.mkdir()
+        variables = {**choose_variables(run), "TMPDIR": str(temporary)}
         began = time.perf_counter()
         executed = execute_shown(command, Path(place) / "run", scratch, variables=variables)
         seconds = round(time.perf_counter() - began, 1)
         verdict = compare(run, command, executed, scratch)
     return Verdict(**{**vars(verdict), "seconds": seconds})
+
+
+def choose_variables(run: ScriptRun) -> dict[str, str | None]:
+    """Return the variables that change bits as the run had them; None removes one."""
+    recorded = run.claims["environment"]["variables"]
+    return {name: recorded.get(name) for name in VARIABLES if name not in _OWN_VARIABLES}
 
 
 def prepare_folder(run: ScriptRun, sources: Path, scratch: Path) -> None:
@@ -164,128 +155,13 @@ def describe_plan(
     """Return what will be executed, line by line, before it is."""
     script, variables = run.script, run.claims["environment"]["variables"]
     given = " ".join(f"{name}={variables[name]}" for name in sorted(variables)) or "none"
-    count = len(script["sources"])
     return [
         "executing a script, with your rights, in a scratch folder:",
         f"  command    {show_command(command)}",
         f"  main file  {request.sources / main}",
-        f"  sources    {count} file{'s' * (count != 1)}, with the digests in the receipt",
-        f"  data       {len(run.data)} file{'s' * (len(run.data) != 1)}, with their digests, too",
+        f"  sources    {count_things(len(script['sources']), 'file')}, as the receipt has them",
+        f"  data       {count_things(len(run.data), 'file')}, as the receipt has them",
         f"  variables  {given}",
-    ]
-
-
-def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch: Path) -> Verdict:
-    """Return the verdict on what executing a script again gave."""
-    # [Step 1] It must have trained to its end here, too.
-    recorded = read_run(executed.records)
-    try:
-        check_success(command, executed, recorded)
-    except RunError as error:
-        reason = str(error).removeprefix("no receipt was written: ").splitlines()
-        return Verdict("cannot judge", "executed here, the command failed", tuple(reason))
-    # [Step 2] The steps, then the outputs.
-    notes = [] if is_same_version(run) else [OTHER_VERSION]
-    difference = compare_steps(run, recorded)
-    if difference is None:
-        differing, more = compare_outputs(run, scratch)
-        notes += more
-        steps = sum(len(trail) - 1 for trail in run.trails)
-        if not differing:
-            outputs = len(run.script["outputs"])
-            sentence = f"executed again, identical: {steps} steps and {outputs} outputs"
-            return Verdict("identical", sentence, tuple(notes))
-        sentence = f"executed again, all {steps} steps agree, and outputs differ"
-        found: Mapping[str, Any] = {"names": differing}
-        notes.insert(0, f"another content: {', '.join(differing)}")
-        if not run.script["outputs_named"]:
-            notes.append(
-                "a file with times or places in it always differs: `seedless run --output FILE` "
-                "makes a receipt about the files that matter"
-            )
-    else:
-        where = "before the first step" if difference.step is None else f"at step {difference.step}"
-        ranks = (
-            f" of process {', '.join(map(str, difference.ranks))}" if any(run.trails[1:]) else ""
-        )
-        sentence = f"executed again, it differs {where}{ranks}: {', '.join(difference.names)}"
-        found = {
-            "step": difference.step,
-            "ranks": list(difference.ranks),
-            "names": list(difference.names),
-        }
-        notes.append(f"to find out why: seedless doctor -- {show_command(run.script['command'])}")
-    # [Step 3] Whether this machine can explain the difference.
-    mismatches = compare_machines(run, recorded)
-    outcome = "cannot judge" if mismatches else "differs"
-    explained = [f"this machine differs: {mismatch}" for mismatch in mismatches]
-    return Verdict(outcome, sentence, (*notes, *explained), difference=found)
-
-
-def compare_steps(run: ScriptRun, recorded: RecordedRun) -> LoopDifference | None:
-    """Return the first step that differs from the trails of a run, or None."""
-    every = int(run.trails[0][1]["step"])  # 1, unless the run was so long that steps were left out
-    here = [
-        list(make_trail(run.claims, n, steps, every))
-        for n, steps in enumerate(list_steps(recorded))
-    ]
-    there: Sequence[Sequence[dict[str, Any]]] = run.trails
-    if not is_same_version(run):
-        names = _list_names(there) & _list_names(here) | {"weights"}
-        there, here = _keep_names(there, names), _keep_names(here, names)
-    difference, _ = compare_loops(dict(enumerate(there)), dict(enumerate(here)))
-    return difference
-
-
-def is_same_version(run: ScriptRun) -> bool:
-    """Whether a run was recorded by this version, which records the same values of each step."""
-    return bool(run.claims["source"]["digest"] == describe_source()["digest"])
-
-
-def _list_names(trails: Sequence[Sequence[dict[str, Any]]]) -> set[str]:
-    """Return the names of the values that the steps have, without their numbers."""
-    lines = [line for trail in trails for line in trail[1:]]
-    return {name.partition("/")[0] for line in lines for name in line["state"]}
-
-
-def _keep_names(
-    trails: Sequence[Sequence[dict[str, Any]]], names: Collection[str]
-) -> list[list[dict[str, Any]]]:
-    """Return trails whose states have the values of these names alone."""
-    return [[{**line, "state": _keep(line["state"], names)} for line in trail] for trail in trails]
-
-
-def _keep(state: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    return {name: state[name] for name in state if name.partition("/")[0] in names}
-
-
-def compare_outputs(run: ScriptRun, scratch: Path) -> tuple[list[str], list[str]]:
-    """Return the outputs that differ, and notes on those that agree in what they hold alone."""
-    differing, notes = [], []
-    for name, expected in run.script["outputs"].items():
-        path = scratch / name
-        if path.is_symlink() or not path.is_file():
-            differing.append(name)
-            notes.append(f"{name} was not written")
-            continue
-        found = describe_outputs([name], scratch)[name]
-        if found["digest"] == expected["digest"]:
-            continue
-        if expected["content"] is not None and found["content"] == expected["content"]:
-            notes.append(f"{name} has other bytes and the same content: its times, or their order")
-        else:
-            differing.append(name)
-    return differing, notes
-
-
-def compare_machines(run: ScriptRun, recorded: RecordedRun) -> list[Mismatch]:
-    """Return in what this machine differs from the recorded one that can change bits."""
-    here = describe_environment(recorded.training[0])
-    there = run.claims["environment"]
-    versions = (run.claims["source"]["digest"], describe_source()["digest"])
-    return [
-        *(found for name in DECISIVE for found in compare_values(there[name], here[name], name)),
-        *compare_values(*versions, "source"),
     ]
 
 
