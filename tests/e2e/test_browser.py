@@ -79,7 +79,7 @@ def test_every_figure_is_seen_and_nothing_sticks_out(pages, width):
 
 def test_the_page_of_two_runs_that_differ_needs_no_scrolling_aside(tmp_path):
     runs = tuple(doctor.DoctorRun(f"run {n}", doctor.make_records("x" * n)) for n in (1, 2))
-    ops = doctor.make_ops(), doctor.make_ops("x")
+    ops = doctor.pair_ops()
     long = {**doctor.DIAGNOSIS, "line": "a/" * 90 + "train.py:6", "evidence": ["e" * 900]}
     page = tmp_path / "doctor.html"
     page.write_text(

@@ -49,7 +49,7 @@ def render_doctor_page(
     command: Sequence[str],
     folder: Path,
     experiments: Sequence[tuple[str, str]] = (),
-    ops: tuple[Sequence[Record], Sequence[Record]] | None = None,
+    ops: Sequence[tuple[Record | None, Record | None]] = (),
     ops_step: int | None = None,
 ) -> str:
     """Return the page of two recorded runs and their diagnosis as text.
@@ -63,7 +63,8 @@ def render_doctor_page(
         command: the command that both executed.
         folder: where the script ran; source lines are read there.
         experiments: what was tried to confirm the cause, and what came of it.
-        ops: the operations of both runs in step ``ops_step``, recorded in a second pair of runs.
+        ops: the operations of step ``ops_step``, recorded in a second pair of runs and paired; None
+            for one that a run does not perform.
         ops_step: the step of ``ops``.
 
     Example:
@@ -89,7 +90,7 @@ def render_doctor_page(
         experiments=[(shorten(str(a), 400), shorten(str(b), 400)) for a, b in experiments],
         steps=steps,
         process=name_process(find_main(runs[0], rank)),
-        ops=compare_ops(ops) if ops and any(ops) else None,
+        ops=compare_ops(ops) if ops else None,
         ops_step=ops_step,
         generators=list_generators(runs, rank),
         seeds=compare_seeds(runs),

@@ -7,7 +7,6 @@ so rows are shown around the first one, and what is left out is counted.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 from seedless.core.bounded_reading import shorten
@@ -166,25 +165,22 @@ def show_numbers(values: Any) -> str:
     return ", ".join(shown) + (", ..." if len(items) > 3 else "")
 
 
-def compare_ops(ops: Sequence[Sequence[Record]]) -> dict[str, Any]:
+def compare_ops(pairs: Sequence[tuple[Record | None, Record | None]]) -> dict[str, Any]:
     """Return the operations around the first that differs, and how many agree before it."""
-    pairs = list(zip_longest(*ops))
     place = next((n for n, (a, b) in enumerate(pairs) if not _same_op(a, b)), None)
-    around = (
-        range(len(pairs)) if place is None else range(place - OPS_AROUND, place + OPS_AROUND + 1)
-    )
     rows = []
-    for number in [n for n in around if 0 <= n < len(pairs)][: 2 * OPS_AROUND + 1]:
+    for number in _take_around(range(len(pairs)), place or 0, OPS_AROUND):
         a, b = pairs[number]
+        shown = a or b or {}
         rows.append(
             {
                 "number": number + 1,
                 "names": [_name_op(record) for record in (a, b)],
-                "module": shorten(str((a or b).get("module") or ""), 120),
-                "phase": shorten(str((a or b).get("phase") or ""), 40),
-                "line": shorten(str((a or b).get("line") or ""), 160),
-                "shapes": _show_shapes((a or b).get("shapes")),
-                "draws": shorten(str((a or b).get("draws") or ""), 40),
+                "module": shorten(str(shown.get("module") or ""), 120),
+                "phase": shorten(str(shown.get("phase") or ""), 40),
+                "line": shorten(str(shown.get("line") or ""), 160),
+                "shapes": _show_shapes(shown.get("shapes")),
+                "draws": shorten(str(shown.get("draws") or ""), 40),
                 "same": _same_op(a, b),
                 "first": number == place,
             }
@@ -201,14 +197,14 @@ def _same_op(a: Record | None, b: Record | None) -> bool:
     """Return whether two operations are the same, with the same inputs, settings and outputs."""
     if a is None or b is None:
         return False
-    parts = ("op", "call", "generator", "inputs", "settings", "outputs", "value")
+    parts = ("phase", "module", "op", "inputs", "settings", "outputs")
     return all(a.get(part) == b.get(part) for part in parts)
 
 
 def _name_op(record: Record | None) -> str:
     if record is None:
-        return "nothing: the run had ended"
-    return shorten(str(record.get("op") or record.get("call") or ""), 120)
+        return "nothing"
+    return shorten(str(record.get("op") or ""), 120)
 
 
 def _show_shapes(shapes: Any) -> str:

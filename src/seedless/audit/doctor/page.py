@@ -9,11 +9,12 @@ from seedless.audit.doctor.examine import Examination
 from seedless.audit.doctor.pair import Pair, Run
 from seedless.audit.doctor.recorded_run import read_record_lines
 from seedless.audit.doctor.step_ops import read_ops
+from seedless.audit.op_alignment import align_operations
 from seedless.core.errors import RunError
 from seedless.report.doctor_page import render_doctor_page
 from seedless.report.recorded_steps import DoctorRun
 
-Ops = list[dict[str, Any]]
+OpPair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
 def render_examination(
@@ -47,7 +48,7 @@ def render_examination(
         command=command,
         folder=folder,
         experiments=[(title, text.removeprefix(f"with {title}, ")) for title, text in tried],
-        ops=_read_both(examination.recorded_pair, step),
+        ops=_pair_ops(examination.recorded_pair, step),
         ops_step=step,
     )
 
@@ -67,11 +68,16 @@ def _read_records(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _read_both(pair: Pair | None, step: int | None) -> tuple[Ops, Ops] | None:
-    """Return the operations that a pair recorded in the process that differs first."""
+def _pair_ops(pair: Pair | None, step: int | None) -> list[OpPair]:
+    """Return the operations that two runs recorded in the process that differs first, in pairs."""
     if pair is None or pair.first is None or step is None:
-        return None
+        return []
     left, right = pair.first.processes
     if left is None or right is None:
-        return None
-    return read_ops(pair.folders[0], left, step), read_ops(pair.folders[1], right, step)
+        return []
+    folders = pair.folders
+    ops = align_operations(read_ops(folders[0], left, step), read_ops(folders[1], right, step))
+    return [
+        (one.as_dict() if one is not None else None, two.as_dict() if two is not None else None)
+        for one, two in ops
+    ]

@@ -7,12 +7,15 @@ happened, so that a draw that differs is found before what was computed from it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seedless.audit.doctor.recorded_run import MAX_LINE_BYTES, Process, read_record_lines
 from seedless.audit.op_alignment import DRAW_PHASE
 from seedless.core.bounded_reading import parse_json, read_file, shorten
 from seedless.core.errors import RunError
+
+if TYPE_CHECKING:
+    from seedless.script_recorder.op_record import OpRecord
 
 MAX_OPS = 500_000
 OWN_GENERATOR = "torch-generator"  # of an operation that drew from a generator passed to it
@@ -64,12 +67,11 @@ def compare_step_ops(
     """
     from seedless.audit.first_difference import find_first_difference
 
-    raw = [
+    left, right = (
         read_ops(folder, process, step) for folder, process in zip(folders, processes, strict=True)
-    ]
-    if not raw[0] or not raw[1]:
+    )
+    if not left or not right:
         return None
-    left, right = ([_make_record(values) for values in one] for one in raw)
     finding = find_first_difference(left, right, aligned=True)
     if finding is None:
         return None
@@ -109,21 +111,21 @@ def compare_step_tensors(
     return found
 
 
-def read_ops(folder: Path, process: Process, step: int) -> list[dict[str, Any]]:
-    """Return the operations of a step as they were recorded; [] where there is no such file."""
+def read_ops(folder: Path, process: Process, step: int) -> "list[OpRecord]":
+    """Return the recorded operations of a step; [] where there is no such file."""
     file = folder / f"ops-{process.start.rank}-{process.start.pid}-{step}.jsonl"
     if not file.exists():
         return []
-    found: list[dict[str, Any]] = []
+    found: list[OpRecord] = []
     for where, values in read_record_lines(file):
         if len(found) >= MAX_OPS:
             raise RunError(f"{where}: a step of more than {MAX_OPS:,} operations is not read")
         if values.get("kind", DRAW_PHASE) == DRAW_PHASE:  # operations have no kind
-            found.append(values)
+            found.append(_make_record(values))
     return found
 
 
-def _make_record(values: dict[str, Any]) -> Any:
+def _make_record(values: dict[str, Any]) -> "OpRecord":
     """Return one line as a record of an operation; a draw is an operation with one output."""
     from seedless.script_recorder.op_record import OpRecord
 
