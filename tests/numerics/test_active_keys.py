@@ -12,6 +12,7 @@ import seedless
 from seedless.core.errors import NumericsError
 from seedless.numerics import active_keys
 
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]  # whose backward has its own thread
 KEYS = [torch.tensor([5, -7, 2**62 + 11, 0]), torch.tensor([1, 2, 3, 4])]
 
 
@@ -49,12 +50,13 @@ def get_gradients(model):
     return [parameter.grad for parameter in model.parameters()]
 
 
-def compute_gradients(model, backward_inside):
+def compute_gradients(model, backward_inside, device="cpu"):
     """Two forward passes with keys of their own, then both backward passes."""
     losses = []
+    model.to(device)
     for n, keys in enumerate(KEYS):
         with seedless.dropout_keys(samples=keys, epoch=n):
-            losses.append(model(take_input(n)).square().sum())
+            losses.append(model(take_input(n).to(device)).square().sum())
             if backward_inside == "own":
                 losses.pop().backward()
     if backward_inside == "another":
@@ -65,24 +67,27 @@ def compute_gradients(model, backward_inside):
     return get_gradients(model)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("backward_inside", ["own", "none", "another"])
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_a_recomputed_layer_has_the_mask_of_its_forward_pass(reentrant, backward_inside):
-    plain = compute_gradients(Blocks(), backward_inside)
-    found = compute_gradients(Blocks(reentrant), backward_inside)
+def test_a_recomputed_layer_has_the_mask_of_its_forward_pass(reentrant, backward_inside, device):
+    plain = compute_gradients(Blocks(), backward_inside, device)
+    found = compute_gradients(Blocks(reentrant), backward_inside, device)
     assert all(map(torch.equal, plain, found))
 
 
-def test_nested_checkpoints_have_it_too():
-    plain = compute_gradients(Blocks(), "another")
-    found = compute_gradients(Blocks(False, nested=True), "another")
+@pytest.mark.parametrize("device", DEVICES)
+def test_nested_checkpoints_have_it_too(device):
+    plain = compute_gradients(Blocks(), "another", device)
+    found = compute_gradients(Blocks(False, nested=True), "another", device)
     assert all(map(torch.equal, plain, found))
 
 
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
-def test_nested_reentrant_checkpoints_are_refused():
+@pytest.mark.parametrize("device", DEVICES)
+def test_nested_reentrant_checkpoints_are_refused(device):
     with pytest.raises(NumericsError, match="use_reentrant=False"):
-        compute_gradients(Blocks(True, nested=True), "none")
+        compute_gradients(Blocks(True, nested=True), "none", device)
 
 
 def test_negative_control_other_keys_give_other_gradients():

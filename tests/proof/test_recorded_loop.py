@@ -199,6 +199,19 @@ def test_steps_are_the_users_own_and_must_increase(tmp_path):
 # Resuming
 
 
+@pytest.mark.gpu
+def test_the_generator_of_a_gpu_is_recorded(tmp_path):
+    model = nn.Linear(2, 1).cuda()
+    with seedless.record(tmp_path / "a", model) as trail:
+        trail.step(step=1)
+        torch.rand(1, device="cuda")
+        trail.step(step=2, loss=model(torch.ones(1, 2, device="cuda")).sum())
+    _, first, second = read_loop_trail(tmp_path / "a")
+    assert first["generators"]["cuda:0"] != second["generators"]["cuda:0"]
+    assert first["generators"]["torch"] == second["generators"]["torch"]
+    assert first["state"] == second["state"]
+
+
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize(("killed", "resumed"), [(7, 4), (7, 7), (4, 0)])
 def test_a_killed_and_resumed_loop_has_the_lines_of_an_unbroken_one(
