@@ -119,8 +119,8 @@ def _is_same_order(whole: Process, part: Process) -> bool:
 
 def _list_indices(step: Step) -> Sequence[object]:
     """Return the digests of what a sampler gave since the step before, one for each batch."""
-    indices = step.values.get("indices", [])
-    return indices if isinstance(indices, list | tuple) else [indices]
+    indices = step.values.get("indices") or ()
+    return [indices] if isinstance(indices, str) else indices
 
 
 def _find_start(whole: Process, part: Process, last: int) -> int | None:
