@@ -26,7 +26,8 @@ class Recorder:
         after_step: functions called with the number of the step that has just been written.
         before_end: functions called before the last line is written.
         after_fork: functions called in a forked process.
-        on_draw: functions called with generator, name, line and result of each draw.
+        on_draw: functions called with generator, name, line and the generator's state after each
+            draw.
         ended: whether the last line is written.
     """
 
