@@ -30,8 +30,8 @@ def judge_hash_order(case: Case) -> Candidate:
     line, use = found[0]
     verb = "calls" if use.kind == "hash" else "takes the elements of a set in their order:"
     evidence = [f"{line} {verb} {use.text}"]
-    if len(found) > 1:
-        evidence.append(f"other such lines: {', '.join(place for place, _ in found[1:4])}")
+    if others := [place for place in dict.fromkeys(place for place, _ in found) if place != line]:
+        evidence.append(f"other such lines: {', '.join(others[:3])}")
     return Candidate("hash-order", line, LIKELY, tuple(evidence), experiment="hash-seed")
 
 

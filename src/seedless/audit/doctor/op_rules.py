@@ -35,6 +35,6 @@ def _judge_facts(case: Case, op: StepOp) -> Iterator[Candidate]:
     if fact is None:
         return
     words = {"op": op.op, "advice": fact.advice}
-    experiment = "one-thread" if fact.cause == THREADS else ""
+    confidence, experiment = (POSSIBLE, "one-thread") if fact.cause == THREADS else (LIKELY, "")
     evidence = (op.description, f"{op.op} may give other bits because {fact.reason}")
-    yield Candidate(fact.cause, op.line, LIKELY, evidence, words, experiment)
+    yield Candidate(fact.cause, op.line, confidence, evidence, words, experiment)
