@@ -57,7 +57,9 @@ def _watch_optimizers(recorder: Recorder, steps: StepRecorder) -> None:
     def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling() or is_silent():
             return
-        before(optimizer)
+        # The arguments are those of the method: the optimizer itself, then the closure.
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        before(optimizer, closure is not None)
 
     def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
