@@ -139,7 +139,9 @@ class OpsOfStep:
         if any(map(is_pending, lines)):
             lines = resolve(lines)
         with open(self._find_path("ops", "jsonl"), "a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+            file.writelines(
+                json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines
+            )
 
     def _find_path(self, name: str, ending: str) -> str:
         rank = os.environ.get("RANK", "")

@@ -259,4 +259,5 @@ def show_number(tensor: Tensor) -> Any:
 
 def _list_shapes(value: Any) -> list[list[int]]:
     values = value if isinstance(value, (list, tuple)) else [value]
-    return [list(each.shape) for each in values if isinstance(each, Tensor)][:MAX_SHOWN]
+    tensors = [each for each in values if isinstance(each, Tensor) and not each.is_nested]
+    return [list(each.shape) for each in tensors[:MAX_SHOWN]]
