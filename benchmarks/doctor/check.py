@@ -26,11 +26,11 @@ STOP = """
 import runpy, sys, os
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
-count = 0
+count, last = 0, int(sys.argv[1])
 def stop(*_):
     global count
     count += 1
-    if count == int(sys.argv[1]):
+    if count == last:
         os._exit(0)
 register_optimizer_step_post_hook(stop)
 sys.argv = sys.argv[2:]
@@ -52,7 +52,8 @@ def list_variables(pair: Pair) -> tuple[dict[str, str], dict[str, str]]:
 def run_script(command: str, folder: Path, variables: dict[str, str]) -> None:
     """Run a script's command in its folder; a failure raises with the end of its errors."""
     environment = {**os.environ, **variables}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    if "PATH" not in variables:
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
         command, shell=True, cwd=folder, env=environment, capture_output=True, text=True
     )

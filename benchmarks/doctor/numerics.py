@@ -15,6 +15,7 @@ PAIRS = (
         (
             "train.py: x = F.relu(self.fc1(x))",
             "train.py: x = F.relu(self.fc2(x))",
+            "train.py: return self.out(x)",
             "train.py: loss.backward()",
         ),
         ("--vary", "threads=1,2"),
@@ -95,17 +96,10 @@ PAIRS = (
         ("main.py: msg = self.lin(x)[src]", "main.py: loss.backward()"),
     ),
     Pair(
-        "graph/uninitialized-buffer",
+        "graph/uninitialized-accumulator",
         "graph",
-        (Edit("main.py", '"mean", torch.zeros(feats)', '"mean", torch.empty(feats)'),),
+        (Edit("main.py", "out = torch.zeros(x.size(0)", "out = torch.empty(x.size(0)"),),
         ("uninitialized-memory",),
-        ('main.py: "mean", torch.empty(feats)', "main.py: x = x - self.mean"),
-    ),
-    Pair(
-        "amp/uninitialized-parameter",
-        "amp",
-        (Edit("main.py", "torch.zeros(1, 16, dim)", "torch.empty(1, 16, dim)"),),
-        ("uninitialized-memory",),
-        ("main.py: torch.empty(1, 16, dim)",),
+        ("main.py: out = torch.empty(x.size(0)", "main.py: out.index_add_(0, dst, msg)"),
     ),
 )

@@ -86,17 +86,22 @@ PAIRS = (
         ("--resume-at", "7"),
     ),
     Pair(
-        "resume/not-loaded",
+        "resume/silently-not-loaded",
         "resume",
         (
             Edit(
                 "train.py",
-                "if os.path.isfile(path):",
-                'if os.path.isfile(os.path.join(args.out, "latest.pt")):',
+                "model=model.state_dict(),",
+                'model={"module." + k: v for k, v in model.state_dict().items()},',
+            ),
+            Edit(
+                "train.py",
+                'model.load_state_dict(state["model"])',
+                'model.load_state_dict(state["model"], strict=False)',
             ),
         ),
         ("resume-not-loaded",),
-        _RESUME_LINES,
+        (*_RESUME_LINES[:2], 'train.py: model={"module." + k', *_RESUME_LINES[3:]),
         ("--resume-at", "7"),
     ),
     Pair(

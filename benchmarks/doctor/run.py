@@ -29,6 +29,9 @@ from benchmarks.pages import RESULTS, ROOT
 
 ANSWERS = ("identical", "step", "what", "op", "line", "cause", "confidence", "remedy")
 MAX_SECONDS = 600
+COMMIT = subprocess.run(
+    ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+).stdout.strip()
 
 
 def judge_pair(pair: Pair) -> dict[str, Any]:
@@ -44,8 +47,10 @@ def judge_pair(pair: Pair) -> dict[str, Any]:
         seconds = time.perf_counter() - start
     row: dict[str, Any] = {name: answer.get(name) for name in ANSWERS}
     row |= {"exit": code, "seconds": round(seconds, 1), "causes": list(pair.causes)}
-    row |= {"lines": lines, "command": describe_command(pair)}
+    row |= {"lines": lines, "command": describe_command(pair), "commit": COMMIT}
     row["verdict"] = compare_answer(pair, lines, code, answer)
+    if row["verdict"] != "right":
+        row["evidence"] = list(answer.get("evidence", []))[:12]
     if errors and code not in (0, 1):
         row["errors"] = errors
     return row

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from seedless.audit.doctor.diagnosis import Diagnosis
+from seedless.cli.doctor import describe
 from tests.conftest import ROOT
 
 TRAIN = """
@@ -137,6 +139,51 @@ def test_ctrl_c_ends_the_whole_command(tmp_path):
     assert "stopped by Ctrl-C" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert not is_running(int((tmp_path / "child").read_text()))
+
+
+FOUND = Diagnosis(
+    identical=False,
+    step=3,
+    what="optimizer_state_before",
+    op="aten.mm.default",
+    module="head",
+    line="train.py:12",
+    cause="threads",
+    title="torch splits its sums among another number of threads",
+    remedy="set the same number in both runs",
+    confidence="likely",
+    ranks=(1,),
+    evidence=("a value of \x1b[31m someone else\nTHEY AGREE", "with one thread, the runs agree"),
+    experiments=({"sentence": "with one thread, the runs agree"},),
+)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_an_answer_says_what_why_and_which_line_first(columns):
+    lines = describe(FOUND, columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    joined = "\n".join(lines).replace("\n  ", " ")
+    what, why, change, *rest = joined.splitlines()
+    assert what == (
+        "THEY DIFFER first at step 3 of rank 1: optimizer state before, in aten.mm.default of "
+        "module head"
+    )
+    assert why == (
+        "because torch splits its sums among another number of threads [threads, likely]"
+    )
+    assert change == "change: train.py:12: set the same number in both runs"
+    assert rest[:2] == ["", "evidence"]
+
+
+def test_what_records_hold_is_escaped_and_an_experiment_is_told_once():
+    text = describe(FOUND, 200)
+    assert r"- a value of \x1b[31m someone else\nTHEY AGREE" in text
+    assert text.count("with one thread") == 1
+
+
+def test_answers_that_are_no_difference():
+    assert describe(Diagnosis(True, steps=1)) == "IDENTICAL: every value recorded in 1 step agrees"
+    assert describe(Diagnosis(None, reason="one run failed")) == "COULD NOT TELL: one run failed"
 
 
 def is_running(pid):

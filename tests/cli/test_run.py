@@ -28,6 +28,7 @@ def test_the_answer_is_of_visible_characters_and_says_what_was_not_seen():
         "processes": 2,
         "sources": 1,
         "data": 0,
+        "missing": ["lost.pt"],
         "unobserved": ["h5py"],
         "changed": ["state.json"],
         "outputs": {f"{n}.pt": "sha256:0" for n in range(12)},
@@ -35,7 +36,14 @@ def test_the_answer_is_of_visible_characters_and_says_what_was_not_seen():
     }
     text = describe_run(values)
     assert text.replace("\n", "").isprintable()
-    for part in ("3 steps in 2 processes", "and 2 more", "h5py", "state.json", "sha256:1"):
+    for part in (
+        "3 steps in 2 processes",
+        "and 2 more",
+        "lost.pt",
+        "h5py",
+        "state.json",
+        "sha256:1",
+    ):
         assert part in text
 
 

@@ -366,6 +366,12 @@ def test_a_script_that_changed_since_is_said_to_have(pair, folder):
     assert "has changed since" not in render(pair, folder)
     (folder / "train.py").write_text(SCRIPT + "# edited\n")
     assert "has changed since" in render(pair, folder)
+    full = {"kind": "sources", "files": [{"path": str(folder / "train.py"), "sha256": "0" * 64}]}
+    runs = [
+        DoctorRun(run.label, [full if r["kind"] == "sources" else r for r in run.records])
+        for run in pair
+    ]
+    assert "has changed since" in render(tuple(runs), folder)
 
 
 def test_a_long_run_and_long_texts_give_a_small_page(folder):

@@ -68,3 +68,32 @@ def test_there_is_one_line_for_each_step(plain_loop):
         if mine["values"][name] != others["values"][name]
     }
     assert differing == set(CAUSAL_ORDER) - {"scale", "rate"}
+
+
+CLOSURE_LOOP = """
+import sys
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.full((2, 4), 1.0 + step)).square().sum()
+        loss.backward()
+        return loss
+    if sys.argv[1] == "inside":
+        optimizer.step(closure)
+    else:
+        closure()
+        optimizer.step()
+"""
+
+
+def test_gradients_that_a_closure_computes_are_those_of_its_step(scripts):
+    inside, before = (
+        scripts.run(CLOSURE_LOOP, arguments=[place]).of_kind("step")
+        for place in ("inside", "before")
+    )
+    assert [line["values"] for line in inside] == [line["values"] for line in before]
+    assert len({str(line["values"]["gradients"]) for line in inside}) == 3

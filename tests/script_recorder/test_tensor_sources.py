@@ -107,3 +107,20 @@ def test_digesting_leaves_a_tensor_resizable():
     x = torch.ones(4)
     digest_tensor(x)
     assert x.resize_(8).shape == (8,)
+
+
+def test_scratch_memory_of_a_recurrent_layer_is_no_difference():
+    """Its kernel returns memory for the backward pass, of which it writes only a part."""
+    layer = nn.LSTM(16, 8, num_layers=2)
+    x = torch.ones(1, 8, 16)
+
+    def train():
+        return watch(lambda: layer(x)[0].pow(2).mean().backward())
+
+    leave_other_bytes_in_free_memory(1.0)
+    first = train()
+    leave_other_bytes_in_free_memory(2.0)
+    layer.zero_grad()
+    found = find_first_difference(first, train())
+    assert found is None, found.describe()
+    assert any("rnn" in record.op and record.outputs for record in first)

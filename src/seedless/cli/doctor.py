@@ -118,12 +118,11 @@ def describe(diagnosis: Diagnosis, columns: int | None = None) -> str:
     if diagnosis.identical:
         steps = f"{diagnosis.steps} step{'s' * (diagnosis.steps != 1)}"
         return f"IDENTICAL: every value recorded in {steps} agrees"
+    place = "" if diagnosis.line in diagnosis.remedy else f"{diagnosis.line}: "
     lines = [
         _wrap(f"THEY DIFFER {_describe_place(diagnosis)}", width),
         _wrap(f"because {diagnosis.title} [{diagnosis.cause}, {diagnosis.confidence}]", width),
-        _wrap(
-            f"change  {diagnosis.line or '(no line found)'}: {diagnosis.remedy}", width, "        "
-        ),
+        _wrap(f"change: {place}{diagnosis.remedy}", width),
     ]
     results = [str(result["sentence"]) for result in diagnosis.experiments]
     for title, sentences in (("evidence", diagnosis.evidence), ("experiments", results)):

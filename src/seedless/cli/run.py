@@ -21,7 +21,7 @@ def run(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A file it writes that counts; default: all of them."),
+        typer.Option(metavar="FILE", help="A file or folder it writes that counts; default: all."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -52,6 +52,7 @@ def run(
         "data": script["data"]["files"],
         "unobserved": script["unobserved"],
         "changed": script["changed"],
+        "missing": [str(path) for path in output or () if not path.exists()],
         "outputs": {name: script["outputs"][name]["digest"] for name in script["outputs"]},
     }
     print_result(values, describe_run(values), as_json)
@@ -71,17 +72,21 @@ def name_run(command: list[str]) -> str:
 
 def describe_run(values: dict[str, Any]) -> str:
     """Return the result for people."""
-    from seedless.core.display import escape_text
+    from seedless.core.display import count_things, escape_text
 
     processes = f" in {values['processes']} processes" if values["processes"] > 1 else ""
     lines = [
         values["run"],
-        f"{values['steps']} steps{processes}, {values['sources']} source files, "
-        f"{values['data']} data files, {len(values['outputs'])} outputs",
+        f"{count_things(values['steps'], 'step')}{processes}, "
+        f"{count_things(values['sources'], 'source file')}, "
+        f"{count_things(values['data'], 'data file')}, "
+        f"{count_things(len(values['outputs']), 'output')}",
         *(f"  {name}  {digest}" for name, digest in list(values["outputs"].items())[:10]),
     ]
     if len(values["outputs"]) > 10:
         lines.append(f"  and {len(values['outputs']) - 10} more")
+    if values["missing"]:
+        lines.append(f"not written, and not in the receipt: {', '.join(values['missing'])}")
     if values["unobserved"]:
         names = ", ".join(values["unobserved"])
         lines.append(f"not observed: files that these packages opened themselves: {names}")

@@ -44,6 +44,15 @@ def escape_paragraph(text: object) -> str:
     return escape_lines(text).replace("\n", "\n  ")
 
 
+def count_things(count: int, name: str) -> str:
+    """Return a number of things in words.
+
+    >>> count_things(1, "step"), count_things(2_000, "step")
+    ('1 step', '2,000 steps')
+    """
+    return f"{count:,} {name}{'s' * (count != 1)}"
+
+
 def escape_plot_text(value: object) -> str:
     r"""Return a value as matplotlib draws it: escaped, and without formulas between dollar signs.
 

@@ -136,15 +136,17 @@ def list_facts(run: LoopView) -> list[tuple[str, str]]:
     """Return the most important numbers of a run as (number, what it counts)."""
     script = run.script
     losses = [value for _, value in _list_points(run, "loss")]
+    counts = {"step": sum(len(trail) - 1 for trail in run.trails.values())}
+    counts["process"] = len(run.trails)
+    if script:
+        counts |= {"source file": len(script["sources"]), "data file": len(run.data)}
+        counts["output"] = len(script["outputs"])
+    plurals = {"process": "processes"}
     numbers = [
-        (f"{sum(len(trail) - 1 for trail in run.trails.values()):,}", "steps"),
-        (f"{len(run.trails):,}", "processes" if len(run.trails) > 1 else "process"),
-        (f"{losses[-1]:.4g}" if losses else "", "last loss"),
-        (f"{len(script['sources']):,}" if script else "", "source files"),
-        (f"{len(run.data):,}" if script else "", "data files"),
-        (f"{len(script['outputs']):,}" if script else "", "outputs"),
+        (f"{count:,}", name if count == 1 else plurals.get(name, f"{name}s"))
+        for name, count in counts.items()
     ]
-    return [(number, name) for number, name in numbers if number]
+    return [*numbers, (f"{losses[-1]:.4g}", "last loss")] if losses else numbers
 
 
 def list_curves(runs: Sequence[LoopView]) -> list[tuple[str, Any]]:

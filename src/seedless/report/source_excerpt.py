@@ -43,7 +43,8 @@ def read_excerpt(place: str, folder: Path, recorded: Mapping[str, str]) -> Excer
         inside = path.is_relative_to(folder.resolve())
     except (OSError, ValueError, SeedlessError):  # missing, too large, or no name of a file
         return None
-    same = hashlib.sha256(content).hexdigest() == recorded.get(name)
+    known = recorded.get(name, recorded.get(str(path)))  # sources are recorded by full path
+    same = hashlib.sha256(content).hexdigest() == known
     if not (inside or same):
         return None
     lines = content.decode(errors="replace").splitlines()
@@ -58,5 +59,5 @@ def read_excerpt(place: str, folder: Path, recorded: Mapping[str, str]) -> Excer
             (at, text[:_MAX_LINE_CHARACTERS].expandtabs(4), at == wanted)
             for at, text in enumerate(shown, start=first)
         ),
-        changed=name in recorded and not same,
+        changed=known is not None and not same,
     )

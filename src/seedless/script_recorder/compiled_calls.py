@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .import_hooks import call_after_import
@@ -22,8 +23,9 @@ from .script_ops import ScriptOps, digest_one
 from .tensor_digest import digest_tensors, digest_value
 
 COMPILED = "compiled"
-COMPILED_NODE = "CompiledFunctionBackward"
 MAX_DEPTH = 8
+MAX_NODES = 10_000
+TRACING_PACKAGES = ("torch._functorch", "torch._higher_order_ops", "torch._dynamo")
 
 
 def watch_compiled_calls(ops: ScriptOps) -> None:
@@ -52,6 +54,7 @@ def _watch(ops: ScriptOps, compiled: Callable[..., Any], function: Any) -> Calla
         if not ops.is_innermost or not ops.is_recording():
             return compiled(*args, **kwargs)
         owner = getattr(function, "__self__", None)
+        first_node = torch._C._autograd._get_sequence_nr()
         inputs = ops.attempt(_digest_inputs, owner, args, kwargs)
         ops.__exit__(None, None, None)
         try:
@@ -59,7 +62,7 @@ def _watch(ops: ScriptOps, compiled: Callable[..., Any], function: Any) -> Calla
         finally:
             ops.__enter__()
         ops.attempt(_record, ops, inputs or ([], []), result, type(owner).__name__)
-        ops.attempt(_watch_backward, ops, result)
+        ops.attempt(_watch_backward, ops, result, first_node)
         return result
 
     if hasattr(compiled, "_torchdynamo_wrapper_id"):
@@ -92,15 +95,28 @@ def _record(ops: ScriptOps, inputs: tuple[list[Any], list[str]], result: Any, no
     ops.pass_on(record, str(tensors[0].device) if tensors else "")
 
 
-def _watch_backward(ops: ScriptOps, result: Any) -> None:
-    """Stand aside for the backward pass of what compiled code returned, too."""
-    nodes: dict[int, Any] = {}
-    for tensor in _list_tensors(result, MAX_DEPTH):
-        node = tensor.grad_fn
-        if node is not None and node.name() == COMPILED_NODE:
-            nodes[id(node)] = node
-    for node in nodes.values():
-        _watch_node(ops, node)
+def _watch_backward(ops: ScriptOps, result: Any, first_node: int) -> None:
+    """Stand aside for the backward pass of what compiled code returned, too.
+
+    ``first_node``: the number that autograd gave to the first node made in the call.
+    """
+    waiting = [tensor.grad_fn for tensor in _list_tensors(result, MAX_DEPTH)]
+    seen: set[Any] = set()
+    while waiting:
+        node: Any = waiting.pop()
+        if node is None or node in seen or node._sequence_nr() < first_node:
+            continue
+        seen.add(node)
+        if _runs_compiled_code(node):
+            _watch_node(ops, node)
+        elif len(seen) < MAX_NODES:
+            waiting.extend(one for one, _ in node.next_functions)
+
+
+def _runs_compiled_code(node: Any) -> bool:
+    """Whether the backward pass of a node is compiled code, or traces code to run it."""
+    made_by = getattr(type(node), "_forward_cls", None)
+    return made_by is not None and made_by.__module__.startswith(TRACING_PACKAGES)
 
 
 def _watch_node(ops: ScriptOps, node: Any) -> None:
@@ -114,7 +130,7 @@ def _watch_node(ops: ScriptOps, node: Any) -> None:
     def leave(inputs: Any, gradients: Any) -> None:
         if waiting:
             ops.__enter__()
-            ops.attempt(_record, ops, waiting.pop(), inputs, COMPILED_NODE)
+            ops.attempt(_record, ops, waiting.pop(), inputs, node.name())
 
     node.register_prehook(enter)
     node.register_hook(leave)

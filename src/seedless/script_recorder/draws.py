@@ -46,7 +46,8 @@ class DrawRecorder:
         """Count what `random.random` and the like draw."""
         for name in PYTHON_DRAWS:
             if hasattr(module, name):
-                wrapper = self._count("python", f"random.{name}", getattr(module, name))
+                function = getattr(module, name)
+                wrapper = self._count("python", f"random.{name}", function, module.getstate)
                 wrapper.__module__, wrapper.__qualname__ = "random", name  # found by pickle
                 setattr(module, name, wrapper)
 
@@ -56,7 +57,7 @@ class DrawRecorder:
         for name in dir(module):
             function = getattr(module, name)
             if getattr(function, "__self__", None) is generator and name not in NOT_DRAWS:
-                wrapper = self._count("numpy", f"np.random.{name}", function)
+                wrapper = self._count("numpy", f"np.random.{name}", function, module.get_state)
                 wrapper.__module__, wrapper.__qualname__ = "numpy.random", name
                 setattr(module, name, wrapper)
 
@@ -78,7 +79,7 @@ class DrawRecorder:
     def _forget(self) -> None:
         self._counts = {}
 
-    def _count(self, generator: str, call: str, function: Any) -> Any:
+    def _count(self, generator: str, call: str, function: Any, read_state: Any) -> Any:
         """Return the function, counted."""
 
         @functools.wraps(function)
@@ -86,13 +87,12 @@ class DrawRecorder:
             if self._is_compiling():
                 return function(*args, **kwargs)
             result = function(*args, **kwargs)
-            value = args[0] if result is None and args else result  # `shuffle` changes its argument
-            self._note(generator, call, sys._getframe(1), value)
+            self._note(generator, call, sys._getframe(1), read_state)
             return result
 
         return counted
 
-    def _note(self, generator: str, call: str, caller: Any, value: Any) -> None:
+    def _note(self, generator: str, call: str, caller: Any, read_state: Any) -> None:
         recorder = self.recorder
         if recorder.is_busy or recorder.ended:
             return
@@ -103,4 +103,7 @@ class DrawRecorder:
         key = (generator, call, code, number)
         self._counts[key] = self._counts.get(key, 0) + 1
         for listener in recorder.on_draw:
-            listener(generator, call, "" if code is None else show_frame(code, number), value)
+            # What a draw returns depends on its arguments too, as the list that `shuffle` is given;
+            # the state that it leaves does not.
+            line = "" if code is None else show_frame(code, number)
+            listener(generator, call, line, read_state())

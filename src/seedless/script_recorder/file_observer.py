@@ -27,6 +27,7 @@ MAX_SECONDS = 20.0
 MAX_SECONDS_OF_WORKER = 2.0  # a DataLoader ends a worker that takes longer
 CHUNK = 1 << 20
 OUTSIDE = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/")
+IN_MEMORY = "/dev/shm/"  # a file system in memory, where data are copied to be read faster
 SKIPPED_ENDINGS = (".py", ".pyc", ".so", ".pth")
 SKIPPED_PARTS = ("/torchinductor_", "/.triton/", "/__pycache__/")
 
@@ -136,11 +137,20 @@ class FileObserver:
 
     def _is_wanted(self, path: str) -> bool:
         """Return whether a file belongs to the script and its data."""
-        if path.startswith((*OUTSIDE, self._own[0])) or path == self._own[1]:
+        if is_outside(path) or path.startswith(self._own[0]) or path == self._own[1]:
             return False
         if path.endswith(SKIPPED_ENDINGS) or any(part in path for part in SKIPPED_PARTS):
             return False
         return not is_installed(path)
+
+
+def is_outside(path: str) -> bool:
+    """Return whether a file belongs to the system, and to nobody's script.
+
+    >>> is_outside("/dev/null"), is_outside("/dev/shm/data.npy")
+    (True, False)
+    """
+    return path.startswith(OUTSIDE) and not path.startswith(IN_MEMORY)
 
 
 def digest_file(entry: dict[str, Any], until: float) -> str | None:

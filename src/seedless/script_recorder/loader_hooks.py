@@ -8,6 +8,7 @@ from typing import Any
 
 import torch.utils.data
 
+from .outermost_call import OutermostCall
 from .recorder import Recorder
 from .step_recorder import StepRecorder
 
@@ -15,7 +16,7 @@ _dataloader: Any = torch.utils.data.dataloader
 _utilities: Any = torch.utils.data._utils
 
 
-def watch_loaders(recorder: Recorder, steps: StepRecorder) -> None:
+def watch_loaders(recorder: Recorder, steps: StepRecorder, call: OutermostCall) -> None:
     """Record indices and batches in the main process, and draws in the workers."""
     iterator = _dataloader._BaseDataLoaderIter
     initialize, next_index, next_batch = (
@@ -47,10 +48,10 @@ def watch_loaders(recorder: Recorder, steps: StepRecorder) -> None:
     iterator.__init__ = recorded_init
     iterator._next_index = recorded_next_index
     iterator.__next__ = recorded_next_batch
-    _watch_workers(recorder)
+    _watch_workers(recorder, call)
 
 
-def _watch_workers(recorder: Recorder) -> None:
+def _watch_workers(recorder: Recorder, call: OutermostCall) -> None:
     """Give each worker a record of its own, with its draws after each batch."""
     worker_loop = _utilities.worker._worker_loop
     signature = inspect.signature(worker_loop)
@@ -65,7 +66,8 @@ def _watch_workers(recorder: Recorder) -> None:
     @functools.wraps(worker_loop)
     def recorded_worker_loop(*args: Any, **kwargs: Any) -> Any:
         recorder.file.worker_id = signature.bind(*args, **kwargs).arguments.get("worker_id", -1)
-        return worker_loop(*args, **kwargs)
+        with call:  # modules that transform samples belong to no step of the worker
+            return worker_loop(*args, **kwargs)
 
     for fetcher in (_utilities.fetch._MapDatasetFetcher, _utilities.fetch._IterableDatasetFetcher):
         fetcher.fetch = _call_afterwards(fetcher.fetch, write_draws)

@@ -84,7 +84,10 @@ class BufferList:
         """Remember where a module keeps its buffers: their tensors may be replaced."""
         if module not in self._owners:
             self._owners[module] = [
-                (owner._buffers, name) for owner in module.modules() for name in owner._buffers
+                (owner._buffers, name)
+                for owner in module.modules()
+                if isinstance(owner._buffers, dict)  # a scripted module has none of its own
+                for name in owner._buffers
             ]
         if self._owners[module] and not any(module is each for each in self._called):
             self._called.append(module)

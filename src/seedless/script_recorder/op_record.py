@@ -116,8 +116,8 @@ def find_parts(tensor: Tensor) -> list[Tensor]:
     if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         if not hasattr(tensor, "__tensor_flatten__"):
             return []
-        names, _ = tensor.__tensor_flatten__()
-        return [getattr(tensor, name) for name in names]
+        parts = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
+        return [part for part in parts if isinstance(part, Tensor)]  # others say how it is split
     if tensor.is_meta or tensor.is_nested:
         return []
     if tensor.layout == torch.sparse_coo:

@@ -167,6 +167,8 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         for name, tensor in tensors:
             if signature.rebinds and name in signature.written:
                 continue  # it loses its memory, whatever that held
+            if name in signature.scratch:
+                continue  # parts of it were never written
             source = self._sources.find(tensor, name)
             if not (signature.reads or self._digests_unread(source)):
                 continue

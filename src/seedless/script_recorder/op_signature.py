@@ -38,6 +38,12 @@ _OVERWRITING_OPS = frozenset(
     }
 )
 
+# Results that are scratch memory for the backward pass, of which a kernel writes only a part: the
+# operation and the position of the result; and what the backward operations call the argument.
+_SCRATCH_RESULTS = {"mkldnn_rnn_layer": 3, "_cudnn_rnn": 3, "cudnn_batch_norm": 3, "miopen_rnn": 3}
+_SCRATCH_RESULTS["_batch_norm_with_update"] = 3
+_SCRATCH_ARGUMENTS = frozenset({"workspace", "reserve", "reserveSpace", "reserve_space"})
+
 _PLAIN = (
     bool,
     int,
@@ -65,6 +71,8 @@ class Signature:
         rebinds: it gives its argument another memory, and computes nothing.
         overwritten: the arguments whose elements before the operation have no effect.
         drawing: it may draw from a generator.
+        scratch: the arguments that are scratch memory.
+        scratch_result: the position of the result that is scratch memory, or None.
     """
 
     arguments: tuple[str, ...]
@@ -76,6 +84,8 @@ class Signature:
     rebinds: bool
     overwritten: frozenset[str]
     drawing: bool
+    scratch: frozenset[str] = frozenset()
+    scratch_result: int | None = None
 
 
 @cache
@@ -111,6 +121,8 @@ def read_signature(op: Any) -> Signature:
             if argument.name in written and (argument.is_out or name in _OVERWRITING_OPS)
         ),
         drawing="generator" in names or torch.Tag.nondeterministic_seeded in op.tags,
+        scratch=_SCRATCH_ARGUMENTS.intersection(names),
+        scratch_result=_SCRATCH_RESULTS.get(name),
     )
 
 
@@ -124,9 +136,14 @@ def find_tensors(value: Any) -> Iterator[Tensor]:
 
 
 def pair_results(signature: Signature, result: Any) -> Iterator[tuple[Any, bool]]:
-    """Yield every result, those of lists one by one, and whether it aliases an argument."""
+    """Yield every result, those of lists one by one, and whether it aliases an argument.
+
+    Scratch memory is left out: it is no result.
+    """
     results = (result,) if len(signature.aliased) == 1 else result or ()
-    for value, aliased in zip(results, signature.aliased):
+    for position, (value, aliased) in enumerate(zip(results, signature.aliased)):
+        if position == signature.scratch_result:
+            continue
         for item in value if isinstance(value, (list, tuple)) else (value,):
             yield item, aliased
 

@@ -26,7 +26,8 @@ class Recorder:
         after_step: functions called with the number of the step that has just been written.
         before_end: functions called before the last line is written.
         after_fork: functions called in a forked process.
-        on_draw: functions called with generator, name, line and result of each draw.
+        on_draw: functions called with generator, name, line and the generator's state after each
+            draw.
         ended: whether the last line is written.
     """
 
@@ -41,6 +42,7 @@ class Recorder:
         self.after_fork: list[Callable[[], None]] = []
         self.on_draw: list[Callable[[str, str, str, Any], None]] = []
         self.ended = False
+        self._attempts = 0
         self._local = threading.local()
         os.register_at_fork(after_in_child=self._start_in_fork)
 
@@ -82,9 +84,11 @@ class Recorder:
         if last is None or self.step < last:
             return
         self.end("end_after")
-        if threading.current_thread() is not threading.main_thread():
-            os._exit(0)
-        if self.step >= last + STEPS_UNTIL_HARD_EXIT:
+        self._attempts += 1
+        in_main = threading.current_thread() is threading.main_thread()
+        if not in_main or self._attempts > STEPS_UNTIL_HARD_EXIT:
+            sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(0)
         raise SystemExit(0)
 

@@ -143,9 +143,9 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
     def _find_phase(self) -> str:
         if torch._C._current_graph_task_id() != -1:
             return "backward"
-        if self.in_optimizer:
-            return "optimizer"
-        return "forward" if self._open else ""
+        if self._open:
+            return "forward"  # also within an optimizer's step, which may call a closure
+        return "optimizer" if self.in_optimizer else ""
 
     def _digests_unread(self, source: str) -> bool:
         return False  # a view of one sample must not cost a digest of the whole dataset

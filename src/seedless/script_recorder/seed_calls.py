@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from numbers import Integral
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -119,7 +120,7 @@ class SeedRecorder:
 
         @functools.wraps(default_rng)
         def recorded_default_rng(seed: Any = None) -> Any:
-            plain = seed is None or isinstance(seed, (int, list, tuple))
+            plain = seed is None or isinstance(seed, (Integral, list, tuple))
             if plain:
                 self.write("numpy-generator", "np.random.default_rng", seed)
             self._depth += 1
@@ -132,8 +133,40 @@ class SeedRecorder:
             return generator
 
         entropy.randbits = recorded_bits
+        numpy_random.RandomState = self._record_random_state(numpy_random.RandomState)
         numpy_random.seed = _name(recorded_seed, "numpy.random", "seed")
         numpy_random.default_rng = _name(recorded_default_rng, "numpy.random", "default_rng")
+
+    def _record_random_state(self, made: Any) -> Any:
+        """Return the class `RandomState`, recorded.
+
+        It takes entropy before it is seeded: without this class, every RandomState(0) would be
+        recorded as unseeded. All generators of numpy's own class count as instances of this one.
+        """
+        recorded = self
+
+        class SameInstances(type):
+            def __instancecheck__(cls, instance: Any) -> bool:
+                return issubclass(type(instance), cls)
+
+            def __subclasscheck__(cls, other: Any) -> bool:
+                return issubclass(other, made) if cls is random_state else cls in other.__mro__
+
+        class RandomState(made, metaclass=SameInstances):  # type: ignore[misc]
+            __doc__ = made.__doc__
+
+            def __init__(self, seed: Any = None) -> None:
+                plain = seed is None or isinstance(seed, (Integral, list, tuple))
+                if plain:
+                    recorded.write("numpy-generator", "np.random.RandomState", seed)
+                recorded._depth += 1
+                try:
+                    super().__init__(recorded.choose("numpy", seed) if plain else seed)
+                finally:
+                    recorded._depth -= 1
+
+        random_state = _name(RandomState, made.__module__, "RandomState")
+        return random_state
 
     def watch_torch(self, module: ModuleType) -> None:
         """Record torch's seeds of the CPU and of the GPU."""

@@ -50,6 +50,7 @@ class OpsOfStep:
         self._recorder = recorder
         self._step = step
         self._is_open = False
+        self._draws = 0
         self._lines: list[dict[str, Any]] = []
         self._tensors: dict[str, Any] = {}
         self._optimizer: Any = None
@@ -69,24 +70,21 @@ class OpsOfStep:
             self.finish()
 
     def see_optimizer(self, optimizer: Any) -> None:
-        """Record weights and gradients as an optimizer is about to use them."""
+        """Record the weights before an optimizer changes them."""
         if self._is_open:
             self.mode.in_optimizer = True
             self._optimizer = optimizer
-            parameters = self._name_parameters(optimizer)
-            self.mode.name_tensors(_list_state(optimizer, parameters))
-            self._tensors = {
-                "weights_before": {name: digest_one(each) for name, each in parameters.items()},
-                "gradients": {
-                    name: digest_one(each.grad)
-                    for name, each in parameters.items()
-                    if each.grad is not None
-                },
-            }
+            self._tensors = self.mode.attempt(self._digest_before, optimizer) or {}
+
+    def _digest_before(self, optimizer: Any) -> dict[str, Any]:
+        parameters = self._name_parameters(optimizer)
+        self.mode.name_tensors(_list_state(optimizer, parameters))
+        return {"weights_before": {name: digest_one(each) for name, each in parameters.items()}}
 
     def see_draw(self, generator: str, call: str, line: str, value: Any) -> None:
         """Record a draw of Python or numpy between the operations."""
-        if self._is_open:
+        if self._is_open and self._draws < MAX_OPERATIONS:
+            self._draws += 1
             draw = {"kind": "draw", "generator": generator, "call": call, "line": line}
             self._write({**draw, "value": digest_value(value)})
 
@@ -96,11 +94,11 @@ class OpsOfStep:
             return
         self.mode.stop()
         self._is_open = False
-        truncated = self.mode.count >= MAX_OPERATIONS
+        truncated = max(self.mode.count, self._draws) >= MAX_OPERATIONS
         self._write({"kind": "end", "ops": self.mode.count, "truncated": truncated})
         self._flush()
         if self._optimizer is not None:
-            self._add_tensors_after(self._optimizer)
+            self._tensors.update(self.mode.attempt(self._digest_after, self._optimizer) or {})
         (tensors,) = resolve([self._tensors])
         with open(self._find_path("tensors", "json"), "w", encoding="utf-8") as file:
             json.dump(tensors, file)
@@ -113,11 +111,15 @@ class OpsOfStep:
             self._is_open = False
             self._lines = []
 
-    def _add_tensors_after(self, optimizer: Any) -> None:
+    def _digest_after(self, optimizer: Any) -> dict[str, Any]:
         parameters = self._name_parameters(optimizer)
-        self._tensors["weights"] = {name: digest_one(each) for name, each in parameters.items()}
-        self._tensors["optimizer_state"] = {
-            name: digest_value(value) for name, value in _list_state(optimizer, parameters).items()
+        state = _list_state(optimizer, parameters)
+        gradients = {name: each.grad for name, each in parameters.items() if each.grad is not None}
+        return {
+            # Read after the step: a closure that the step calls may compute them.
+            "gradients": {name: digest_one(each) for name, each in gradients.items()},
+            "weights": {name: digest_one(each) for name, each in parameters.items()},
+            "optimizer_state": {name: digest_value(value) for name, value in state.items()},
         }
 
     def _name_parameters(self, optimizer: Any) -> dict[str, Tensor]:
@@ -137,7 +139,9 @@ class OpsOfStep:
         if any(map(is_pending, lines)):
             lines = resolve(lines)
         with open(self._find_path("ops", "jsonl"), "a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+            file.writelines(
+                json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines
+            )
 
     def _find_path(self, name: str, ending: str) -> str:
         rank = os.environ.get("RANK", "")

@@ -106,8 +106,12 @@ class StepRecorder:
 
     # Steps.
 
-    def before_step(self, optimizer: Any) -> None:
-        """Record what the optimizer is about to use."""
+    def before_step(self, optimizer: Any, has_closure: bool = False) -> None:
+        """Record what the optimizer is about to use.
+
+        A closure, as Lightning passes one, computes the gradients within the step: those that are
+        there before it are of the last step, and are not recorded.
+        """
         for function in self.recorder.before_step:
             function(optimizer)
         parameters = read_parameters(optimizer)
@@ -115,9 +119,10 @@ class StepRecorder:
         self._before = {
             "weights_before": digest_tensors(parameters),
             "optimizer_state_before": self._digest_state_before(optimizer),
-            "gradients": digest_tensors([each.grad for each in parameters]),
             "rate": [digest_value(rate) for rate in rates],
         }
+        if not has_closure:
+            self._before["gradients"] = digest_tensors([each.grad for each in parameters])
         self.shown["rate"] = [
             show_number(rate) if isinstance(rate, Tensor) else rate for rate in rates
         ]
@@ -130,12 +135,15 @@ class StepRecorder:
     def after_step(self, optimizer: Any) -> None:
         """Write the line of the step that has ended."""
         state = read_optimizer_state(optimizer)
+        parameters = read_parameters(optimizer)
         values = {
             **self._before,
             **self.events.take(),
-            "weights": digest_tensors(read_parameters(optimizer)),
+            "weights": digest_tensors(parameters),
             "optimizer_state": digest_value(state.content),
         }
+        if "gradients" not in values:  # a closure has computed them by now
+            values["gradients"] = digest_tensors([each.grad for each in parameters])
         self._states[optimizer] = (state.versions, values["optimizer_state"])
         self.see_optimizer(optimizer)
         number, name = self.optimizers[optimizer], type(optimizer).__name__
@@ -251,4 +259,5 @@ def show_number(tensor: Tensor) -> Any:
 
 def _list_shapes(value: Any) -> list[list[int]]:
     values = value if isinstance(value, (list, tuple)) else [value]
-    return [list(each.shape) for each in values if isinstance(each, Tensor)][:MAX_SHOWN]
+    tensors = [each for each in values if isinstance(each, Tensor) and not each.is_nested]
+    return [list(each.shape) for each in tensors[:MAX_SHOWN]]

@@ -33,7 +33,7 @@ def install(recorder: Recorder, seeds: SeedRecorder) -> StepRecorder:
     _watch_optimizers(recorder, steps)
     _watch_modules(recorder, steps, call)
     watch_backward(recorder, steps, call)
-    watch_loaders(recorder, steps)
+    watch_loaders(recorder, steps, call)
     _watch_scalers(steps)
     _watch_graphs(recorder, steps)
     recorder.before_end.append(steps.finish)
@@ -57,7 +57,9 @@ def _watch_optimizers(recorder: Recorder, steps: StepRecorder) -> None:
     def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling() or is_silent():
             return
-        before(optimizer)
+        # The arguments are those of the method: the optimizer itself, then the closure.
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        before(optimizer, closure is not None)
 
     def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
@@ -107,7 +109,9 @@ def _watch_modules(recorder: Recorder, steps: StepRecorder, call: OutermostCall)
 
 def _watch_scalers(steps: StepRecorder) -> None:
     """Remember which GradScaler belongs to an optimizer."""
-    scaler_class: Any = torch.amp.GradScaler
+    scaler_class: Any = getattr(torch.amp, "GradScaler", None)
+    if scaler_class is None:  # torch 2.2 has one for the GPU alone
+        scaler_class = torch.cuda.amp.GradScaler
     step = scaler_class.step
 
     @functools.wraps(step)

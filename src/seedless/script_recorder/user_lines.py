@@ -33,10 +33,14 @@ _WITHOUT_FILE = ("<string>", "<stdin>")
 @cache
 def is_installed(path: str) -> bool:
     """Return whether a file belongs to the standard library, a package or the recorder."""
-    real = os.path.realpath(path)
-    if any(part in real for part in (*_INSTALLED_PARTS, "/torchinductor_")):
+    full = os.path.abspath(path)
+    return _has_installed_name(full) or _has_installed_name(os.path.realpath(full))  # the slow one
+
+
+def _has_installed_name(path: str) -> bool:
+    if any(part in path for part in (*_INSTALLED_PARTS, "/torchinductor_")):
         return True
-    return real.startswith((*_STANDARD_LIBRARY, *_INSTALLED, _RECORDER + os.sep))
+    return path.startswith((*_STANDARD_LIBRARY, *_INSTALLED, _RECORDER + os.sep))
 
 
 @cache

@@ -71,13 +71,15 @@ def write_process(folder, lines, name=None):
     return file
 
 
-def write_run(folder, lines=None, *, steps=3, workers=(), **changes):
+def write_run(folder, lines=None, *, steps=3, workers=(), generators=None, **changes):
     """Write a run of one process and return it; ``lines`` stand before its steps.
 
     ``changes`` are values of the steps: ``step2={"loss": "other"}``.
     """
     numbers = range(1, steps + 1)
     made = [make_step(number, **changes.get(f"step{number}", {})) for number in numbers]
+    if generators is not None:
+        made = [{**step, "generators": generators} for step in made]
     write_process(folder, [make_process(), *(lines or []), *made, make_end(steps)])
     for number, worker in enumerate(workers):
         first = make_process(role="worker", worker_id=number, pid=200 + number, ppid=100)

@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from seedless.audit.doctor.draw_rules import judge_draw, judge_random_sources, list_sources
+from seedless.audit.doctor.draw_rules import (
+    choose_draw,
+    judge_draw,
+    judge_random_sources,
+    list_sources,
+)
 from seedless.audit.doctor.step_ops import StepOp
 from tests.audit.doctor.records import make_case, write_run
 
@@ -39,12 +44,13 @@ def draws(generator, line="data.py:9", call="random.random"):
 def make(tmp_path):
     """Return a function that makes the case of two runs with these lines and this difference."""
 
-    def make(name, lines=((), ()), op=None, workers=((), ())):
+    def make(name, lines=((), ()), op=None, workers=((), ()), state=1):
         runs = [
             write_run(
                 tmp_path / str(index),
                 list(lines[index]),
                 workers=workers[index],
+                generators={"torch": str(index), "python": str(index * state), "numpy": str(index)},
                 step1={name: str(index)},
             )
             for index in range(2)
@@ -117,7 +123,7 @@ def test_draws_in_a_worker_explain_a_batch(make):
 
 
 def test_seeded_workers_are_no_source(make):
-    worker = [seed("numpy", "5"), draws("numpy")]
+    worker = [seed("numpy", "1"), seed("numpy", "5"), draws("numpy")]
     case = make("batch", workers=([worker], [worker]))
     assert list_sources(case) == []
 
@@ -142,3 +148,57 @@ def test_what_happens_after_the_difference_is_not_its_cause(tmp_path):
 
         runs.append(read_run(run.folder))
     assert list(judge_random_sources(make_case(*runs))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("weights_before", "aten.uniform_.default"),
+        ("indices", "np.random.permutation"),
+        ("batch", "aten.randn.default"),
+        ("output", "aten.native_dropout.default"),
+    ],
+)
+def test_the_draw_that_explains_the_value_is_chosen(make, name, chosen):
+    order = replace(DRAW, op="np.random.permutation", draws="numpy", line="train.py:3")
+    noise = replace(DRAW, op="aten.randn.default", line="train.py:4")
+    mask = replace(DRAW, op="aten.native_dropout.default", module="drop", phase="forward")
+    case = replace(make(name, op=order), draws=(order, noise, DRAW, mask))
+    if name == "batch":  # the indices agree, so an order of the data explains nothing
+        assert "indices" not in case.first.names
+    assert choose_draw(case).op == chosen
+
+
+def test_the_seeds_that_torch_gives_its_workers_are_no_cause(make):
+    """They follow from a draw of the main process, and stand at the line of the loop."""
+    loop = "train.py:50"
+    workers = [
+        [[seed("python", f"{run}"), seed("torch", f"{run}", loop), seed("numpy", f"{run}", loop)]]
+        for run in range(2)
+    ]
+    for run in workers:
+        run[0][0]["line"] = loop
+        run[0].append(draws("numpy"))
+    assert list_sources(make("batch", workers=workers)) == []
+    for index, run in enumerate(workers):
+        run[0].append(seed("numpy", f"7{index}", "train.py:9"))  # in a worker_init_fn
+    (found,) = list_sources(make("batch", workers=workers))
+    assert (found.line, found.worker) == ("train.py:9", True)
+
+
+def test_draws_of_workers_whose_seed_was_drawn_unseeded(make):
+    base = replace(DRAW, op="aten.random_.from", line="train.py:50")
+    worker = [seed("numpy", "1", "train.py:50"), draws("numpy", "data.py:9")]
+    found = judge_draw(make("batch", op=base, workers=([worker], [worker])))
+    assert (found.cause, found.line, found.experiment) == (
+        "worker-draws",
+        "data.py:9",
+        "seed-torch",
+    )
+
+
+def test_a_shuffle_of_other_data_is_no_draw_that_differs(make):
+    """The generator's states agree after the step: what was shuffled is not the same."""
+    op = replace(DRAW, op="random.shuffle", draws="python")
+    assert judge_draw(make("input", op=op)).cause == "unseeded-shuffle"
+    assert judge_draw(make("input", op=op, state=0)) is None

@@ -31,8 +31,8 @@ def make_steps(first, last, start=1, **changed):
 def check(tmp_path):
     """Compare a run of six steps, ended after the fourth, with what it resumed to."""
 
-    def check(steps, files=READ, generators=None):
-        whole, part = make_steps(1, 6), steps
+    def check(steps, files=READ, generators=None, whole=None):
+        whole, part = whole or make_steps(1, 6), steps
         if generators is not None:
             part = [{**step, "generators": generators} for step in part]
         write_process(tmp_path / "a", [make_process(), *whole, make_end(6)])
@@ -59,7 +59,7 @@ def test_an_exact_resume(check):
     ],
 )
 def test_each_value_stands_for_what_was_left_out(check, name, cause):
-    found = check(make_steps(5, 6, **{name: "other"}))
+    found = check(make_steps(5, 6, **{name: "other", "weights": "other"}))
     assert (found.cause, found.step, found.what) == (cause, 5, name)
     assert (found.line, found.confidence) == ("train.py:50", "certain")
     assert any("is read at train.py:20" in sentence for sentence in found.evidence)
@@ -78,9 +78,34 @@ def test_further_causes_are_named(check):
 
 @pytest.mark.parametrize("name", ["output", "batch", "input"])
 def test_a_generator_that_was_not_restored(check, name):
-    found = check(make_steps(5, 6, **{name: "other"}), generators={"torch": "other"})
+    steps = make_steps(5, 6, **{name: "other", "weights": "other"})
+    found = check(steps, generators={"torch": "other"})
     assert (found.cause, found.confidence) == ("resume-generator", "likely")
     assert "torch.set_rng_state" in found.words["call"]
+
+
+def read_ahead(steps, first):
+    """Give each step the indices of the batch after its own, and the first one those before too."""
+    for place, step in enumerate(steps, start=first):
+        step["values"]["indices"] = [f"i{place + 1}"] if place < 6 else []
+    ahead = [f"i{place}" for place in range(first + 1)]  # from a skipped batch on
+    steps[0]["values"] |= {"indices": [*ahead, f"i{first + 1}"], "batch": f"b{first + 1}"}
+    return steps
+
+
+def test_a_loader_that_reads_ahead_or_skips_batches_is_no_difference(check):
+    found = check(read_ahead(make_steps(5, 6), 5), whole=read_ahead(make_steps(1, 6), 1))
+    assert (found.cause, found.steps) == ("", 2)
+
+
+def test_nor_is_it_the_cause_of_one(check):
+    resumed = read_ahead(make_steps(5, 6, loss="other", weights="other"), 5)
+    unbroken = read_ahead(make_steps(1, 6), 1)
+    found = check(resumed, whole=unbroken, generators={"torch": "other"})
+    assert (found.cause, found.what) == ("resume-generator", "loss")
+    resumed[-2]["values"]["indices"][-1] = "another sample"
+    found = check(resumed, whole=unbroken, generators={"torch": "other"})
+    assert (found.cause, found.what) == ("resume-sampler", "indices")
 
 
 def test_data_of_another_step_are_a_lost_position(check):

@@ -8,7 +8,7 @@ import pytest
 
 import seedless
 from seedless.audit.script.observation import list_data, list_sources
-from seedless.audit.script.recording import record_script
+from seedless.audit.script.recording import find_named, record_script
 from seedless.core.errors import RunError
 from seedless.runs.script_run import open_script
 
@@ -97,6 +97,13 @@ def test_what_could_not_be_written_is_refused_before_anything_is_executed(
     monkeypatch.setattr("seedless.audit.script.recording.execute", pytest.fail)
     with pytest.raises(RunError, match=message):
         record_script(command, **{"out": "run", **options})
+
+
+def test_named_outputs_are_files_or_folders_of_them_as_far_as_they_exist(tmp_path):
+    (tmp_path / "out" / "deep").mkdir(parents=True)
+    for name in ("out/a.pt", "out/deep/b.pt", "c.pt", "other.pt"):
+        (tmp_path / name).write_text("")
+    assert find_named(["out", "c.pt", "lost.pt"], tmp_path) == ["c.pt", "out/a.pt", "out/deep/b.pt"]
 
 
 class Recorded:

@@ -48,7 +48,7 @@ def list_tree(folder):
 
 def test_a_script_that_repeats_is_identical(executed):
     assert executed.verdict.outcome == "identical", executed.verdict
-    assert executed.verdict.sentence == "executed again, identical: 6 steps and 1 outputs"
+    assert executed.verdict.sentence == "executed again, identical: 6 steps and 1 output"
     assert executed.verdict.details == ()
 
 

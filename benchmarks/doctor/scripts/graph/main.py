@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 
 
-def random_graph(n=300, e=6000, feats=8, seed=21):
+def random_graph(n=300, e=30000, feats=8, seed=21):
     rng = np.random.default_rng(seed)
     edges = rng.integers(0, n, size=(2, e))
     x = rng.normal(size=(n, feats)).astype("float32")

@@ -61,7 +61,8 @@ def main():
 
     dataset = Sine()
     sampler = EpochSampler(len(dataset), args.seed)
-    loader = DataLoader(dataset, batch_size=args.batch_size, sampler=sampler)
+    gen = torch.Generator().manual_seed(args.seed)
+    loader = DataLoader(dataset, batch_size=args.batch_size, sampler=sampler, generator=gen)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: 1 / (1 + 0.2 * s))

@@ -18,6 +18,7 @@ class Case:
         runs: the two runs.
         first: where they differ first.
         op: the first operation of that step that differs, where pass 2 found one.
+        draws: every draw of that step that differs although its inputs agree, in order.
         tensors: names of the tensors that differ in that step, by group.
         varied: variables of the environment that were changed on purpose, with both values.
     """
@@ -25,6 +26,7 @@ class Case:
     runs: tuple[RecordedRun, RecordedRun]
     first: FirstStep
     op: StepOp | None = None
+    draws: tuple[StepOp, ...] = ()
     tensors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     varied: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from seedless.audit.doctor.environment_rules import (
     judge_program,
     judge_variables,
 )
+from seedless.audit.doctor.first_step import CAUSAL_ORDER
 from seedless.audit.doctor.op_rules import judge_op
 
 UNKNOWN = "unknown"
@@ -80,8 +81,8 @@ def make_diagnosis(case: Case, candidate: Candidate | None) -> Diagnosis:
         identical=False,
         step=first.step,
         what=first.what,
-        op=op.op if op is not None else "",
-        module=op.module if op is not None else "",
+        op=chosen.words.get("op", op.op if op is not None else ""),
+        module=chosen.words.get("module", op.module if op is not None else ""),
         line=line,
         cause=chosen.cause,
         title=title,
@@ -120,9 +121,13 @@ def confirm(candidate: Candidate, sentence: str) -> Candidate:
 def _ask_rules(case: Case) -> Iterator[Candidate]:
     # [Step 1] Two programs: nothing else can be concluded from them.
     yield from judge_program(case)
-    # [Step 2] What was varied on purpose, or set differently.
-    yield from judge_variables(case)
+    # [Step 2] Variables and flags whose effect is known. Of a variable of the script's own only the
+    # effect tells anything, so it comes last.
+    variables = list(judge_variables(case))
+    yield from (one for one in variables if one.cause != "settings")
     yield from judge_flags(case)
+    if case.varied:
+        yield from variables
     # [Step 3] The first operation that differs, if pass 2 found it.
     if (draw := judge_draw(case)) is not None:
         yield draw
@@ -131,6 +136,7 @@ def _ask_rules(case: Case) -> Iterator[Candidate]:
     yield from judge_files(case)
     yield from judge_states(case)
     yield from judge_random_sources(case)
+    yield from variables
 
 
 def _describe_case(case: Case) -> Iterator[str]:
@@ -145,11 +151,15 @@ def _describe_case(case: Case) -> Iterator[str]:
             left, right = one.shown.get(name), two.shown.get(name)
             if left is not None and right is not None and left != right:
                 yield f"{name} at step {first.step}: {left} against {right}"
-    for group, names in case.tensors.items():
+    for group, names in sorted(case.tensors.items(), key=_find_place)[:1]:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield f"tensors that differ in {group}: {', '.join(names[:3])}{more}"
     if case.op is not None:
         yield case.op.description
+
+
+def _find_place(item: tuple[str, object]) -> int:
+    return CAUSAL_ORDER.index(item[0]) if item[0] in CAUSAL_ORDER else len(CAUSAL_ORDER)
 
 
 def _fill(sentence: str, words: dict[str, str]) -> str:

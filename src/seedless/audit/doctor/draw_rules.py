@@ -8,6 +8,7 @@ from seedless.audit.doctor.case import LIKELY, POSSIBLE, Candidate, Case
 from seedless.audit.doctor.first_step import INITIAL_WEIGHTS, compare_generators
 from seedless.audit.doctor.record_lines import Seed
 from seedless.audit.doctor.recorded_run import Process
+from seedless.audit.doctor.step_ops import StepOp
 
 # How each generator is called in a sentence, and the call that seeds it.
 GENERATORS = {
@@ -23,6 +24,7 @@ GENERATORS = {
 _SHUFFLE = re.compile(r"randperm|shuffle|permutation|sample$|sample\b|choices?\b")
 _DROPOUT = re.compile(r"dropout|droppath|drop_path|stochasticdepth", re.IGNORECASE)
 
+SEEDED_BY_TORCH = ("python", "numpy", "torch")  # when a worker starts
 NEVER, ENTROPY, CHANGING = "never seeded", "seeded from entropy", "seeded with a changing value"
 
 
@@ -51,25 +53,23 @@ class RandomSource:
 
 def judge_draw(case: Case) -> Candidate | None:
     """Return the cause if the first operation that differs is a draw."""
-    op = case.op
-    if op is None or not op.draws or op.kind not in ("op", "draw", "source") or case.pair is None:
+    op = choose_draw(case)
+    if op is None or case.pair is None:
         return None
     family = "cuda" if op.draws.startswith("cuda") else op.draws
-    if op.generator_given and family in ("torch", "cuda"):
-        family = "torch-generator"
-    call = op.op.partition(" at ")[0]
     evidence = [
-        f"{call} at {op.line or 'an unknown line'} draws from {describe(family)}, and its "
-        "inputs agree while its values differ"
+        f"{op.op} at {op.line or 'an unknown line'} draws from {describe(family)}, and its inputs "
+        "agree while its values differ"
     ]
+    cause, line = _classify(case, op.op, op.module), op.line
+    if (worker_line := _find_worker_line(case, op)) and cause == "augmentation-draws":
+        cause, line = "worker-draws", worker_line
+        evidence.append("the workers of the DataLoader are seeded with this draw")
     sources = [
         source
         for source in list_sources(case)
         if source.generator == family and source.why != NEVER and not source.worker
     ]
-    cause = _classify(case, call, op.module, op.line)
-    line = op.line
-    words = _describe_words(family)
     if sources:
         chosen = sources[-1]
         evidence.append(_describe_source(chosen))
@@ -85,7 +85,56 @@ def judge_draw(case: Case) -> Candidate | None:
     else:
         evidence.append(f"no call seeds {describe(family)} in this process")
     experiment = _name_experiment(family, changing=cause == "time-seed")
+    words = {**_describe_words(family), "op": op.op, "module": op.module}
     return Candidate(cause, line, LIKELY, tuple(evidence), words, experiment)
+
+
+def choose_draw(case: Case) -> StepOp | None:
+    """Return the draw that explains the first value that differs; None if a draw is not first.
+
+    Weights are filled in place, as by torch.nn.init, or drawn by torch; an order of the data is
+    drawn by a call that permutes; an output is changed by draws inside the model. Where no draw is
+    of that kind, the first one is taken.
+    """
+    if case.op is None or not case.op.draws:
+        return None
+    known = case.draws or ((case.op,) if case.op.kind in ("op", "draw") else ())
+    draws = [op for op in known if not _has_other_arguments(case, op)]
+    if not draws:
+        return None
+
+    def rank(op: StepOp) -> int:
+        is_torch = op.draws.startswith(("torch", "cuda"))
+        is_order = bool(_SHUFFLE.search(op.op))
+        if case.first.what == INITIAL_WEIGHTS:
+            is_filled = op.op.split(".")[1:2] and op.op.split(".")[1].endswith("_")
+            return 0 if is_torch and is_filled else 1 if is_torch and not is_order else 2 + is_order
+        if case.first.what == "indices":
+            return int(not (is_order or op.op.startswith("aten.random_")))
+        if case.first.what in ("output", "loss"):  # weights and input agree: it is drawn on the way
+            return int(not (op.module or op.phase == "forward"))
+        return int(is_order and "indices" not in case.first.names)
+
+    return min(draws, key=rank)
+
+
+def _has_other_arguments(case: Case, op: StepOp) -> bool:
+    """Whether a draw differs because it was given other data: its generator's states agree.
+
+    A call such as random.shuffle gives other values where what it shuffles is not the same.
+    """
+    one, two = case.first.steps
+    if not _SHUFFLE.search(op.op) or one is None or two is None or op.draws not in one.generators:
+        return False
+    return one.generators[op.draws] == two.generators.get(op.draws)
+
+
+def _find_worker_line(case: Case, op: StepOp) -> str:
+    """Return the line that draws in a worker, if a draw is the one that seeds the workers."""
+    if not op.op.startswith("aten.random_"):
+        return ""
+    lines = [draw.line for one, _ in case.pair_workers() for draw in one.draws if draw.line]
+    return lines[0] if lines else ""
 
 
 def judge_states(case: Case) -> Iterator[Candidate]:
@@ -107,7 +156,7 @@ def judge_states(case: Case) -> Iterator[Candidate]:
             f"the state of {describe(family)} differs after step {min(differing)}",
             f"no call seeds {describe(family)} in this process",
         )
-        cause = _classify(case, "", "", "")
+        cause = _classify(case, "", "")
         experiment = _name_experiment(family, changing=False)
         yield Candidate(cause, "", LIKELY, evidence, _describe_words(family), experiment)
 
@@ -121,16 +170,17 @@ def judge_random_sources(case: Case) -> Iterator[Candidate]:
     is_data = case.first.what in ("indices", "batch", "input", "output", "loss", "number of steps")
     before = [source for source in list_sources(case) if source.after < case.first.step]
     order = {CHANGING: 0, ENTROPY: 1, NEVER: 2}
+    indirect = "SeedSequence"  # what numpy calls itself, also for objects that nobody draws from
     before.sort(
         key=lambda one: (
             one.generator == "python-generator",
             one.worker != is_data,
-            order[one.why],
+            3 if indirect in one.call else order[one.why],
             -one.after,
         )
     )
     for source in before:
-        cause = "worker-draws" if source.worker else _classify(case, source.call, "", source.line)
+        cause = "worker-draws" if source.worker else _classify(case, source.call, "")
         if source.why == CHANGING and source.line:
             cause = "time-seed"
         family = source.generator
@@ -161,7 +211,7 @@ def describe(generator: str) -> str:
 
 def _compare_processes(one: Process, two: Process, *, worker: bool) -> Iterator[RandomSource]:
     for generator in GENERATORS:
-        left, right = _list_seeds(one, generator), _list_seeds(two, generator)
+        left, right = (_list_seeds(process, generator) for process in (one, two))
         for a, b in zip(left, right, strict=False):
             if a.value is None and b.value is None:
                 yield RandomSource(generator, ENTROPY, a.line, a.call, worker=worker, after=a.after)
@@ -169,7 +219,7 @@ def _compare_processes(one: Process, two: Process, *, worker: bool) -> Iterator[
                 yield RandomSource(
                     generator, CHANGING, a.line, a.call, (a.value, b.value), worker, a.after
                 )
-        if not left and not right:
+        if not left and not right and not (worker and _is_seeded_by_torch(one, generator)):
             for draw in one.draws:
                 if draw.generator == generator:
                     yield RandomSource(
@@ -177,13 +227,29 @@ def _compare_processes(one: Process, two: Process, *, worker: bool) -> Iterator[
                     )
 
 
+def _is_seeded_by_torch(worker: Process, generator: str) -> bool:
+    """Whether torch seeded this generator when it started a worker."""
+    return any(seed.generator == generator for seed in worker.seeds)
+
+
 def _list_seeds(process: Process, generator: str) -> Sequence[Seed]:
-    """Return the calls that seed a generator; those of torch's seed the one of the GPU too."""
+    """Return the calls that seed a generator; those of torch's seed the one of the GPU too.
+
+    The first of a worker is torch's own, from a seed that the main process drew: it follows from
+    that draw, and is left out.
+    """
     names = ("cuda", "torch") if generator == "cuda" else (generator,)
-    return [seed for seed in process.seeds if seed.generator in names]
+    own = SEEDED_BY_TORCH if process.start.role == "worker" else ()
+    first = {seed.generator: index for index, seed in reversed(list(enumerate(process.seeds)))}
+    return [
+        seed
+        for index, seed in enumerate(process.seeds)
+        if seed.generator in names
+        and not (seed.generator in own and index == first[seed.generator])
+    ]
 
 
-def _classify(case: Case, call: str, module: str, line: str) -> str:
+def _classify(case: Case, call: str, module: str) -> str:
     """Return the cause's code for a draw by what it is used for."""
     what = case.first.what
     if what == INITIAL_WEIGHTS:

@@ -1,9 +1,11 @@
 """Causes outside the computation: sources, settings, variables, flags, files and folders."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from seedless.audit.doctor.case import CERTAIN, LIKELY, POSSIBLE, Candidate, Case
+from seedless.audit.doctor.hash_order import judge_hash_order
 from seedless.audit.doctor.record_lines import ReadFile, WrittenFile
 from seedless.audit.doctor.recorded_run import Process, RecordedRun
 
@@ -58,10 +60,12 @@ def judge_variables(case: Case) -> Iterator[Candidate]:
             cause = "threads"
         elif name in TF32_VARIABLES:
             cause = "tf32"
-        elif name == "PYTHONHASHSEED":
-            cause = "hash-order"
         sentence = f"the variable {name} is {_show(one)} in one run and {_show(two)} in the other"
-        yield Candidate(cause, "", LIKELY, (sentence,), {"name": name})
+        if name == "PYTHONHASHSEED":
+            found = judge_hash_order(case)
+            yield replace(found, evidence=(sentence, *found.evidence), experiment="")
+        else:
+            yield Candidate(cause, "", LIKELY, (sentence,), {"name": name})
 
 
 def judge_flags(case: Case) -> Iterator[Candidate]:

@@ -20,16 +20,22 @@ def judge_hash_order(case: Case) -> Candidate:
         for line in (case.op.line if case.op else "", step.line if step else "")
         if line
     ]
-    paths = sorted(process.sources, key=lambda path: (path not in near, path))
-    found = find_ordered_lines(
-        [*paths, *(path for path in near if path not in paths)], Path(process.start.cwd)
-    )
+    folder = Path(process.start.cwd)
+    sources = {_show_path(path, folder) for path in process.sources}
+    paths = sorted({*sources, *near}, key=lambda path: (path not in near, path))
+    found = find_ordered_lines(paths, folder)
     if not found:
         sentence = "no line of the script's own sources was found that iterates over a set"
         return Candidate("hash-order", "", LIKELY, (sentence,), experiment="hash-seed")
     line, use = found[0]
     verb = "calls" if use.kind == "hash" else "takes the elements of a set in their order:"
     evidence = [f"{line} {verb} {use.text}"]
-    if len(found) > 1:
-        evidence.append(f"other such lines: {', '.join(place for place, _ in found[1:4])}")
+    if others := [place for place in dict.fromkeys(place for place, _ in found) if place != line]:
+        evidence.append(f"other such lines: {', '.join(others[:3])}")
     return Candidate("hash-order", line, LIKELY, tuple(evidence), experiment="hash-seed")
+
+
+def _show_path(path: str, folder: Path) -> str:
+    """Return a path as lines name it: relative to the working folder where it is inside."""
+    inside = Path(path).is_relative_to(folder)
+    return str(Path(path).relative_to(folder)) if inside else path

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from seedless.audit.doctor.case import Case
+from seedless.audit.doctor.draw_roots import find_draw_roots
 from seedless.audit.doctor.first_step import PROCESS_COUNT, STEP_COUNT
 from seedless.audit.doctor.pair import Pair, Runner
 from seedless.audit.doctor.step_ops import compare_step_ops, compare_step_tensors
@@ -52,8 +53,9 @@ def record_step(runner: Runner, case: Case) -> OpPass:
         fresh = replace(case, runs=(pair.a.recorded, pair.b.recorded), first=first)
         assert fresh.pair is not None  # both have the step, so both have the process
         op = compare_step_ops(pair.folders, fresh.pair, step)
+        draws = find_draw_roots(pair.folders, fresh.pair, step)
         tensors = compare_step_tensors(pair.folders, fresh.pair, step)
-        return OpPass(replace(fresh, op=op, tensors=tensors), pair)
+        return OpPass(replace(fresh, op=op, draws=draws, tensors=tensors), pair)
     note = f"{MAX_PAIRS} further pairs of runs did not differ at step {step}"
     return OpPass(case, intermittent=True, note=note)
 

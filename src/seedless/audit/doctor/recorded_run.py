@@ -143,7 +143,7 @@ def read_process(file: Path, replace: Mapping[str, str] | None = None) -> Proces
         draws=tuple(found.get("draws", ())),
         listings=tuple(found.get("listing", ())),
         files=Files(read=_make_relative(read, start), written=_make_relative(written, start)),
-        sources={source.path: source.sha256 or "" for source in sources},
+        sources={source.path: source.sha256 or "" for source in _make_relative(sources, start)},
         packages=_last(found.get("packages")) or Packages(),
         errors=tuple(f"{one.where}: {one.error}" for one in found.get("error", ())),
         end=_last(found.get("end")),

@@ -20,6 +20,9 @@ CAUSES_OF_VALUES = {
     "rate": "resume-scheduler",
     "indices": "resume-sampler",
 }
+# What a data loader has read. It may read batches ahead of the step, and skip those that were
+# trained before, so that these differ in a resume that is exact; they explain other values alone.
+LOADER_VALUES = ("indices", "batch")
 GENERATOR_VALUES = ("batch", "input", "output", "loss")
 CALLS_OF_GENERATORS = {
     "torch": "torch.get_rng_state() and torch.set_rng_state(...)",
@@ -79,8 +82,10 @@ def check_resume(
     pairs = list(zip(whole.steps[after:], part.steps, strict=False))
     for left, right in pairs:
         names = compare_steps(left, right)
-        if not names:
+        if all(name in LOADER_VALUES for name in names):
             continue
+        if "indices" in names and _is_same_order(whole, part):
+            names = tuple(name for name in names if name not in LOADER_VALUES)
         cause, words, found = _explain_step(left, right, names, whole)
         others = _list_other_causes(names, cause)
         evidence.append(f"at step {left.step} these values differ: {', '.join(names)}")
@@ -101,6 +106,16 @@ def check_resume(
             len(pairs),
         )
     return ResumeFinding(after, None, "", (), "", "", "", tuple(evidence), {}, len(pairs))
+
+
+def _is_same_order(whole: Process, part: Process) -> bool:
+    """Whether both took the samples of their last batches, as many as both have, in one order."""
+    one, two = (
+        [batch for step in process.steps for batch in step.values.get("indices", ())]
+        for process in (whole, part)
+    )
+    count = min(len(one), len(two))
+    return count > 0 and one[-count:] == two[-count:]
 
 
 def _find_start(whole: Process, part: Process, last: int) -> int | None:
@@ -153,7 +168,7 @@ def _explain_step(
         for name, state in left.generators.items()
         if right.generators.get(name, state) != state
     ]
-    moved = _find_position(right, whole, left.step)
+    moved = _find_position(right, whole, left.step, names)
     if moved is not None:
         sentence = f"its data are those of step {moved} of the unbroken run"
         return "resume-sampler", {}, [sentence]
@@ -165,11 +180,11 @@ def _explain_step(
     return "unknown", {}, []
 
 
-def _find_position(step: Step, whole: Process, number: int) -> int | None:
+def _find_position(step: Step, whole: Process, number: int, names: Sequence[str]) -> int | None:
     """Return another step of the unbroken run that had the same data, if there is one."""
     for name in ("batch", "input"):
         value = step.values.get(name)
-        if value is None:
+        if value is None or name not in names:
             continue
         for other in whole.steps:
             if other.step != number and other.values.get(name) == value:

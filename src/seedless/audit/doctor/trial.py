@@ -39,7 +39,7 @@ def try_out(
                 return confirm(candidate, result.sentence), results
         # No rule asked for it, so that chance is the better explanation until it comes again.
         again = run_experiment(runner, name, case)
-        results.append(again)
+        results.append(replace(again, sentence=f"once more: {again.sentence}"))
         if not again.removed:
             continue
         if name == "hash-seed":

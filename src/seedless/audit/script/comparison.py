@@ -14,6 +14,7 @@ from seedless.audit.script.command_line import show_command
 from seedless.audit.script.observation import describe_environment, describe_outputs, list_steps
 from seedless.audit.script.recording import check_success
 from seedless.audit.verdict import Verdict
+from seedless.core.display import count_things
 from seedless.core.errors import RunError
 from seedless.core.mismatch import Mismatch, compare_values
 from seedless.proof.source_digest import describe_source
@@ -46,7 +47,8 @@ def compare(run: ScriptRun, command: Sequence[str], executed: Execution, scratch
         steps = sum(len(trail) - 1 for trail in run.trails)
         if not differing:
             outputs = len(run.script["outputs"])
-            sentence = f"executed again, identical: {steps} steps and {outputs} outputs"
+            compared = f"{count_things(steps, 'step')} and {count_things(outputs, 'output')}"
+            sentence = f"executed again, identical: {compared}"
             return Verdict("identical", sentence, tuple(notes))
         sentence = f"executed again, all {steps} steps agree, and outputs differ"
         found: Mapping[str, Any] = {"names": differing}

@@ -35,6 +35,7 @@ from seedless.runs.script_seal import seal_script
 from seedless.script_recorder.settings import Settings
 
 FOLLOW_SECONDS = 0.1
+MAX_OUTPUTS = 20_000  # so that the receipt is not larger than what is read of one
 
 
 def record_script(
@@ -51,8 +52,8 @@ def record_script(
     Args:
         command: the program and its arguments, as in a shell.
         out: the run folder, which must not exist.
-        outputs: the files that the receipt is about; by default all that the command writes in the
-            current folder.
+        outputs: the files that the receipt is about, or folders of them, as far as they exist at
+            the end; by default all that the command writes in the current folder.
         show: where what it prints to standard output and standard error goes; None for nowhere.
 
     Example:
@@ -73,7 +74,14 @@ def record_script(
         recorded = read_run(executed.records)
         check_success(command, executed, recorded)
         # [Step 3] Describe it, and seal it.
-        written = named or find_written(before, list_files(folder, [run]))
+        written = find_named(named, folder)
+        if not named:
+            written = find_written(before, list_files(folder, [run]))
+        if len(written) > MAX_OUTPUTS:
+            raise RunError(
+                f"no receipt was written: it would list {len(written):,} outputs, of at most "
+                f"{MAX_OUTPUTS:,}; name those that matter with --output"
+            )
         sources = list_sources(recorded, folder)
         data, changed = list_data(recorded, folder, {*sources, program}, began_ns)
         script = {
@@ -107,6 +115,18 @@ def name_output(output: AnyPath, folder: Path) -> str:
             "printed: let the script write it here, so that another run writes it elsewhere"
         )
     return name
+
+
+def find_named(names: Sequence[str], folder: Path) -> list[str]:
+    """Return the outputs that were named and exist, sorted; all files of a folder that was named.
+
+    A name that nothing was written under gives nothing: a run of many hours keeps its receipt.
+    """
+    found = {name for name in names if (folder / name).is_file()}
+    for name in names:
+        if (folder / name).is_dir():
+            found |= {f"{name}/{inner}" for inner in list_files(folder / name)}
+    return sorted(found)
 
 
 def execute_shown(

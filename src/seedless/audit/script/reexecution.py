@@ -24,7 +24,7 @@ from seedless.audit.script.comparison import compare
 from seedless.audit.script.recording import execute_shown
 from seedless.audit.verdict import Verdict
 from seedless.core.bounded_reading import open_plain_file
-from seedless.core.display import escape_text
+from seedless.core.display import count_things, escape_text
 from seedless.core.errors import ConfigError
 from seedless.core.files import hash_file
 from seedless.numerics.environment import VARIABLES
@@ -155,13 +155,12 @@ def describe_plan(
     """Return what will be executed, line by line, before it is."""
     script, variables = run.script, run.claims["environment"]["variables"]
     given = " ".join(f"{name}={variables[name]}" for name in sorted(variables)) or "none"
-    count = len(script["sources"])
     return [
         "executing a script, with your rights, in a scratch folder:",
         f"  command    {show_command(command)}",
         f"  main file  {request.sources / main}",
-        f"  sources    {count} file{'s' * (count != 1)}, with the digests in the receipt",
-        f"  data       {len(run.data)} file{'s' * (len(run.data) != 1)}, with their digests, too",
+        f"  sources    {count_things(len(script['sources']), 'file')}, as the receipt has them",
+        f"  data       {count_things(len(run.data), 'file')}, as the receipt has them",
         f"  variables  {given}",
     ]
 

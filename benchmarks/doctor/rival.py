@@ -1,0 +1,110 @@
+"""What torch's own tools find of the same faults: ``python -m benchmarks.doctor.rival``.
+
+No other tool was found that says why two runs of an unchanged script differ. The nearest is
+torch's DebugMode, which logs every operation with hashes and stack traces; here it is helped: the
+script is started under it, and the logs of two processes are compared. It notices a fault if the
+logs differ, and finds it if the stack of the first call that differs shows a right line. It never
+names a cause. Writes benchmarks/results/doctor-rival.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.doctor.catalog import list_pairs
+from benchmarks.doctor.check import WORKSPACE, list_variables, run_script
+from benchmarks.doctor.pair import Pair, find_right_lines, write_script
+from benchmarks.measure import write_results
+from benchmarks.pages import RESULTS
+
+ENTRY = Path(__file__).with_name("debug_mode_entry.py")
+
+
+def try_pair(pair: Pair) -> dict[str, Any]:
+    """Return what DebugMode finds of one fault."""
+    with TemporaryDirectory(dir=WORKSPACE) as place:
+        folder = Path(place) / "project"
+        write_script(pair, folder)
+        lines = find_right_lines(pair, folder)
+        if pair.setup:
+            run_script(pair.setup, folder, {})
+        calls = []
+        for number, variables in enumerate(list_variables(pair)):
+            out = Path(place) / f"calls-{number}"
+            out.mkdir()
+            command = start_under_debug_mode(pair, Path(place), out)
+            run_script(command, folder, variables | shim(place, out))
+            calls.append(read_calls(out))
+    first = next((both for both in zip(*calls, strict=False) if both[0] != both[1]), None)
+    noticed = first is not None or len(calls[0]) != len(calls[1])
+    shown = [line for call in first or () for line in call["lines"]]
+    return {
+        "noticed": noticed,
+        "op": first[0]["op"] if first else "",
+        "lines": sorted(set(filter(None, shown))),
+        "right_line": any(line in lines for line in shown),
+    }
+
+
+def start_under_debug_mode(pair: Pair, place: Path, out: Path) -> str:
+    """Return the command to run, on a PATH that has our ``python`` first."""
+    command = pair.full_command.replace("{out}", str(place / f"out-{out.name}"))
+    return command.replace(" train_ddp.py", f" {ENTRY} {out} train_ddp.py")
+
+
+def shim(place: str, out: Path) -> dict[str, str]:
+    """Return a PATH on which ``python`` starts a script under DebugMode."""
+    folder = Path(place) / f"bin-{out.name}"
+    folder.mkdir()
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {ENTRY} {out} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def read_calls(out: Path) -> list[dict[str, Any]]:
+    """Return the logged calls of all ranks."""
+    files = sorted(out.glob("calls-*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+
+
+def main() -> None:
+    """Try every fault on the CPU that repeats a command; write the record after each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=RESULTS / "doctor-rival.json")
+    arguments = parser.parse_args()
+    out = arguments.out
+    rows = json.loads(out.read_text(encoding="utf-8"))["results"]["rows"] if out.exists() else {}
+    for pair in list_pairs():
+        wanted = arguments.only in pair.name and (arguments.only or pair.name not in rows)
+        if not pair.causes or not wanted:
+            continue
+        start = time.perf_counter()
+        if "--resume-at" in pair.options:
+            row: dict[str, Any] = {"noticed": False, "right_line": False, "lines": [], "op": ""}
+            row["note"] = "it has no way to compare a resumed run"
+        else:
+            try:
+                row = try_pair(pair)
+            except RuntimeError as error:
+                row = {"noticed": False, "right_line": False, "lines": [], "op": ""}
+                row["note"] = f"the script fails under it: {str(error).splitlines()[-1][:200]}"
+        rows[pair.name] = row
+        counts = {
+            name: sum(row[name] for row in rows.values()) for name in ("noticed", "right_line")
+        }
+        results = {"rows": rows, "faults": len(rows), "counts": counts}
+        write_results(out.stem, "python -m benchmarks.doctor.rival", results, out.parent)
+        print(f"{pair.name}: {row} ({time.perf_counter() - start:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

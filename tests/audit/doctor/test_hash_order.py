@@ -1,0 +1,27 @@
+"""The line that depends on the order of a set, named as all other lines are."""
+
+import pytest
+
+from seedless.audit.doctor.hash_order import judge_hash_order
+from seedless.audit.doctor.recorded_run import read_run
+from tests.audit.doctor.records import make_case, make_end, make_process, make_step, write_process
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_line_in_the_working_folder_is_named_once_and_relative(tmp_path, is_full):
+    script = tmp_path / "train.py"
+    script.write_text("names = {'a', 'b'}\nfor name in names:\n    print(name)\n")
+    path = str(script) if is_full else "train.py"
+    runs = []
+    for loss in ("one", "two"):
+        lines = [
+            make_process(cwd=str(tmp_path)),
+            make_step(1, loss=loss),
+            {"kind": "sources", "files": [{"path": path, "sha256": "0" * 64}]},
+            make_end(1),
+        ]
+        write_process(tmp_path / loss, lines)
+        runs.append(read_run(tmp_path / loss))
+    found = judge_hash_order(make_case(*runs))
+    assert found.line == "train.py:2"
+    assert len(found.evidence) == 1
