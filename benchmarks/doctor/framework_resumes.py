@@ -112,7 +112,8 @@ def make_table(record: Mapping[str, Any]) -> str:
     versions = ", ".join(
         f"{name} {number}" for name, number in record["results"]["versions"].items()
     )
-    return "\n".join([*lines, "", f"{versions}; one CPU run each, by `{record['command']}`."])
+    source = f"{versions}; asked once each, on a CPU, by `{record['command']}`."
+    return "\n".join([*lines, "", source])
 
 
 def read_record() -> dict[str, Any]:

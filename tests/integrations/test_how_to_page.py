@@ -1,5 +1,6 @@
 """The page on integrations: its scripts run and repeat, its table is what was recorded."""
 
+import copy
 import importlib.util
 import re
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 import seedless
+from benchmarks.doctor.framework_resumes import QUESTIONS, make_table, read_record
 from seedless.proof.loop_lines import read_loop
 from tests.conftest import ROOT
 
@@ -36,3 +38,15 @@ def test_a_script_of_the_page_repeats(framework, tmp_path, monkeypatch):
     lines = read_loop(tmp_path / "a")[0]
     assert [line["step"] for line in lines[1:]] == list(range(1, STEPS[framework] + 1))
     assert all(line["loss"] is not None and line["batch"] for line in lines[1:])
+
+
+def test_the_table_is_what_was_recorded():
+    record = read_record()
+    assert make_table(record) in PAGE, "run python -m benchmarks.doctor.framework_resumes"
+    answers = record["results"]["answers"]
+    assert {*answers} == {question.name for question in QUESTIONS}
+    assert {row["exit"] for row in answers.values()} == {0, 1}  # each question has an answer
+    other = copy.deepcopy(record)
+    row = other["results"]["answers"][QUESTIONS[0].name]
+    row["exit"] = 1 - row["exit"]
+    assert make_table(other) not in PAGE

@@ -156,12 +156,14 @@ def test_what_happens_after_the_difference_is_not_its_cause(tmp_path):
         ("weights_before", "aten.uniform_.default"),
         ("indices", "np.random.permutation"),
         ("batch", "aten.randn.default"),
+        ("output", "aten.native_dropout.default"),
     ],
 )
 def test_the_draw_that_explains_the_value_is_chosen(make, name, chosen):
     order = replace(DRAW, op="np.random.permutation", draws="numpy", line="train.py:3")
     noise = replace(DRAW, op="aten.randn.default", line="train.py:4")
-    case = replace(make(name, op=order), draws=(order, noise, DRAW))
+    mask = replace(DRAW, op="aten.native_dropout.default", module="drop", phase="forward")
+    case = replace(make(name, op=order), draws=(order, noise, DRAW, mask))
     if name == "batch":  # the indices agree, so an order of the data explains nothing
         assert "indices" not in case.first.names
     assert choose_draw(case).op == chosen

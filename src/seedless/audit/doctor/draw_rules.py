@@ -93,7 +93,8 @@ def choose_draw(case: Case) -> StepOp | None:
     """Return the draw that explains the first value that differs; None if a draw is not first.
 
     Weights are filled in place, as by torch.nn.init, or drawn by torch; an order of the data is
-    drawn by a call that permutes. Where no draw is of that kind, the first one is taken.
+    drawn by a call that permutes; an output is changed by draws inside the model. Where no draw is
+    of that kind, the first one is taken.
     """
     if case.op is None or not case.op.draws:
         return None
@@ -110,6 +111,8 @@ def choose_draw(case: Case) -> StepOp | None:
             return 0 if is_torch and is_filled else 1 if is_torch and not is_order else 2 + is_order
         if case.first.what == "indices":
             return int(not (is_order or op.op.startswith("aten.random_")))
+        if case.first.what in ("output", "loss"):  # weights and input agree: it is drawn on the way
+            return int(not (op.module or op.phase == "forward"))
         return int(is_order and "indices" not in case.first.names)
 
     return min(draws, key=rank)

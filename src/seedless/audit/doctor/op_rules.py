@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from seedless.audit.doctor.case import CERTAIN, LIKELY, POSSIBLE, Candidate, Case
+from seedless.audit.doctor.case import LIKELY, POSSIBLE, Candidate, Case
 from seedless.audit.doctor.op_facts import THREADS, explain_op
 from seedless.audit.doctor.step_ops import StepOp
 
 COMPILED_OP = "compiled"
 UNINITIALIZED_SOURCE = "uninitialized memory"
+COMMUNICATION = ("c10d.", "_c10d_functional.")  # their buffers are written, not read
 OWN_NAMESPACES = ("aten.", "prims.", "c10d.", "_c10d_functional.", "profiler.")
 
 
@@ -16,8 +17,8 @@ def judge_op(case: Case) -> Iterator[Candidate]:
     op = case.op
     if op is None or op.draws:
         return
-    if UNINITIALIZED_SOURCE in op.names:
-        yield Candidate("uninitialized-memory", op.line, CERTAIN, (op.description,))
+    if UNINITIALIZED_SOURCE in op.names and not op.op.startswith(COMMUNICATION):
+        yield Candidate("uninitialized-memory", op.line, LIKELY, (op.description,))
     if op.kind != "op":
         return
     if op.op.startswith(COMPILED_OP) or not op.op.startswith(OWN_NAMESPACES):

@@ -111,16 +111,11 @@ def check_resume(
 def _is_same_order(whole: Process, part: Process) -> bool:
     """Whether both took the samples of their last batches, as many as both have, in one order."""
     one, two = (
-        [one for step in process.steps for one in _list_indices(step)] for process in (whole, part)
+        [batch for step in process.steps for batch in step.values.get("indices", ())]
+        for process in (whole, part)
     )
     count = min(len(one), len(two))
     return count > 0 and one[-count:] == two[-count:]
-
-
-def _list_indices(step: Step) -> Sequence[object]:
-    """Return the digests of what a sampler gave since the step before, one for each batch."""
-    indices = step.values.get("indices") or ()
-    return [indices] if isinstance(indices, str) else indices
 
 
 def _find_start(whole: Process, part: Process, last: int) -> int | None:
