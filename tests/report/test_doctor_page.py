@@ -225,6 +225,26 @@ def test_a_resumed_run_is_compared_from_the_step_it_goes_on_from(folder):
     assert [row["step"] for row in table.rows] == [6, 7, 8]
     assert table.differing == 0
     assert tabulate_steps((unbroken, DoctorRun("resumed", renumbered)), None, None).differing == 8
+    page = render((unbroken, resumed), folder, {"identical": True})
+    assert 'class="hero good"' in page
+
+
+def test_what_a_resumed_loader_read_ahead_is_shown_and_not_counted(folder):
+    def change(name):
+        steps = [r for r in make_records(steps=4) if r["kind"] == "step"]
+        return [
+            {**r, "step": r["step"] - 2, "values": {**r["values"], name: "other"}}
+            for r in steps[2:]
+        ]
+
+    unbroken = DoctorRun("unbroken", make_records(steps=4))
+    for name, differing in (("indices", 0), ("batch", 0), ("loss", 2)):
+        runs = unbroken, DoctorRun("resumed", change(name), steps_before=2)
+        assert tabulate_steps(runs, None, None).differing == differing
+        tone = "bad" if differing else "good"
+        page = render(runs, folder, {"identical": True})
+        assert f'class="hero {tone}"' in page
+        assert "A data loader may read ahead" in page
 
 
 def test_the_steps_of_the_rank_that_differs_are_shown(folder):

@@ -89,6 +89,7 @@ def render_doctor_page(
         evidence=_list_sentences(diagnosis.get("evidence")),
         experiments=[(shorten(str(a), 400), shorten(str(b), 400)) for a, b in experiments],
         steps=steps,
+        is_resumed=runs[1].steps_before > 0,
         process=name_process(find_main(runs[0], rank)),
         ops=compare_ops(ops) if ops else None,
         ops_step=ops_step,

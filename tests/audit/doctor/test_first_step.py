@@ -2,6 +2,7 @@
 
 import pytest
 
+from seedless.audit.doctor import resume_check
 from seedless.audit.doctor.first_step import (
     CAUSAL_ORDER,
     compare_generators,
@@ -9,6 +10,7 @@ from seedless.audit.doctor.first_step import (
     find_first_step,
 )
 from seedless.audit.doctor.recorded_run import read_run
+from seedless.report import recorded_steps
 from seedless.report.recorded_steps import VALUE_NAMES
 from tests.audit.doctor.records import VALUES, make_process, make_step, write_process, write_run
 
@@ -108,3 +110,4 @@ def test_ranks_that_hold_parts_of_a_model_are_not_compared(tmp_path):
 
 def test_the_page_shows_the_values_in_the_same_order():
     assert tuple(VALUE_NAMES) == CAUSAL_ORDER
+    assert recorded_steps.LOADER_VALUES == resume_check.LOADER_VALUES

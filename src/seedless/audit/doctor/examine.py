@@ -29,11 +29,14 @@ class Examination:
         diagnosis: the answer.
         pair: the two runs that were compared; None if the answer rests on one run.
         recorded_pair: the two runs whose operations were recorded, if any.
+        resumed_after: for a resumed run, the step of the unbroken one after which it goes on; 0
+            where none was found.
     """
 
     diagnosis: Diagnosis
     pair: Pair | None = None
     recorded_pair: Pair | None = None
+    resumed_after: int | None = None
 
 
 def examine(runner: Runner, runs: int = 2) -> Examination:

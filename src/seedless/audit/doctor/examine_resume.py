@@ -52,9 +52,13 @@ def examine_resume(
     resumed = runner.run("started again", command=again, cwd=two, out=_make_out(two))
     if not resumed.recorded.training:
         reason = explain_missing_steps(resumed, again)
-        return Examination(Diagnosis(None, steps=last, reason=f"after the restart, {reason}"))
+        return Examination(Diagnosis(None, steps=last, reason=f"after the restart, {reason}"), pair)
     finding = check_resume(whole.recorded, ended.recorded, resumed.recorded, last)
-    return Examination(_make_answer(finding, made), Pair(whole, resumed, None))
+    return Examination(
+        _make_answer(finding, made),
+        Pair(whole, resumed, None),
+        resumed_after=finding.after or 0,
+    )
 
 
 def _make_answer(finding: ResumeFinding, made: int) -> Diagnosis:

@@ -34,10 +34,11 @@ def render_examination(
     diagnosis, pair = examination.diagnosis, examination.pair
     if pair is None:
         raise RunError("a page shows two runs, and this answer rests on one")
-    left, right = (
-        DoctorRun(_name_run(index, varied or {}), _read_records(run))
-        for index, run in enumerate((pair.a, pair.b))
-    )
+    labels = [_name_run(index, varied or {}) for index in range(2)]
+    if examination.resumed_after is not None:
+        labels = ["unbroken", "resumed"]
+    left = DoctorRun(labels[0], _read_records(pair.a))
+    right = DoctorRun(labels[1], _read_records(pair.b), examination.resumed_after or 0)
     step = diagnosis.step
     tried = [(str(result["title"]), str(result["sentence"])) for result in diagnosis.experiments]
     sentences = {sentence for _, sentence in tried}
