@@ -68,7 +68,8 @@ def make(tmp_path):
         ("input", "aten.randperm.default", "unseeded-shuffle"),
         ("batch", "np.random.permutation at data.py:3", "unseeded-shuffle"),
         ("batch", "random.random at data.py:3", "augmentation-draws"),
-        ("input", "aten.normal_.default", "augmentation-draws"),
+        ("batch", "aten.normal_.default", "augmentation-draws"),
+        ("input", "aten.normal_.default", "unseeded-draws"),
         ("output", "aten.native_dropout.default", "dropout-draws"),
         ("output", "aten.randn.default", "unseeded-draws"),
         ("loss", "aten.rand.default", "unseeded-draws"),
@@ -99,6 +100,16 @@ def test_a_seed_from_entropy_is_the_line_to_change(make):
     lines = ([seed("torch", None)], [seed("torch", None)])
     found = judge_draw(make("weights_before", lines, DRAW))
     assert (found.cause, found.line) == ("unseeded-weights", "train.py:5")
+
+
+def test_a_seed_that_a_sampler_draws_follows_from_the_first(make):
+    op = replace(DRAW, op="aten.randperm.generator", draws="torch-generator")
+    lines = [
+        [seed("torch-generator", None, "train.py:8"), seed("torch-generator", value, "train.py:30")]
+        for value in "12"
+    ]
+    found = judge_draw(make("indices", lines, op))
+    assert (found.cause, found.line) == ("unseeded-shuffle", "train.py:8")
 
 
 def test_a_seed_that_comes_too_late_is_said(make):

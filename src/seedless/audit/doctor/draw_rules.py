@@ -72,7 +72,7 @@ def judge_draw(case: Case) -> Candidate | None:
         if source.generator == family and source.why != NEVER and not source.worker
     ]
     if sources:
-        chosen = sources[-1]
+        chosen = sources[0]  # later seeds may be drawn from it, as samplers draw theirs
         evidence.append(_describe_source(chosen))
         if chosen.why == CHANGING:
             cause = "time-seed"
@@ -260,7 +260,7 @@ def _classify(case: Case, call: str, module: str) -> str:
     # A mask that a module draws in its forward pass is dropout, whatever the module is called.
     if _DROPOUT.search(f"{call} {module}") or (module and "bernoulli" in call):
         return "dropout-draws"
-    if what in ("batch", "input"):
+    if what == "batch":
         return "augmentation-draws"
     return "unseeded-draws"
 
