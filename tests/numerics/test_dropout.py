@@ -163,8 +163,9 @@ def test_as_many_steps_as_samples_need_the_axis():
     assert not torch.equal(masks[0], masks[1])
 
 
-def test_features_as_many_as_samples_are_not_taken_for_steps():
-    x = torch.ones(4, 4)
+@pytest.mark.parametrize("shape", [(4, 4), (4, 4, 3, 3)])
+def test_features_as_many_as_samples_are_not_taken_for_steps(shape):
+    x = torch.ones(shape)
     with seedless.dropout_keys(samples=KEYS, epoch=0):
         assert torch.equal(seedless.Dropout(0.5, layer=0)(x), drop(x))
 

@@ -125,9 +125,10 @@ def _check_probability(p: float) -> None:
 def _choose_axis(x: Tensor, samples: Tensor) -> int:
     """Return axis 0, where nobody gave the axis; refuse input that may have its samples on axis 1.
 
-    Features (B, B) are not taken for steps: input with time first has a third axis.
+    Input with time first is (time, B, features): features (B, B) and images (B, B, H, W) are not
+    taken for it.
     """
-    if x.ndim > 2 and x.shape[0] == x.shape[1] and samples.shape == x.shape[:1]:
+    if x.ndim == 3 and x.shape[0] == x.shape[1] and samples.shape == x.shape[:1]:
         raise NumericsError(
             f"dropout of input of shape {tuple(x.shape)} cannot tell whether it has the samples on "
             "axis 0 or 1 (time first): say it, as Dropout(p, layer=..., axis=0) for one layer or "

@@ -81,9 +81,10 @@ def test_a_draw_is_named_by_what_it_is_for(make, name, op, cause):
     assert "no call seeds torch's generator" in found.evidence[-1]
 
 
-def test_a_dropout_module_is_recognised_by_its_name(make):
-    op = replace(DRAW, op="aten.bernoulli_.float", module="head.dropout")
-    assert judge_draw(make("output", op=op)).cause == "dropout-draws"
+def test_dropout_is_recognised_by_its_name_or_by_its_mask(make):
+    for call, module in (("aten.bernoulli_.float", "head.2"), ("aten.rand.default", "drop_path")):
+        op = replace(DRAW, op=call, module=module)
+        assert judge_draw(make("output", op=op)).cause == "dropout-draws"
 
 
 def test_a_seed_that_changes_is_the_line_to_change(make):

@@ -53,6 +53,12 @@ def test_memory_that_nothing_was_written_to(judge):
     assert judge(**names, op="c10d.allgather_.default") == [], "it writes to that memory"
 
 
+def test_gradients_that_differ_alone_come_from_an_operation(tmp_path):
+    runs = [write_run(tmp_path / str(n), step2={"gradients": str(n)}) for n in range(2)]
+    (found,) = judge_op(make_case(*runs))
+    assert (found.cause, found.confidence) == ("nondeterministic-op", "possible")
+
+
 def test_other_inputs_and_draws_are_not_judged_here(judge):
     assert judge(kind="source", names=("batch",)) == []
     assert judge(kind="program") == []

@@ -20,6 +20,7 @@ class Case:
         op: the first operation of that step that differs, where pass 2 found one.
         draws: every draw of that step that differs although its inputs agree, in order.
         tensors: names of the tensors that differ in that step, by group.
+        compiled_line: the line that calls compiled code, in the run that does; or "".
         varied: variables of the environment that were changed on purpose, with both values.
     """
 
@@ -28,6 +29,7 @@ class Case:
     op: StepOp | None = None
     draws: tuple[StepOp, ...] = ()
     tensors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compiled_line: str = ""
     varied: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
 
     @property

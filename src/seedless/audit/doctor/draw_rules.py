@@ -25,6 +25,7 @@ _SHUFFLE = re.compile(r"randperm|shuffle|permutation|sample$|sample\b|choices?\b
 _DROPOUT = re.compile(r"dropout|droppath|drop_path|stochasticdepth", re.IGNORECASE)
 
 SEEDED_BY_TORCH = ("python", "numpy", "torch")  # when a worker starts
+AFTER_THE_LOSS = ("gradients", "rate", "scale", "weights", "optimizer_state", "buffers")
 NEVER, ENTROPY, CHANGING = "never seeded", "seeded from entropy", "seeded with a changing value"
 
 
@@ -142,7 +143,7 @@ def judge_states(case: Case) -> Iterator[Candidate]:
 
     For steps whose operations are not known: who drew is not known either.
     """
-    if case.pair is None or case.op is not None:
+    if case.pair is None or case.op is not None or case.first.what in AFTER_THE_LOSS:
         return
     first_steps = compare_generators(*case.pair)
     families = ("torch", "cuda", "numpy", "python")
@@ -256,7 +257,8 @@ def _classify(case: Case, call: str, module: str) -> str:
         return "unseeded-weights"
     if what == "indices" or _SHUFFLE.search(call):
         return "unseeded-shuffle"
-    if _DROPOUT.search(f"{call} {module}"):
+    # A mask that a module draws in its forward pass is dropout, whatever the module is called.
+    if _DROPOUT.search(f"{call} {module}") or (module and "bernoulli" in call):
         return "dropout-draws"
     if what in ("batch", "input"):
         return "augmentation-draws"

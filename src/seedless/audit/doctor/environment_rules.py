@@ -82,7 +82,8 @@ def judge_flags(case: Case) -> Iterator[Candidate]:
         parts = [cause for part, cause in FLAG_CAUSES.items() if part in name.lower()]
         cause = parts[0] if parts else "settings"
         sentence = f"the flag {name} is {_show(left)} in one run and {_show(right)} in the other"
-        found.setdefault(cause, Candidate(cause, "", LIKELY, (sentence,), {"name": name}))
+        line = case.compiled_line if cause == "compiled" else ""
+        found.setdefault(cause, Candidate(cause, line, LIKELY, (sentence,), {"name": name}))
     order = list(dict.fromkeys(FLAG_CAUSES.values()))
     yield from sorted(
         found.values(), key=lambda one: order.index(one.cause) if one.cause in order else 99

@@ -6,11 +6,15 @@ from seedless.audit.doctor.case import Case
 from seedless.audit.doctor.draw_roots import find_draw_roots
 from seedless.audit.doctor.first_step import PROCESS_COUNT, STEP_COUNT
 from seedless.audit.doctor.pair import Pair, Runner
-from seedless.audit.doctor.step_ops import compare_step_ops, compare_step_tensors
+from seedless.audit.doctor.step_ops import (
+    compare_step_ops,
+    compare_step_tensors,
+    find_compiled_line,
+)
 from seedless.core.bounded_reading import shorten
 from seedless.script_recorder.settings import Settings
 
-MAX_PAIRS = 2
+MAX_PAIRS = 4  # of which the last ones are needed only where the difference is intermittent
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,14 @@ def record_step(runner: Runner, case: Case) -> OpPass:
         fresh = replace(case, runs=(pair.a.recorded, pair.b.recorded), first=first)
         assert fresh.pair is not None  # both have the step, so both have the process
         op = compare_step_ops(pair.folders, fresh.pair, step)
-        draws = find_draw_roots(pair.folders, fresh.pair, step)
-        tensors = compare_step_tensors(pair.folders, fresh.pair, step)
-        return OpPass(replace(fresh, op=op, draws=draws, tensors=tensors), pair)
+        known = replace(
+            fresh,
+            op=op,
+            draws=find_draw_roots(pair.folders, fresh.pair, step),
+            tensors=compare_step_tensors(pair.folders, fresh.pair, step),
+            compiled_line=find_compiled_line(pair.folders, fresh.pair, step),
+        )
+        return OpPass(known, pair)
     note = f"{MAX_PAIRS} further pairs of runs did not differ at step {step}"
     return OpPass(case, intermittent=True, note=note)
 

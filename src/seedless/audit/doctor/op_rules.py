@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from seedless.audit.doctor.case import LIKELY, POSSIBLE, Candidate, Case
-from seedless.audit.doctor.op_facts import THREADS, explain_op
-from seedless.audit.doctor.step_ops import StepOp
+from seedless.audit.doctor.op_facts import SWITCH, THREADS, explain_op
+from seedless.audit.doctor.step_ops import COMPILED_OP, StepOp
 
-COMPILED_OP = "compiled"
 UNINITIALIZED_SOURCE = "uninitialized memory"
 COMMUNICATION = ("c10d.", "_c10d_functional.")  # their buffers are written, not read
 OWN_NAMESPACES = ("aten.", "prims.", "c10d.", "_c10d_functional.", "profiler.")
@@ -15,6 +14,9 @@ OWN_NAMESPACES = ("aten.", "prims.", "c10d.", "_c10d_functional.", "profiler.")
 def judge_op(case: Case) -> Iterator[Candidate]:
     """Yield causes for the first operation that differs, if it is no draw."""
     op = case.op
+    if op is None and case.first.what == "gradients":
+        sentence = "inputs, weights and loss agree, and the gradients that follow from them do not"
+        yield Candidate("nondeterministic-op", "", POSSIBLE, (sentence,), {"advice": SWITCH})
     if op is None or op.draws:
         return
     if UNINITIALIZED_SOURCE in op.names and not op.op.startswith(COMMUNICATION):

@@ -17,6 +17,7 @@ from seedless.core.errors import RunError
 if TYPE_CHECKING:
     from seedless.script_recorder.op_record import OpRecord
 
+COMPILED_OP = "compiled"  # a call of compiled code is one operation
 MAX_OPS = 500_000
 OWN_GENERATOR = "torch-generator"  # of an operation that drew from a generator passed to it
 
@@ -109,6 +110,17 @@ def compare_step_tensors(
         if differing:
             found[group] = tuple(sorted(differing))
     return found
+
+
+def find_compiled_line(
+    folders: tuple[Path, Path], processes: tuple[Process, Process], step: int
+) -> str:
+    """Return the first line of a step that calls compiled code, in either process; "" if none."""
+    for folder, process in zip(folders, processes, strict=True):
+        for record in read_ops(folder, process, step):
+            if record.op.startswith(COMPILED_OP) and record.line:
+                return record.line
+    return ""
 
 
 def read_ops(folder: Path, process: Process, step: int) -> "list[OpRecord]":
