@@ -52,8 +52,8 @@ class Pair:
     """A script with a fault planted by edits, and the answers that are right.
 
     ``causes`` lists the codes of the doctor that are right; an empty one says that both runs are
-    identical. ``lines`` lists texts of the edited script, as ``file: text``, each a whole line or on
-    exactly one line; an answer that names one of these lines is right.
+    identical. ``lines`` lists texts of the edited script, as ``file: text``, each a whole line or
+    on exactly one line; an answer that names one of these lines is right.
     """
 
     name: str
