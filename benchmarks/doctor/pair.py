@@ -52,8 +52,8 @@ class Pair:
     """A script with a fault planted by edits, and the answers that are right.
 
     ``causes`` lists the codes of the doctor that are right; an empty one says that both runs are
-    identical. ``lines`` lists texts of the edited script, as ``file: text``, each on exactly one
-    line; an answer that names one of these lines is right.
+    identical. ``lines`` lists texts of the edited script, as ``file: text``, each a whole line or
+    on exactly one line; an answer that names one of these lines is right.
     """
 
     name: str
@@ -93,7 +93,8 @@ def find_right_lines(pair: Pair, folder: Path) -> list[str]:
     for place in pair.lines:
         file, text = place.split(": ", 1)
         rows = (folder / file).read_text(encoding="utf-8").splitlines()
-        numbers = [number for number, row in enumerate(rows, 1) if text in row]
+        whole = [number for number, row in enumerate(rows, 1) if text == row.strip()]
+        numbers = whole or [number for number, row in enumerate(rows, 1) if text in row]
         if len(numbers) != 1:
             raise ValueError(f"{pair.name}: {text!r} must be on one line of {file}, not {numbers}")
         found.append(f"{file}:{numbers[0]}")

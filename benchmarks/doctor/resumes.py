@@ -13,6 +13,7 @@ _RESUME_LINES = (
     "train.py: model.load_state_dict(state[",
 )
 _SCALER_LINES = (
+    "train.py: torch.save(",
     "train.py: save(ckpt_path, step, model",
     'train.py: "model": model.state_dict(),',
     "train.py: if os.path.exists(ckpt_path):",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seedless.script_recorder.step_recorder import CAUSAL_ORDER
+from seedless.script_recorder.causal_order import CAUSAL_ORDER
 
 PLAIN_LOOP = """
 import hashlib, random, sys

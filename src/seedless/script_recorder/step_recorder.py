@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .causal_order import CAUSAL_ORDER
 from .events import Events, fold
 from .flags import is_cuda_used, read_autocast, read_flags
 from .generators import read_states
@@ -19,23 +20,6 @@ from .tensor_digest import digest_tensors, digest_value
 from .user_lines import find_user_line
 
 MAX_SHOWN = 8
-
-# The order in which values of a step depend on each other; lines are written in it.
-CAUSAL_ORDER = (
-    "weights_before",
-    "optimizer_state_before",
-    "indices",
-    "batch",
-    "input",
-    "output",
-    "loss",
-    "gradients",
-    "rate",
-    "scale",
-    "weights",
-    "optimizer_state",
-    "buffers",
-)
 
 
 class StepRecorder:

@@ -14,8 +14,8 @@ from seedless.audit.doctor.environment_rules import (
     judge_program,
     judge_variables,
 )
-from seedless.audit.doctor.first_step import CAUSAL_ORDER
 from seedless.audit.doctor.op_rules import judge_op
+from seedless.script_recorder.causal_order import CAUSAL_ORDER
 
 UNKNOWN = "unknown"
 NO_LINE = "the line that makes the first step"

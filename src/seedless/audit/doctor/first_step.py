@@ -11,23 +11,7 @@ from itertools import zip_longest
 
 from seedless.audit.doctor.record_lines import Step
 from seedless.audit.doctor.recorded_run import Process, RecordedRun
-
-# The values of a step in causal order.
-CAUSAL_ORDER = (
-    "weights_before",
-    "optimizer_state_before",
-    "indices",
-    "batch",
-    "input",
-    "output",
-    "loss",
-    "gradients",
-    "rate",
-    "scale",
-    "weights",
-    "optimizer_state",
-    "buffers",
-)
+from seedless.script_recorder.causal_order import CAUSAL_ORDER
 
 # What a difference is called where it is not the name of a value.
 INITIAL_WEIGHTS = "initial weights"

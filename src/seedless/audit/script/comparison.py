@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from seedless.audit.doctor.command import Execution
-from seedless.audit.doctor.first_step import CAUSAL_ORDER
 from seedless.audit.doctor.recorded_run import RecordedRun, read_run
 from seedless.audit.loop_comparison import LoopDifference, compare_loops
 from seedless.audit.script.command_line import show_command
@@ -20,6 +19,7 @@ from seedless.core.mismatch import Mismatch, compare_values
 from seedless.proof.source_digest import describe_source
 from seedless.runs.script_run import ScriptRun
 from seedless.runs.script_seal import make_trail
+from seedless.script_recorder.causal_order import CAUSAL_ORDER
 
 # The parts of an environment that can change the bits of a script. Flags are set by the script.
 DECISIVE = ("python", "machine", "packages", "cpu", "devices", "cuda", "threads")
