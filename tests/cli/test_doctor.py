@@ -119,7 +119,11 @@ child.wait()
     assert not is_running(int((tmp_path / "child").read_text()))
 
 
-def test_ctrl_c_ends_the_whole_command(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "stopped by Ctrl-C"), (signal.SIGTERM, 143, "")],
+)
+def test_a_signal_ends_the_whole_command(tmp_path, number, code, said):
     (tmp_path / "train.py").write_text(
         "import os, pathlib, time\n"
         "pathlib.Path('part').write_text(str(os.getpid())); os.rename('part', 'child')\n"
@@ -135,9 +139,9 @@ def test_ctrl_c_ends_the_whole_command(tmp_path):
     while not (tmp_path / "child").exists():
         assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    assert "stopped by Ctrl-C" in process.communicate(timeout=60)[1]
-    assert process.returncode == 130
+    process.send_signal(number)
+    assert said in process.communicate(timeout=60)[1]
+    assert process.returncode == code
     assert not is_running(int((tmp_path / "child").read_text()))
 
 

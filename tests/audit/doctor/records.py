@@ -3,6 +3,7 @@
 import json
 
 from seedless.audit.doctor.case import Case
+from seedless.audit.doctor.command import Execution
 from seedless.audit.doctor.first_step import find_first_step
 from seedless.audit.doctor.recorded_run import read_run
 
@@ -90,3 +91,25 @@ def write_run(folder, lines=None, *, steps=3, workers=(), generators=None, **cha
 def make_case(a, b, **values):
     """The case of two runs that differ."""
     return Case((a, b), find_first_step(a, b), **values)
+
+
+def write_steps(records, *steps, lines=(), end=None):
+    last = end or make_end(len(steps))
+    write_process(records, [make_process(), *lines, *steps, last])
+
+
+class Script:
+    """A command that writes records instead of training; ``write`` decides what."""
+
+    def __init__(self, write):
+        self.write, self.calls = write, []
+
+    def execute(
+        self, command, folder, settings, *, variables=None, timeout=None, cwd=None, out=None
+    ):
+        records = folder / "records"
+        records.mkdir(parents=True)
+        (folder / "stderr.txt").write_text("the last line\n")
+        self.calls.append((settings, dict(variables or {})))
+        code = self.write(records, len(self.calls), settings, dict(variables or {}))
+        return Execution(folder, code or 0, 1.0)

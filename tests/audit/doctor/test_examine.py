@@ -5,12 +5,18 @@ import json
 import pytest
 
 from seedless.audit.doctor import pair as pairs
-from seedless.audit.doctor.command import Execution
 from seedless.audit.doctor.examine import examine
 from seedless.audit.doctor.op_pass import MAX_PAIRS
 from seedless.audit.doctor.pair import Runner
 from seedless.core.errors import RunError
-from tests.audit.doctor.records import make_end, make_process, make_step, write_process
+from tests.audit.doctor.records import (
+    Script,
+    make_end,
+    make_process,
+    make_step,
+    write_process,
+    write_steps,
+)
 
 DRAW = {
     "phase": "",
@@ -26,23 +32,6 @@ DRAW = {
 }
 
 
-class Script:
-    """A command that writes records instead of training; ``write`` decides what."""
-
-    def __init__(self, write):
-        self.write, self.calls = write, []
-
-    def execute(
-        self, command, folder, settings, *, variables=None, timeout=None, cwd=None, out=None
-    ):
-        records = folder / "records"
-        records.mkdir(parents=True)
-        (folder / "stderr.txt").write_text("the last line\n")
-        self.calls.append((settings, dict(variables or {})))
-        code = self.write(records, len(self.calls), settings, dict(variables or {}))
-        return Execution(folder, code or 0, 1.0)
-
-
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Examine a script; return the answer and what the script was called with."""
@@ -54,11 +43,6 @@ def run(monkeypatch, tmp_path):
         return found.diagnosis, script.calls
 
     return run
-
-
-def write_steps(records, *steps, lines=(), end=None):
-    last = end or make_end(len(steps))
-    write_process(records, [make_process(), *lines, *steps, last])
 
 
 def write_ops(records, step, *ops):

@@ -9,11 +9,13 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 
 from seedless.core.errors import RunError
 from seedless.numerics.determinism import list_user_environment
@@ -107,9 +109,10 @@ def execute(
             )
         except OSError as error:
             raise RunError(f"cannot start {command[0]}: {error.strerror}") from None
-        # [Step 3] Wait for it, and end what is left of it: also after Ctrl-C.
+        # [Step 3] Wait for it, and end what is left of it: also after Ctrl-C and SIGTERM.
         try:
-            process.wait(timeout)
+            with _exit_on_sigterm():
+                process.wait(timeout)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
@@ -126,6 +129,23 @@ def find_program(command: Sequence[str]) -> str:
     if program is None:
         raise RunError(f"there is no program {command[0]!r}; give the command as in a shell")
     return program
+
+
+@contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """Leave the block by SystemExit when this process is to end, so that its children end too."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)  # as a shell reports a program that a signal ended
+
+    if threading.current_thread() is not threading.main_thread():  # no signal arrives elsewhere
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
