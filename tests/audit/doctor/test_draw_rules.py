@@ -8,8 +8,8 @@ from seedless.audit.doctor.draw_rules import (
     choose_draw,
     judge_draw,
     judge_random_sources,
-    list_sources,
 )
+from seedless.audit.doctor.random_sources import list_sources
 from seedless.audit.doctor.step_ops import StepOp
 from tests.audit.doctor.records import make_case, write_run
 
@@ -110,6 +110,17 @@ def test_a_seed_that_a_sampler_draws_follows_from_the_first(make):
     ]
     found = judge_draw(make("indices", lines, op))
     assert (found.cause, found.line) == ("unseeded-shuffle", "train.py:8")
+
+
+@pytest.mark.parametrize(
+    ("values", "cause"),
+    [(("12838605543004328221", "6666404800022655024"), "unseeded-shuffle"), ("12", "time-seed")],
+)
+def test_seeds_of_a_torch_generator_that_are_far_apart_are_entropy(make, values, cause):
+    op = replace(DRAW, op="aten.random_.default", draws="torch-generator")
+    lines = [[seed("torch-generator", value, "train.py:92")] for value in values]
+    found = judge_draw(make("indices", lines, op))
+    assert (found.cause, found.experiment) == (cause, "seed-torch-values")
 
 
 def test_a_seed_that_comes_too_late_is_said(make):

@@ -1,55 +1,26 @@
 """Causes that are draws: which generator, who drew, at which line, and why its state differs."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from seedless.audit.doctor.case import LIKELY, POSSIBLE, Candidate, Case
 from seedless.audit.doctor.first_step import INITIAL_WEIGHTS, compare_generators
-from seedless.audit.doctor.record_lines import Seed
-from seedless.audit.doctor.recorded_run import Process
+from seedless.audit.doctor.random_sources import (
+    CHANGING,
+    ENTROPY,
+    GENERATORS,
+    NEVER,
+    describe,
+    describe_source,
+    list_seeds,
+    list_sources,
+)
 from seedless.audit.doctor.step_ops import StepOp
 
-# How each generator is called in a sentence, and the call that seeds it.
-GENERATORS = {
-    "python": ("Python's generator", "random.seed(0)"),
-    "numpy": ("numpy's global generator", "np.random.seed(0)"),
-    "torch": ("torch's generator", "torch.manual_seed(0)"),
-    "cuda": ("torch's generator of the GPU", "torch.manual_seed(0)"),
-    "numpy-generator": ("a numpy Generator", "np.random.default_rng(0)"),
-    "torch-generator": ("a torch.Generator", "generator.manual_seed(0)"),
-    "python-generator": ("a random.Random", "random.Random(0)"),
-}
-
-_SHUFFLE = re.compile(r"randperm|shuffle|permutation|sample$|sample\b|choices?\b")
+_SHUFFLE = re.compile(r"randperm|shuffle|permutation|sample\b|choices?\b")
 _DROPOUT = re.compile(r"dropout|droppath|drop_path|stochasticdepth", re.IGNORECASE)
 
-SEEDED_BY_TORCH = ("python", "numpy", "torch")  # when a worker starts
 AFTER_THE_LOSS = ("gradients", "rate", "scale", "weights", "optimizer_state", "buffers")
-NEVER, ENTROPY, CHANGING = "never seeded", "seeded from entropy", "seeded with a changing value"
-
-
-@dataclass(frozen=True)
-class RandomSource:
-    """A generator whose values differ between the runs.
-
-    Attributes:
-        generator: a name of `GENERATORS`.
-        why: `NEVER`, `ENTROPY` or `CHANGING`.
-        line: the line that draws, or for the last two the line that seeds.
-        call: what is called there.
-        values: the two seeds, for `CHANGING`.
-        worker: it is in a worker of a DataLoader.
-        after: how many steps were made before it.
-    """
-
-    generator: str
-    why: str
-    line: str
-    call: str
-    values: tuple[str | None, str | None] = (None, None)
-    worker: bool = False
-    after: int = 0
 
 
 def judge_draw(case: Case) -> Candidate | None:
@@ -73,11 +44,11 @@ def judge_draw(case: Case) -> Candidate | None:
     ]
     if sources:
         chosen = sources[0]  # later seeds may be drawn from it, as samplers draw theirs
-        evidence.append(_describe_source(chosen))
+        evidence.append(describe_source(chosen))
         if chosen.why == CHANGING:
             cause = "time-seed"
         line = chosen.line or line
-    elif seeds := _list_seeds(case.pair[0], family):
+    elif seeds := list_seeds(case.pair[0], family):
         places = ", ".join(dict.fromkeys(f"{seed.call} at {seed.line}" for seed in seeds[:3]))
         evidence.append(
             f"{describe(family)} is seeded with the same value in both runs ({places}), "
@@ -151,7 +122,7 @@ def judge_states(case: Case) -> Iterator[Candidate]:
         families = ("numpy", "python", "torch", "cuda")
     for family in families:
         differing = [step for name, step in first_steps.items() if name.partition(":")[0] == family]
-        if not differing or min(differing) > case.first.step or _list_seeds(case.pair[0], family):
+        if not differing or min(differing) > case.first.step or list_seeds(case.pair[0], family):
             continue
         evidence = (
             f"the state of {describe(family)} differs after step {min(differing)}",
@@ -189,65 +160,10 @@ def judge_random_sources(case: Case) -> Iterator[Candidate]:
             cause,
             source.line,
             POSSIBLE,
-            (_describe_source(source),),
+            (describe_source(source),),
             _describe_words(family),
             _name_experiment(family, changing=source.why == CHANGING),
         )
-
-
-def list_sources(case: Case) -> list[RandomSource]:
-    """Return the generators whose values differ between the runs, in main process and workers."""
-    if case.pair is None:
-        return []
-    found = list(_compare_processes(*case.pair, worker=False))
-    for one, two in case.pair_workers():
-        found.extend(_compare_processes(one, two, worker=True))
-    return list(dict.fromkeys(found))
-
-
-def describe(generator: str) -> str:
-    """Return what a generator is called in a sentence."""
-    return GENERATORS.get(generator, (generator, ""))[0]
-
-
-def _compare_processes(one: Process, two: Process, *, worker: bool) -> Iterator[RandomSource]:
-    for generator in GENERATORS:
-        left, right = (_list_seeds(process, generator) for process in (one, two))
-        for a, b in zip(left, right, strict=False):
-            if a.value is None and b.value is None:
-                yield RandomSource(generator, ENTROPY, a.line, a.call, worker=worker, after=a.after)
-            elif a.value != b.value and a.line == b.line:
-                yield RandomSource(
-                    generator, CHANGING, a.line, a.call, (a.value, b.value), worker, a.after
-                )
-        if not left and not right and not (worker and _is_seeded_by_torch(one, generator)):
-            for draw in one.draws:
-                if draw.generator == generator:
-                    yield RandomSource(
-                        generator, NEVER, draw.line, draw.call, worker=worker, after=draw.after
-                    )
-
-
-def _is_seeded_by_torch(worker: Process, generator: str) -> bool:
-    """Whether torch seeded this generator when it started a worker."""
-    return any(seed.generator == generator for seed in worker.seeds)
-
-
-def _list_seeds(process: Process, generator: str) -> Sequence[Seed]:
-    """Return the calls that seed a generator; those of torch's seed the one of the GPU too.
-
-    The first of a worker is torch's own, from a seed that the main process drew: it follows from
-    that draw, and is left out.
-    """
-    names = ("cuda", "torch") if generator == "cuda" else (generator,)
-    own = SEEDED_BY_TORCH if process.start.role == "worker" else ()
-    first = {seed.generator: index for index, seed in reversed(list(enumerate(process.seeds)))}
-    return [
-        seed
-        for index, seed in enumerate(process.seeds)
-        if seed.generator in names
-        and not (seed.generator in own and index == first[seed.generator])
-    ]
 
 
 def _classify(case: Case, call: str, module: str) -> str:
@@ -265,18 +181,6 @@ def _classify(case: Case, call: str, module: str) -> str:
     return "unseeded-draws"
 
 
-def _describe_source(source: RandomSource) -> str:
-    where = " in a worker of the DataLoader" if source.worker else ""
-    place = f"{source.call} at {source.line}" if source.line else source.call
-    name = describe(source.generator)
-    if source.why == CHANGING:
-        left, right = source.values
-        return f"{place} seeds {name}{where} with {left} in one run and {right} in the other"
-    if source.why == ENTROPY:
-        return f"{place} seeds {name}{where} from the operating system's entropy"
-    return f"{place} draws from {name}{where}, which no call seeds"
-
-
 def _describe_words(family: str) -> dict[str, str]:
     name, call = GENERATORS.get(family, (family, "its seed function"))
     return {"generator": name, "call": call}
@@ -284,4 +188,5 @@ def _describe_words(family: str) -> dict[str, str]:
 
 def _name_experiment(family: str, *, changing: bool) -> str:
     base = family.partition("-")[0].replace("cuda", "torch")
-    return f"seed-{base}" + ("-values" if changing else "")
+    # The seed of a torch.Generator can only be replaced where the generator is used.
+    return f"seed-{base}" + ("-values" if changing or family == "torch-generator" else "")
