@@ -13,7 +13,7 @@ from seedless.core.errors import ModelError
 from seedless.core.marks import read_marks, read_stages
 from seedless.models import MODELS, build
 from seedless.models.layers import BatchNorm
-from seedless.numerics.dropout import dropout_keys
+from seedless.numerics.active_keys import dropout_keys
 
 ECG = ["conformer", "baseline", "xresnet1d101"]
 SIZES = {

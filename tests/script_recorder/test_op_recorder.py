@@ -342,7 +342,7 @@ def test_no_hook_stays_not_even_after_an_error():
     with pytest.raises(seedless.SeedlessError), OpRecorder(model) as seen:
         model(wrong)
     assert count_hooks(model) == 0
-    assert not torch.utils._python_dispatch.is_in_torch_dispatch_mode()
+    assert torch._C._len_torch_dispatch_stack() == 0
     assert seen.records == ()
 
 

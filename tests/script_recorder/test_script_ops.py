@@ -22,7 +22,7 @@ def record(run):
         run()
     finally:
         ops.stop()
-    assert not torch.utils._python_dispatch.is_in_torch_dispatch_mode()
+    assert torch._C._len_torch_dispatch_stack() == 0
     return lines
 
 
@@ -231,7 +231,7 @@ def test_a_mode_that_the_surroundings_took_away_comes_back_and_ends():
     nn.Linear(2, 2)(torch.ones(2))
     ops.stop()
     assert find(lines, "aten.addmm.default", "forward")
-    assert not torch.utils._python_dispatch.is_in_torch_dispatch_mode()
+    assert torch._C._len_torch_dispatch_stack() == 0
 
 
 def test_what_a_collective_is_still_writing_is_not_read():
