@@ -129,8 +129,13 @@ def test_a_signal_ends_the_whole_command(tmp_path, number, code, said):
         "pathlib.Path('part').write_text(str(os.getpid())); os.rename('part', 'child')\n"
         "time.sleep(100)\n"
     )
+    # A test suite in the background ignores Ctrl-C, and so would every program it starts.
+    start = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('seedless', run_name='__main__')"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "seedless", "doctor", *COMMAND],
+        [sys.executable, "-c", start, "doctor", *COMMAND],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         stderr=subprocess.PIPE,
