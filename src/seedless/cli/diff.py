@@ -45,7 +45,7 @@ def diff(
 ) -> None:
     """Find the first epoch, step and tensor in which two runs differ.
 
-    With --locate also the first operation; for recorded loops that needs --execute.
+    With --locate also the first operation; recorded loops need --execute for it.
     Exit code 0: identical. 1: they differ. 2: they cannot be compared.
     """
     from seedless.audit.run_diff import diff as compare
