@@ -176,6 +176,7 @@ class FaultyStep(RecordedStep):
         elif fault.kind == "moment":
             flip(optimizer.state[parameter]["exp_avg"], fault.choice)
         elif fault.kind == "running mean":
+            # mypy sees a Module: the model of this file is a Sequential with a BatchNorm second.
             flip(self.problem.model[1].running_mean, fault.choice)  # type: ignore[index, arg-type]
         elif fault.kind == "learning rate":
             group["lr"] *= 1.0 + 2.0 ** -(fault.choice % 14)
@@ -285,6 +286,7 @@ def make_preparer(fault: Fault) -> Preparer:
 def make_faulty_run(fault: Fault, out: Path) -> Path:
     """Train with a fault; return the run folder."""
     before = loop.make_step
+    # A partial of another function: mypy wants the very type of the one it stands in for.
     loop.make_step = partial(make_step, fault=fault)  # type: ignore[assignment]
     try:
         return train_run(parse_config(SETTINGS), out, preparer=make_preparer(fault)).path
@@ -294,6 +296,7 @@ def make_faulty_run(fault: Fault, out: Path) -> Path:
 
 def make_step(problem: Any, fault: Fault) -> FaultyStep:
     """Return the training step with a fault."""
+    # A class that is made here has no type for mypy.
     return type("Step", (FaultyStep,), {"fault": fault})(problem)  # type: ignore[no-any-return]
 
 
