@@ -57,9 +57,9 @@ def digest_dataset(
     count = count_samples(dataset)
     spread = np.unique(np.linspace(0, count - 1, READ_TWICE).astype(np.int64)).tolist()
     first = _read_digests(dataset, spread, 0, None)
-    if cache is not None and (kept := _read_cache(Path(cache), count)) is not None:
-        if np.array_equal(kept[spread], first):
-            return kept
+    kept = None if cache is None else _read_cache(Path(cache), count)
+    if kept is not None and np.array_equal(kept[spread], first):
+        return kept
     with Progress("reading samples", count, "samples", shown=shown) as progress:
         digests = _read_digests(dataset, range(count), workers, progress)
     if changed := np.flatnonzero((digests[spread] != first).any(axis=1)).tolist():
@@ -198,7 +198,7 @@ def _read_digests(
     check_integer("workers", workers, 0, error=DataError)
     loader: DataLoader[Any] = DataLoader(
         dataset,
-        batch_sampler=_Blocks(rows),  # type: ignore[arg-type]  # any iterable will do
+        batch_sampler=_Blocks(rows),
         num_workers=workers,
         collate_fn=_digest_block,
         generator=Generator(),  # or the loader would draw a seed from the global one
