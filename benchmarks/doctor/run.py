@@ -160,6 +160,26 @@ def read_rows(file: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
+def list_excluded(pairs: Mapping[str, Pair], checked: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the faults that changed nothing on this machine when they were checked."""
+    return sorted(
+        name
+        for name, pair in pairs.items()
+        if pair.causes and checked.get(name, {}).get("found") == "identical"
+    )
+
+
+def keep_current(
+    rows: Mapping[str, dict[str, Any]], pairs: Mapping[str, Pair]
+) -> dict[str, dict[str, Any]]:
+    """Return the rows of pairs, doctor, torch and Python as they are now."""
+    return {
+        name: row
+        for name, row in rows.items()
+        if name in pairs and describe_version(pairs[name]).items() <= row.items()
+    }
+
+
 def put_longest_first(
     pairs: Iterable[Pair], recorded: Mapping[str, Mapping[str, Any]]
 ) -> list[Pair]:
@@ -196,19 +216,11 @@ def main() -> int:
     # [Step 1] Leave out what is no fault on this machine.
     checked = read_checked(arguments.checked or locate_record(arguments.device), arguments.device)
     pairs = {pair.name: pair for pair in list_pairs(arguments.device)}
-    excluded = sorted(
-        name
-        for name, pair in pairs.items()
-        if pair.causes and checked.get(name, {}).get("found") == "identical"
-    )
+    excluded = list_excluded(pairs, checked)
     pairs = {name: pair for name, pair in pairs.items() if name not in excluded}
 
     # [Step 2] What this version has judged already.
-    rows = {
-        name: row
-        for name, row in read_rows(out).items()
-        if name in pairs and describe_version(pairs[name]).items() <= row.items()
-    }
+    rows = keep_current(read_rows(out), pairs)
     wanted = [
         pair
         for pair in pairs.values()
