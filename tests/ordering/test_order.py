@@ -12,6 +12,7 @@ import torch
 from seedless.core.digests import digest_samples, digest_value
 from seedless.core.errors import DataError, OrderError, UnknownNameError
 from seedless.ordering import ORDERS, make_order
+from seedless.ordering.order import make_digest_order
 
 X = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
 Y = np.arange(20) % 3
@@ -194,3 +195,17 @@ COMMITTED = {
     "interleaved_loss_ranked": [7, 0, 2, 5, 9, 10, 4, 3, 11, 8, 6, 1],
     "pair_balance": [0, 11, 9, 6, 2, 5, 10, 1, 7, 3, 8, 4],
 }
+
+
+def test_an_order_over_digests_is_that_over_the_samples() -> None:
+    whole = make_order("content", X, batch_size=6)
+    known = make_digest_order("content", digest_samples(X), batch_size=6)
+    for epoch in (0, 3):
+        np.testing.assert_array_equal(whole.epoch(epoch), known.epoch(epoch))
+        assert whole.schedule(epoch).digest == known.schedule(epoch).digest
+
+
+@pytest.mark.parametrize("name", ["golden", "content_static", "herding", "class_diverse"])
+def test_an_order_that_looks_at_values_or_labels_cannot_be_made_from_digests(name: str) -> None:
+    with pytest.raises(OrderError, match="known by their digests alone; use one of content"):
+        make_digest_order(name, digest_samples(np.arange(4.0)[:, None]))

@@ -16,7 +16,7 @@ from seedless.core.registry import choose
 from seedless.ordering.batch_schedule import Schedule, make_schedule
 from seedless.ordering.loss_orders import canonical_losses
 from seedless.ordering.registry import ORDERS
-from seedless.ordering.samples import Positions, Samples, read_samples
+from seedless.ordering.samples import Positions, Samples, read_digests, read_samples
 from seedless.ordering.strategy import EpochInputs, Strategy
 
 MAX_EPOCH = (1 << 63) - 1  # offset included
@@ -149,20 +149,55 @@ def make_order(
         ...     for batch in order.schedule(epoch).batches: ...
     """
     strategy = choose("order", name, ORDERS)
+    if strategy.needs_labels and labels is None:
+        raise OrderError(f"order {name!r} composes batches by class; pass labels")
+    samples = read_samples(X, labels, keep_unlabelled)
+    return _make(name, strategy, samples, batch_size, seed, offset)
+
+
+def make_digest_order(
+    name: str,
+    digests: NDArray[np.uint8],
+    *,
+    batch_size: int = 128,
+    seed: int | None = None,
+    offset: int = 0,
+) -> Order:
+    """Return the batch order ``name`` over samples that are known by their digests (n, 32) alone.
+
+    Orders that look at values or labels are refused.
+
+    Example:
+        >>> make_digest_order("content", digests, batch_size=32).schedule(0).batches
+    """
+    strategy = choose("order", name, ORDERS)
+    if strategy.needs_values or strategy.needs_labels:
+        possible = [
+            other for other, one in ORDERS.items() if not one.needs_values and not one.needs_labels
+        ]
+        what = "the labels" if strategy.needs_labels else "the values"
+        raise OrderError(
+            f"order {name!r} needs {what} of all samples, and samples that are read batch by "
+            f"batch are known by their digests alone; use one of {', '.join(possible)}"
+        )
+    return _make(name, strategy, read_digests(digests), batch_size, seed, offset)
+
+
+def _make(
+    name: str, strategy: Strategy, samples: Samples, batch_size: int, seed: int | None, offset: int
+) -> Order:
     if seed is not None and not strategy.takes_seed:
         raise OrderError(
             f"order {name!r} is seed-free; leave the seed out, or use order 'seeded' "
             "(`offset` gives replicates)"
         )
-    if strategy.needs_labels and labels is None:
-        raise OrderError(f"order {name!r} composes batches by class; pass labels")
     order = Order(
         name=name,
         strategy=strategy,
         batch_size=check_integer("batch_size", batch_size, 1, MAX_BATCH_SIZE, error=OrderError),
         seed=check_integer("seed", 0 if seed is None else seed, 0, (1 << 64) - 1, error=OrderError),
         offset=check_integer("offset", offset, 0, MAX_OFFSET, error=OrderError),
-        samples=read_samples(X, labels, keep_unlabelled),
+        samples=samples,
     )
     order.epoch(0)  # reads the data now, so that a later change of X in place has no effect
     return order

@@ -73,6 +73,12 @@ def read_samples(
     )
 
 
+def read_digests(digests: NDArray[np.uint8]) -> Samples:
+    """Return samples without labels that are known by their digests (n, 32) alone."""
+    canonical = sort_bytes(digests)
+    return Samples(digests, len(digests), canonical, digests[canonical], None)
+
+
 def sample_identities(samples: Samples) -> NDArray[np.uint8]:
     """Return the content digest and label bytes of each sample: uint8 (m, 32 + w)."""
     return np.concatenate([samples.digests, label_bytes(samples.labels, len(samples))], axis=1)

@@ -31,9 +31,13 @@ ArrangeFunction = Callable[[Samples, EpochInputs], Positions]
 
 @dataclass(frozen=True)
 class Strategy:
-    """A function that returns a permutation of 0 .. m-1 for an epoch, and what it depends on."""
+    """A function that returns a permutation of 0 .. m-1 for an epoch, and what it depends on.
+
+    ``needs_values``: on the values of the samples, and not on their digests alone.
+    """
 
     arrange: ArrangeFunction
     needs_labels: bool = False
     needs_losses: bool = False
     takes_seed: bool = False
+    needs_values: bool = False
