@@ -84,9 +84,7 @@ def list_changing_calls(source: str) -> list[ChangingCall]:
     return [
         ChangingCall(node.lineno, ast.unparse(node))
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and _is_changing(node)
-        and id(node) not in durations | starts
+        if isinstance(node, ast.Call) and _is_changing(node) and id(node) not in durations | starts
     ]
 
 

@@ -149,6 +149,6 @@ def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:
     general = [*([] if has_hash_seed else ["hash-seed"]), "seed-all", "one-thread"]
     if case.op is not None and case.op.kind == "op":
         general = ["one-thread"]  # equal inputs: no order and no seed explains it
-    if asked[:1] == ["deterministic"]:
-        general = []
+    if case.reordered or asked[:1] == ["deterministic"]:
+        general = []  # what differs is known; the rest would only cost time
     return list(dict.fromkeys([*asked, *general]))[:MAX_EXPERIMENTS]
