@@ -23,7 +23,7 @@ import random
 import sysconfig
 import textwrap
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
@@ -32,17 +32,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from seedless.core.digests import digest, digest_each, digest_value, is_digest
+from seedless.core.digests import digest, digest_each, digest_value
 from seedless.core.errors import ConfigError
+from seedless.proof.callable_claims import MAX_NAME_CHARACTERS
 
-ROLES = ("collate", "key", "loss", "metrics", "optimizer", "scheduler")
-MAX_NAME_CHARACTERS = 200
 MAX_VALUES = 100_000  # of one description
 
 _INSTALLED = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 _MODULE_FIELDS = frozenset(vars(nn.Module()))  # what every module has, its tensors among them
+_WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made while Python runs
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 _BUILTIN = types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType
 
@@ -73,22 +73,6 @@ def digest_callable(role: str, function: Any) -> str:
             f"name; wrap it: def my_{role}(...): return {function.__name__}(...)"
         )
     return digest_value(_Description(role).describe(function, _name(function)))
-
-
-def check_callables(claimed: Any) -> list[str]:
-    """Return what is wrong with the form of a receipt's `callables`, a sentence each."""
-    problem = "predicate.callables is not a list of role, name and digest of functions"
-    if not isinstance(claimed, list) or not all(isinstance(item, dict) for item in claimed):
-        return [problem]
-    for item in claimed:
-        name = item.get("name")
-        named = isinstance(name, str) and 0 < len(name) <= MAX_NAME_CHARACTERS
-        if {*item} != {"role", "name", "digest"} or not named or not is_digest(item["digest"]):
-            return [problem]
-    roles = [item["role"] for item in claimed]
-    if not all(role in ROLES for role in roles) or roles != sorted(set(roles)):
-        return [f"{problem}: expected roles among {', '.join(ROLES)}, sorted, each once"]
-    return []
 
 
 class _Description:
@@ -174,12 +158,14 @@ class _Description:
 
     def _describe_class(self, kind: type, where: str) -> dict[str, Any]:
         described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
-        if kind.__module__ == "builtins":
+        if not kind.__flags__ & _WRITTEN_IN_PYTHON:
             return described
         described["source"] = self._read_source(kind, where)
         if not _is_installed(kind):
             described["bases"] = [self.describe(base, where) for base in kind.__bases__]
-            methods = [item for item in vars(kind).values() if isinstance(item, types.FunctionType)]
+            # torch replaces the `step` of an optimizer's class by a function around it.
+            found = map(inspect.unwrap, filter(inspect.isfunction, vars(kind).values()))
+            methods = [method for method in found if not _is_installed(method)]
             used = {name: method for method in methods for name in _list_globals(method.__code__)}
             described["globals"] = {
                 name: self.describe(method.__globals__[name], f"{name!r}, which {where} uses,")
@@ -284,8 +270,10 @@ def _get_place(node: ast.expr) -> tuple[int | None, ...]:
     return (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
 
 
-def _name(function: Callable[..., Any]) -> str:
-    """Return what a person calls a function."""
+def _name(function: Any) -> str:
+    """Return what a person calls a function, or a dict of functions by name."""
+    if isinstance(function, Mapping):
+        return ", ".join(map(str, function))
     if isinstance(function, functools.partial):
         return f"partial of {_name(function.func)}"
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
