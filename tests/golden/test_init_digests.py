@@ -56,12 +56,13 @@ SABOTAGE = """
 import torch, seedless
 from seedless.init import layer_weights
 
-def centre_and_scale(values, sigma):
-    tensor = torch.from_numpy(values).float()  # float32 mean and std, as is common
+def scale_filters(filters, shape, scale=1.0):
+    tensor = torch.from_numpy(filters.fill("float32"))  # float32 mean and std, as is common
+    sigma = scale * layer_weights.default_sigma(shape)
     tensor = (tensor - tensor.mean()) * (sigma / tensor.std(correction=0))
-    return tensor.double().numpy()
+    return tensor.numpy().reshape(shape)
 
-layer_weights.centre_and_scale = centre_and_scale
+layer_weights.scale_filters = scale_filters
 for threads in (1, 2, 4):
     torch.set_num_threads(threads)
     model = seedless.build("conformer")

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seedless.core.errors import NumericsError
-from seedless.numerics.exact_sums import exact_gram, exact_product, exact_row_sums, exact_sum
+from seedless.numerics.exact_sums import (
+    exact_gram,
+    exact_product,
+    exact_row_sums,
+    exact_sum,
+    exact_weighted_sum,
+)
 
 NUMBERS = st.floats(-1e30, 1e30, allow_subnormal=True)
 
@@ -91,3 +97,22 @@ def test_a_product_of_two_matrices_is_as_exact_as_a_gram_matrix():
             want = sum(Fraction(a) * Fraction(b) for a, b in zip(u, v, strict=True))
             got = Fraction(float(exact_product(left, right)[i, j]))
             assert abs(got - want) <= Fraction(1, 2**47)
+
+
+@given(
+    terms=st.lists(
+        st.tuples(
+            st.floats(-1e100, 1e100, allow_subnormal=False).filter(
+                lambda x: x == 0 or abs(x) > 1e-200
+            ),
+            st.integers(0, 2**35 - 1),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+@settings(deadline=None)
+def test_weighted_sums_are_rounded_once(terms):
+    expected = sum((Fraction(value) * count for value, count in terms), Fraction(0))
+    values, counts = (np.array(column) for column in zip(*terms, strict=True))
+    assert exact_weighted_sum(values, counts) == float(expected)

@@ -61,7 +61,7 @@ def initialize(
     )
     parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, values in plan.tensors().items():
+        for name, values in plan.iterate_tensors():
             parameters[name].copy_(torch.from_numpy(values))
     for module in model.modules():
         if isinstance(module, _NormBase):

@@ -4,6 +4,7 @@ A layer's weight is (O, I, *kernel): O filters of fan-in F = I * prod(kernel).
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from seedless.core.registry import choose
 from seedless.init.bases import BASES
 from seedless.init.random_matrices import CounterKey, draw_orthogonal, scramble_dct
+from seedless.init.tabled_matrix import TabledMatrix, table_of_entries
 from seedless.numerics.counter_random import draw_uniform
-from seedless.numerics.exact_sums import exact_sum
+from seedless.numerics.exact_sums import exact_weighted_sum
 from seedless.numerics.normal_quantile import normal_quantile
 
 Float64 = NDArray[np.float64]
@@ -28,8 +30,8 @@ def default_sigma(shape: tuple[int, ...]) -> float:
     return 1.0 / math.sqrt(3 * fan_in(shape))
 
 
-def basis_filters(name: str, shape: tuple[int, ...]) -> Float64:
-    """Return the layer's filters as basis vectors, before centring: float64 (O, F).
+def basis_filters(name: str, shape: tuple[int, ...]) -> TabledMatrix:
+    """Return the layer's filters as basis vectors, before centring: (O, F).
 
     Dense layers and 1-D convolutions use the first F entries of the first O rows of the basis of
     size max(O, F): with O <= F the rows are orthonormal, with O > F the columns are. Filters of
@@ -41,7 +43,7 @@ def basis_filters(name: str, shape: tuple[int, ...]) -> Float64:
     return choose("basis", name, BASES)(max(filters, features), filters, features)
 
 
-def _separable_filters(name: str, shape: tuple[int, ...]) -> Float64:
+def _separable_filters(name: str, shape: tuple[int, ...]) -> TabledMatrix:
     """Return products of a channel basis and one spatial basis for each axis: (O, F).
 
     Filters are enumerated with the channel index outermost and the last spatial index innermost; a
@@ -49,40 +51,64 @@ def _separable_filters(name: str, shape: tuple[int, ...]) -> Float64:
     """
     corner = choose("basis", name, BASES)
     filters, *axes = shape
-    unique = math.prod(axes)
-    digits = np.unravel_index(np.arange(filters) % unique, axes)
-    out = np.ones((filters, 1))
-    for size, digit in zip(axes, digits, strict=True):
-        factor = corner(size, size, size)[digit]
-        out = (out[:, :, None] * factor[:, None, :]).reshape(filters, -1)
+    digits = np.unravel_index(np.arange(filters) % math.prod(axes), axes)
+    factors = [corner(size, size, size).drop_repeats() for size in axes]
+    if math.prod(len(factor.table) for factor in factors) > math.prod(shape):
+        # More products of values than entries: computing the entries themselves costs less.
+        rows = [factor.fill()[digit] for factor, digit in zip(factors, digits, strict=True)]
+        return table_of_entries(_multiply_outer(rows))
+
+    def find_positions(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        positions = np.zeros((len(rows), 1), dtype=np.int64)
+        for factor, digit in zip(factors, digits, strict=True):
+            own = factor.find_positions(digit[rows])
+            outer = positions[:, :, None] * len(factor.table) + own[:, None, :]
+            positions = outer.reshape(len(rows), -1)
+        return positions
+
+    table = _multiply_outer([factor.table[None, :] for factor in factors])[0]
+    return TabledMatrix(filters, fan_in(shape), table, find_positions)
+
+
+def _multiply_outer(factors: list[Float64]) -> Float64:
+    """Return the products of one value of each factor, the last changing fastest: (n, *) each."""
+    out = np.ones((len(factors[0]), 1))
+    for factor in factors:
+        out = (out[:, :, None] * factor[:, None, :]).reshape(len(out), -1)
     return out
 
 
-def centre_and_scale(values: Float64, sigma: float) -> Float64:
+def centre_and_scale(values: Float64, counts: NDArray[np.int64], sigma: float) -> Float64:
     """Return the values minus their mean, scaled to the population standard deviation sigma.
 
-    Both sums are exactly rounded. Constant values would be zero after centring; they are not
-    centred, but scaled to the root mean square sigma. In every basis equal real numbers are equal
-    floats, so comparing the extremes detects this without a tolerance.
+    Value i occurs ``counts[i]`` times in the layer. Both sums are exactly rounded. Constant values
+    would be zero after centring; they are not centred, but scaled to the root mean square sigma. In
+    every basis equal real numbers are equal floats, so comparing the extremes detects this without
+    a tolerance.
     """
-    if values.min() != values.max():
-        values = values - exact_sum(values) / values.size
-    return values * (sigma / math.sqrt(exact_sum(values * values) / values.size))
+    total = int(counts.sum())
+    occurring = values[counts > 0]
+    if occurring.min() != occurring.max():
+        values = values - exact_weighted_sum(values, counts) / total
+    return values * (sigma / math.sqrt(exact_weighted_sum(values * values, counts) / total))
 
 
-def orthogonal_filters(shape: tuple[int, ...], key: CounterKey) -> Float64:
+def orthogonal_filters(shape: tuple[int, ...], key: CounterKey) -> TabledMatrix:
     """Return filters from a random orthogonal matrix of size max(O, F), before centring: (O, F)."""
-    return draw_orthogonal(shape[0], fan_in(shape), key)
+    return table_of_entries(draw_orthogonal(shape[0], fan_in(shape), key))
 
 
-def scrambled_filters(shape: tuple[int, ...], key: CounterKey) -> Float64:
+def scrambled_filters(shape: tuple[int, ...], key: CounterKey) -> TabledMatrix:
     """Return filters from a scrambled DCT-II of size max(O, F), before centring: (O, F)."""
     return scramble_dct(shape[0], fan_in(shape), key)
 
 
-def scale_filters(filters: Float64, shape: tuple[int, ...]) -> Float64:
-    """Return the layer's weights from its filters (O, F), before rounding: float64 of ``shape``."""
-    return centre_and_scale(filters, default_sigma(shape)).reshape(shape)
+def scale_filters(
+    filters: TabledMatrix, shape: tuple[int, ...], scale: float = 1.0
+) -> NDArray[np.float32]:
+    """Return the layer's weights from its filters (O, F): float32 of ``shape``, rounded once."""
+    table = centre_and_scale(filters.table, filters.count(), default_sigma(shape)) * scale
+    return replace(filters, table=table).fill(np.float32).reshape(shape)
 
 
 def uniform_weights(shape: tuple[int, ...], features: int, key: CounterKey) -> Float64:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ from seedless.core.digests import digest, digest_value
 from seedless.init import filter_measures, layer_weights
 from seedless.init.etf_head import simplex_etf
 from seedless.init.random_matrices import CounterKey
+from seedless.init.tabled_matrix import TabledMatrix
 
 Float32 = NDArray[np.float32]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class PlanRow:
             weights = weights.reshape(groups, out // groups, inner, *kernel).swapaxes(1, 2)
         return np.ascontiguousarray(weights, dtype=np.float32).reshape(self.shape)
 
-    def _compute_weights(self) -> layer_weights.Float64:
-        """Return the weights as (O, I, *kernel) in float64."""
+    def _compute_weights(self) -> NDArray[Any]:
+        """Return the weights as (O, I, *kernel): float32 if made from a matrix, else float64."""
         weights = self._apply_rule()
         if self.zero_row is not None:
             weights[self.zero_row] = 0.0
         return weights
 
-    def _apply_rule(self) -> layer_weights.Float64:
+    def _apply_rule(self) -> NDArray[Any]:
         if self.rule == "constant":
             return np.full(self.shape, self.value, dtype=np.float64)
         if self.rule == "frame":
@@ -71,9 +71,9 @@ class PlanRow:
             )
             return draw(self.filters or self.shape, self.fan_in, self._counter_key) * self.scale
         assert self.filters is not None
-        return layer_weights.scale_filters(self._find_filters(), self.filters) * self.scale
+        return layer_weights.scale_filters(self._find_filters(), self.filters, self.scale)
 
-    def _find_filters(self) -> layer_weights.Float64:
+    def _find_filters(self) -> TabledMatrix:
         """Return the filters of a weight that is made from a matrix, before centring: (O, F)."""
         assert self.filters is not None
         if self.rule == "scrambled":
@@ -115,9 +115,9 @@ class PlanRow:
         if self.filters is None:
             return {}
         weights = self._compute_weights().reshape(self.filters[0], -1)
-        rounded = weights.astype(np.float32)
+        rounded = weights.astype(np.float32, copy=False)
         has_matrix = self.rule in ("filters", "scrambled", "orthogonal")
-        before = self._find_filters() if has_matrix else weights
+        before = self._find_filters().fill() if has_matrix else weights
         coherence = filter_measures.coherence(rounded)
         return {
             "distinct": filter_measures.count_distinct(rounded),
@@ -141,15 +141,27 @@ class Plan:
 
     def tensors(self) -> dict[str, Float32]:
         """Return every parameter's values by name. Equal layers share one array."""
-        values = self._for_each(PlanRow.values)
-        # Computing millions of values takes longer than hashing them: hash them now, not later.
-        self.__dict__.setdefault("digests", _digest_each(values))
-        return values
+        values = dict(self.iterate_tensors())
+        return {row.parameter: values[row.parameter] for row in self.rows}
+
+    def iterate_tensors(self) -> Iterator[tuple[str, Float32]]:
+        """Yield each parameter's name and values, equal layers one after the other.
+
+        Only one layer's values are in memory at a time, if the caller does not keep them.
+        """
+        digests: dict[str, str] = {}
+        for rows in self._group_equal_rows().values():
+            values = rows[0].values()
+            for row in rows:
+                # Computing millions of values takes longer than hashing them: hash them now.
+                digests[row.parameter] = digest({row.parameter: values})
+                yield row.parameter, values
+        self.__dict__.setdefault("digests", digests)
 
     @cached_property
     def digests(self) -> dict[str, str]:
         """Each parameter's own digest."""
-        return _digest_each(self._for_each(PlanRow.values))
+        return {name: digest({name: values}) for name, values in self.iterate_tensors()}
 
     @cached_property
     def digest(self) -> str:
@@ -160,15 +172,15 @@ class Plan:
     @cached_property
     def measures(self) -> dict[str, dict[str, Any]]:
         """Distinct filters, coherence and orthogonality error of each weight, by name."""
-        return self._for_each(PlanRow.measure)
-
-    def _for_each(self, compute: Callable[[PlanRow], T]) -> dict[str, T]:
-        """Return ``compute(row)`` by parameter name, computed once for rows of equal key."""
-        computed: dict[PlanRow, T] = {}
-        for row in self.rows:
-            if row.key() not in computed:
-                computed[row.key()] = compute(row)
+        computed = {key: rows[0].measure() for key, rows in self._group_equal_rows().items()}
         return {row.parameter: computed[row.key()] for row in self.rows}
+
+    def _group_equal_rows(self) -> dict[PlanRow, list[PlanRow]]:
+        """Return the rows of each key: their values are equal, and computed once."""
+        groups: dict[PlanRow, list[PlanRow]] = {}
+        for row in self.rows:
+            groups.setdefault(row.key(), []).append(row)
+        return groups
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, which do not depend on the machine."""
@@ -211,10 +223,6 @@ class Plan:
                 for key in measures[0]
             }
             yield name, row, largest
-
-
-def _digest_each(tensors: dict[str, Float32]) -> dict[str, str]:
-    return {name: digest({name: values}) for name, values in tensors.items()}
 
 
 def _merge_names(names: list[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.init.bases import dct_entries
+from seedless.init.tabled_matrix import TabledMatrix
 from seedless.numerics.counter_random import draw_uniform
 from seedless.numerics.exact_sums import exact_product, exact_row_sums, exact_sum
 from seedless.numerics.normal_quantile import normal_quantile
@@ -61,7 +62,7 @@ def _make_panel_orthonormal(panel: Float64) -> Float64:
     return rows
 
 
-def scramble_dct(rows: int, columns: int, key: CounterKey) -> Float64:
+def scramble_dct(rows: int, columns: int, key: CounterKey) -> TabledMatrix:
     """Return a DCT-II matrix with permuted rows and columns and signed columns: (rows, columns).
 
     Its size is max(rows, columns), so no row repeats, and its rows (columns, where there are more
@@ -69,10 +70,13 @@ def scramble_dct(rows: int, columns: int, key: CounterKey) -> Float64:
     """
     number, text = key
     size = max(rows, columns)
-    i = _permute(size, (number, f"{text} rows"))[:rows, None]
-    j = _permute(size, (number, f"{text} columns"))[None, :columns]
-    signs = np.where(draw_uniform(number, f"{text} signs", columns) < 0.5, -1.0, 1.0)
-    return dct_entries(size, i, j) * signs
+    i = _permute(size, (number, f"{text} rows"))[:rows]
+    j = _permute(size, (number, f"{text} columns"))[:columns]
+    plain = dct_entries(size, i, j)
+    is_negative = draw_uniform(number, f"{text} signs", columns) < 0.5
+    offsets = np.where(is_negative, len(plain.table), 0)
+    table = np.append(plain.table, -plain.table)
+    return TabledMatrix(rows, columns, table, lambda i: plain.find_positions(i) + offsets)
 
 
 def _permute(size: int, key: CounterKey) -> NDArray[np.int64]:

@@ -32,6 +32,29 @@ def exact_sum(values: NDArray[Any]) -> float:
     return float(exact_row_sums(values.reshape(1, -1))[0])
 
 
+def exact_weighted_sum(values: Float64, counts: NDArray[np.int64]) -> float:
+    """Return the sum of values[i] * counts[i], rounded once from its exact value.
+
+    It is `exact_sum` of an array that holds value i ``counts[i]`` times. Counts are below 2^35 and
+    values are 0 or above 1e-280 in size.
+
+    Example:
+        >>> exact_weighted_sum(np.array([0.1, -0.5]), np.array([3, 1]))
+        -0.19999999999999998
+    """
+    # [Step 1] A value is an integer of 53 bits times 2^e: cut it into three pieces of 18 bits.
+    fractions, exponents = np.frexp(values)
+    rest = np.ldexp(fractions, 18)
+    products = []
+    for piece in range(1, 4):
+        leading = np.trunc(rest)
+        # [Step 2] A piece times a count is below 2^53: float64 holds it without rounding.
+        products.append(np.ldexp(leading * counts, exponents - 18 * piece))
+        rest = np.ldexp(rest - leading, 18)
+    # [Step 3] Add these products with a single rounding.
+    return exact_sum(np.concatenate(products))
+
+
 def exact_row_sums(matrix: NDArray[Any]) -> Float64:
     """Return the sum of each row, rounded once from its exact value: (n, m) -> float64 (n,).
 
