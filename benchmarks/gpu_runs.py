@@ -29,7 +29,7 @@ from seedless.core.config import Config
 from seedless.core.config_files import open_config
 from seedless.proof.receipt import read_receipt
 from seedless.proof.trail import read_trail
-from seedless.runs.parallel_runs import Job, train_many
+from seedless.runs.parallel_runs import TrainingJob, train_many
 from seedless.runs.prepare import prepare
 from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
@@ -52,7 +52,7 @@ def run_twice(config: Config) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "run.toml"
         file.write_text(config.to_toml())
-        jobs = [Job(str(file), Path(folder) / name) for name in ("a", "b")]
+        jobs = [TrainingJob(str(file), Path(folder) / name) for name in ("a", "b")]
         results = []
         for job in jobs:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{job.out}-compiled"

@@ -1,10 +1,12 @@
 """The fault bench of the doctor: its pairs are sound, its page is its record, and it judges."""
 
+import json
+
 import pytest
 
-from benchmarks.doctor import page, run
+from benchmarks.doctor import check, page, run
 from benchmarks.doctor.catalog import list_pairs
-from benchmarks.doctor.pair import Edit, Pair, find_right_lines, write_script
+from benchmarks.doctor.pair import Edit, Pair, digest_pair, find_right_lines, write_script
 from seedless.audit.doctor.causes import CAUSES
 
 PAIRS = {pair.name: pair for pair in list_pairs()}
@@ -48,15 +50,63 @@ def test_an_answer_is_right_only_with_cause_and_line():
 
 def test_the_page_is_the_record():
     assert page.PAGE.read_text() == page.make_page(), "run python -m benchmarks.doctor.page"
+
+
+def test_the_page_shows_misses_and_what_was_left_out():
     row = {"identical": False, "cause": "threads", "line": "a.py:1", "confidence": "certain"}
-    row |= {"causes": ["threads"], "seconds": 3.2, "verdict": "wrong line"}
-    record = page.read_records()["doctor"]
-    counts = run.count_verdicts({"x/y": row})
+    row |= {"causes": ["threads"], "seconds": 3.2, "verdict": "wrong line", "source": "abc"}
+    row |= {"command": "seedless doctor --vary threads=1,2 -- python a.py"}
+    rows, record = {"digits/threads": row}, page.read_records()["doctor"]
+    excluded = [name for name in PAIRS if name not in ("digits/threads", "manual/clean")]
+    results = {"rows": rows, "counts": run.count_verdicts(rows), "excluded": excluded}
+    checked = {"manual/clean": {"found": "different", "wanted": "identical"}}
     text = page.make_page(
-        {"doctor": {**record, "results": {"rows": {"x/y": row}, "counts": counts}}}
+        {
+            "doctor": {**record, "results": results},
+            "doctor-check": {**record, "results": {"rows": checked}},
+        }
     )
-    assert "| 1 | 0 (0 %) | 1 | 0 | 0 | 0 |" in text
-    assert "| x/y | threads | threads | a.py:1 | certain | 3 | **wrong line** |" in text
+    assert "| 1 | 0 (0 %) | 1 | 0 | 0 | 0 | 1 |" in text
+    shown = "`--vary threads=1,2` | threads | a.py:1 | certain | 3 | **wrong line** |"
+    assert f"| digits/threads | threads | {shown}" in text
+    assert (
+        f"identical there without the doctor: {', '.join(excluded)}.\n  Not run: manual/c" in text
+    )
+    assert "one version of the doctor, with source digest `abc`" in text
+    assert "- CPU: 0 of 1 pairs did so" in text
+    assert "manual/clean (different)" in text
+    assert f"- GPU: {len(list_pairs('cuda'))} pairs are written and were not run." in text
+
+
+def test_a_fault_that_changes_nothing_is_left_out_and_a_clean_pair_never():
+    checked = {key: {"found": "identical"} for key in ["digits/no-seed", "digits/clean"]}
+    checked["manual/no-seed"] = {"found": "different"}
+    assert run.list_excluded(PAIRS, checked) == ["digits/no-seed"]
+
+
+def test_rows_of_another_version_are_judged_again():
+    row = {**run.describe_version(PAIRS["digits/clean"]), "lines": []}
+    assert run.keep_current({"digits/clean": row}, PAIRS) == {"digits/clean": row}
+    for name in ("pair", "source", "torch", "python"):
+        assert run.keep_current({"digits/clean": {**row, name: "other"}}, PAIRS) == {}
+    assert run.keep_current({"digits/gone": row}, PAIRS) == {}
+
+
+def test_the_longest_pair_is_judged_first():
+    recorded = {"digits/clean": {"seconds": 20}, "digits/no-seed": {"seconds": 70}}
+    names = ["digits/clean", "digits/no-seed", "digits/threads", "vae/clean"]
+    ordered = run.put_longest_first([PAIRS[name] for name in names], recorded)
+    # The third counts as long as the second, the last is of a script that was never timed.
+    assert [pair.name for pair in ordered] == [names[3], names[1], names[2], names[0]]
+
+
+def test_a_check_holds_as_long_as_the_pair_is_what_was_run(tmp_path):
+    row = {"found": "different", "wanted": "different", "pair": digest_pair(PAIRS["vae/no-seed"])}
+    file = tmp_path / "check.json"
+    for rows, kept in (({"vae/no-seed": row}, ["vae/no-seed"]), ({"vae/clean": row}, [])):
+        file.write_text(json.dumps({"results": {"rows": rows}}))
+        assert [*check.read_checked(file, "cpu")] == kept
+    assert check.read_checked(tmp_path / "none.json", "cpu") == {}
 
 
 @pytest.mark.parametrize("name", ["manual/no-seed", "charlm/set-vocabulary", "manual/clean"])

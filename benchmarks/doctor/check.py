@@ -1,24 +1,28 @@
 """Check the bench without the doctor: ``python -m benchmarks.doctor.check [--only NAME]``.
 
 Runs both runs of each pair as a user would and compares their final weights: a planted fault must
-change them, a pair without a fault must not.
+change them, a pair without a fault must not. Writes benchmarks/results/doctor-check.json, for a GPU
+doctor-check-gpu.json; a fault that changed nothing there is no fault, and the bench leaves it out.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import shlex
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.doctor.catalog import list_pairs
-from benchmarks.doctor.pair import Pair, find_right_lines, write_script
+from benchmarks.doctor.pair import Pair, digest_pair, find_right_lines, write_script
+from benchmarks.measure import write_results
+from benchmarks.pages import RESULTS
 
 # tmpfs lists a folder in the order in which files came; ext4 does not.
 WORKSPACE = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -49,11 +53,18 @@ def list_variables(pair: Pair) -> tuple[dict[str, str], dict[str, str]]:
     return {name: first}, {name: second}
 
 
+def make_environment() -> dict[str, str]:
+    """Return the environment of a script: ``python`` is ours, and threads that wait use no core.
+
+    Threads that spin while they wait slow down all pairs that are judged at the same time.
+    """
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "PATH": path}
+
+
 def run_script(command: str, folder: Path, variables: dict[str, str]) -> None:
     """Run a script's command in its folder; a failure raises with the end of its errors."""
-    environment = {**os.environ, **variables}
-    if "PATH" not in variables:
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment = make_environment() | variables
     done = subprocess.run(
         command, shell=True, cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -95,32 +106,59 @@ def compare_runs(pair: Pair, place: Path) -> tuple[str, str]:
     return digest, digest_weights(first)
 
 
-def check_pair(pair: Pair) -> bool:
-    """Return whether a pair is what it claims to be, and print it."""
-    start = time.perf_counter()
+def check_pair(pair: Pair) -> dict[str, str]:
+    """Return what both runs of a pair came to: "identical", "different" or "failed"."""
+    found, error = "failed", {}
     try:
         with TemporaryDirectory(dir=WORKSPACE) as place:
             first, second = compare_runs(pair, Path(place))
-    except RuntimeError as error:
-        print(f"{pair.name}: {error}", flush=True)
-        return False
-    right = (first == second) == (not pair.causes)
-    found = "identical" if first == second else "different"
-    mark = "" if right else "  WRONG"
-    print(f"{pair.name}: {found} ({time.perf_counter() - start:.0f} s){mark}", flush=True)
-    return right
+        found = "identical" if first == second else "different"
+    except RuntimeError as raised:
+        error = {"error": str(raised).strip().splitlines()[-1][:200]}
+    wanted = "different" if pair.causes else "identical"
+    return {"found": found, "wanted": wanted, "pair": digest_pair(pair), **error}
+
+
+def locate_record(device: str) -> Path:
+    """Return the file that the check of a device's pairs is recorded in."""
+    return RESULTS / ("doctor-check.json" if device == "cpu" else "doctor-check-gpu.json")
+
+
+def read_checked(file: Path, device: str) -> dict[str, dict[str, str]]:
+    """Return what the check found, by pair; none of a pair that has been edited since."""
+    if not file.exists():
+        return {}
+    rows = json.loads(file.read_text(encoding="utf-8"))["results"]["rows"]
+    digests = {pair.name: digest_pair(pair) for pair in list_pairs(device)}
+    return {name: row for name, row in rows.items() if row["pair"] == digests.get(name)}
 
 
 def main() -> int:
-    """Check the pairs and return how many are not what they claim to be."""
+    """Check the pairs that were not checked yet; return how many are not what they claim to be."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="pairs whose name contains this")
+    parser.add_argument("--only", default="", help="pairs whose name contains this, again")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--processes", type=int, default=1, help="pairs at the same time")
+    parser.add_argument("--out", type=Path, help="default: results/doctor-check.json")
     arguments = parser.parse_args()
-    pairs = [pair for pair in list_pairs(arguments.device) if arguments.only in pair.name]
+    out = arguments.out or locate_record(arguments.device)
+    rows = read_checked(out, arguments.device)
+    wanted = [
+        pair
+        for pair in list_pairs(arguments.device)
+        if arguments.only in pair.name and (arguments.only or pair.name not in rows)
+    ]
+    command = f"python -m benchmarks.doctor.check --device {arguments.device}"
     with ThreadPoolExecutor(arguments.processes) as pool:
-        return sum(not right for right in pool.map(check_pair, pairs))
+        start = time.perf_counter()
+        waiting = {pool.submit(check_pair, pair): pair.name for pair in wanted}
+        for done in as_completed(waiting):
+            row = rows[waiting[done]] = done.result()
+            write_results(out.stem, command, {"rows": rows}, out.parent)
+            mark = "" if row["found"] == row["wanted"] else f"  WRONG {row.get('error', '')}"
+            passed = time.perf_counter() - start
+            print(f"{waiting[done]}: {row['found']} (after {passed:.0f} s){mark}", flush=True)
+    return sum(row["found"] != row["wanted"] for row in rows.values())
 
 
 if __name__ == "__main__":

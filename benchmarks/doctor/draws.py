@@ -151,7 +151,7 @@ NOISE = (
         "dqn",
         (Edit("dqn.py", "np.random.default_rng(seed)", "np.random.default_rng()"),),
         ("unseeded-draws",),
-        ("dqn.py: np.random.default_rng()", "dqn.py: self.rng.integers(0, 4)"),
+        ("dqn.py: np.random.default_rng()", "dqn.py: self.rng.uniform(0, 4)"),
     ),
     Pair(
         "accumulate/batches-after-entropy",

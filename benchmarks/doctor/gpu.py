@@ -27,7 +27,28 @@ def _seg(name: str, old: str, new: str, *lines: str) -> Pair:
     )
 
 
-FAULTS = (
+def _graph(name: str, new: str, line: str) -> Pair:
+    """Return a pair of the script ``graph`` that sums its messages in another way."""
+    return Pair(
+        f"graph/{name}",
+        "graph",
+        (Edit("main.py", "        out.index_add_(0, dst, msg)\n", new),) if new else (),
+        ("nondeterministic-op",),
+        (f"main.py: {line}",),
+        device="cuda",
+    )
+
+
+_LAYERS = (
+    "train_seg.py: e1 = self.enc1(x)",
+    "train_seg.py: e2 = self.enc2(F.max_pool2d(e1, 2))",
+    "train_seg.py: e3 = self.enc3(F.max_pool2d(e2, 2))",
+    "train_seg.py: d2 = self.dec2(",
+    "train_seg.py: d1 = self.dec1(",
+)
+
+# Each adds in any order where many values meet: two adds to zero give the same sum in both orders.
+ATOMIC_ADDS = (
     _seg(
         "bilinear",
         'mode="nearest")',
@@ -35,9 +56,15 @@ FAULTS = (
         "train_seg.py: return F.interpolate(",
     ),
     _seg(
+        "bicubic",
+        'mode="nearest")',
+        'mode="bicubic", align_corners=False)',
+        "train_seg.py: return F.interpolate(",
+    ),
+    _seg(
         "adaptive-pooling",
         "pooled = e3.mean(dim=(2, 3))",
-        "pooled = F.adaptive_avg_pool2d(e3, 5).amax(dim=(2, 3))",
+        "pooled = F.adaptive_avg_pool2d(e3, 7).logsumexp(dim=(2, 3))",
         "train_seg.py: pooled = F.adaptive_avg_pool2d(",
     ),
     _seg(
@@ -48,6 +75,68 @@ FAULTS = (
         "        return F.grid_sample(x, grid, align_corners=False)",
         "train_seg.py: return F.grid_sample(",
     ),
+    _seg(
+        "replicate-padding",
+        "nn.Conv2d(cin, cout, 3, padding=1, bias=False)",
+        'nn.Conv2d(cin, cout, 7, padding=3, padding_mode="replicate", bias=False)',
+        *_LAYERS,
+    ),
+    _seg(
+        "class-weights",
+        "            loss = F.binary_cross_entropy_with_logits(logits, mask) +",
+        "            both = torch.cat([-logits, logits], 1)\n"
+        "            balance = torch.tensor([0.3, 1.7], device=device)\n"
+        "            loss = F.cross_entropy(both, mask[:, 0].long(), weight=balance) +",
+        "train_seg.py: loss = F.cross_entropy(both",
+    ),
+    _graph("index-add", "", "out.index_add_(0, dst, msg)"),
+    _graph(
+        "scatter-add",
+        "        out.scatter_add_(0, dst[:, None].expand_as(msg), msg)\n",
+        "out.scatter_add_(0, dst",
+    ),
+    _graph(
+        "scatter-reduce",
+        "        rows = dst[:, None].expand_as(msg)\n"
+        '        out = out.scatter_reduce(0, rows, msg, "mean", include_self=False)\n',
+        "out = out.scatter_reduce(0, rows",
+    ),
+    _graph(
+        "put-accumulate",
+        "        cols = torch.arange(msg.size(1), device=x.device)\n"
+        "        out.put_(dst[:, None] * msg.size(1) + cols, msg, accumulate=True)\n",
+        "out.put_(dst[:, None]",
+    ),
+    Pair(
+        "amp/long-attention",
+        "amp",
+        (
+            Edit("main.py", "torch.zeros(1, 16, dim)", "torch.zeros(1, 1024, dim)"),
+            Edit("main.py", "torch.randn(args.batch, 16, 16", "torch.randn(args.batch, 1024, 16"),
+        ),
+        ("nondeterministic-op",),
+        ("main.py: x = x + self.attn(h, h, h", "main.py: loss.backward()"),
+        device="cuda",
+    ),
+    Pair(
+        "speech/ctc",
+        "speech",
+        (),
+        ("nondeterministic-op",),
+        ("train_ctc.py: loss = criterion(logp", "train_ctc.py: loss.backward()"),
+        device="cuda",
+    ),
+    Pair(
+        "cox/cumsum",
+        "cox",
+        (),
+        ("nondeterministic-op",),
+        ("survival.py: log_cum = torch.cumsum(",),
+        device="cuda",
+    ),
+)
+
+OTHERS = (
     Pair(
         "seg/cudnn-benchmark",
         "seg",
@@ -58,35 +147,9 @@ FAULTS = (
         ("cudnn-autotune", "nondeterministic-op"),
         (
             "train_seg.py: torch.backends.cudnn.benchmark = True",
-            "train_seg.py: e1 = self.enc1(x)",
-            "train_seg.py: e2 = self.enc2(F.max_pool2d(e1, 2))",
-            "train_seg.py: e3 = self.enc3(F.max_pool2d(e2, 2))",
-            "train_seg.py: d2 = self.dec2(",
-            "train_seg.py: d1 = self.dec1(",
+            *_LAYERS,
             "train_seg.py: loss.backward()",
         ),
-        device="cuda",
-    ),
-    Pair(
-        "graph/index-add",
-        "graph",
-        (),
-        ("nondeterministic-op",),
-        ("main.py: out.index_add_(0, dst, msg)",),
-        device="cuda",
-    ),
-    Pair(
-        "graph/scatter-add",
-        "graph",
-        (
-            Edit(
-                "main.py",
-                "out.index_add_(0, dst, msg)",
-                "out.scatter_add_(0, dst[:, None].expand_as(msg), msg)",
-            ),
-        ),
-        ("nondeterministic-op",),
-        ("main.py: out.scatter_add_(0, dst",),
         device="cuda",
     ),
     Pair(
@@ -106,22 +169,6 @@ FAULTS = (
             "main.py: out = net(x, edge_index)",
             "main.py: out.index_add_(0, dst, msg)",
         ),
-        device="cuda",
-    ),
-    Pair(
-        "speech/ctc",
-        "speech",
-        (),
-        ("nondeterministic-op",),
-        ("train_ctc.py: loss = criterion(logp", "train_ctc.py: loss.backward()"),
-        device="cuda",
-    ),
-    Pair(
-        "cox/cumsum",
-        "cox",
-        (),
-        ("nondeterministic-op",),
-        ("survival.py: log_cum = torch.cumsum(",),
         device="cuda",
     ),
     Pair(
@@ -228,4 +275,4 @@ CLEAN = (
     Pair("graph/clean-deterministic", "graph", _DETERMINISTIC, device="cuda"),
 )
 
-PAIRS = (*FAULTS, *CLEAN)
+PAIRS = (*ATOMIC_ADDS, *OTHERS, *CLEAN)

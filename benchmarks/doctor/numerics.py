@@ -10,16 +10,23 @@ PAIRS = (
     Pair(
         "digits/threads",
         "digits",
-        (),
+        (
+            Edit(
+                "train.py",
+                "        x = self.drop(x)\n",
+                "        x = (x - x.mean()) / x.std()\n        x = self.drop(x)\n",
+            ),
+        ),
         ("threads",),
         (
             "train.py: x = F.relu(self.fc1(x))",
             "train.py: x = F.relu(self.fc2(x))",
+            "train.py: x = (x - x.mean()) / x.std()",
             "train.py: return self.out(x)",
             "train.py: loss.backward()",
         ),
         ("--vary", "threads=1,2"),
-        command="python train.py --hidden 700 --batch-size 160",
+        command="python train.py --hidden 700",
     ),
     Pair(
         "workers/threads",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -17,7 +19,7 @@ COMMANDS = {
     "compile": "python train.py",
     "cox": "python survival.py",
     "cudagraph": "python train.py",
-    "ddp": "torchrun --nproc_per_node=2 train_ddp.py",
+    "ddp": "torchrun --standalone --nproc_per_node=2 train_ddp.py",
     "digits": "python train.py",
     "dqn": "python dqn.py",
     "folder": "python train.py",
@@ -99,3 +101,15 @@ def find_right_lines(pair: Pair, folder: Path) -> list[str]:
             raise ValueError(f"{pair.name}: {text!r} must be on one line of {file}, not {numbers}")
         found.append(f"{file}:{numbers[0]}")
     return found
+
+
+def digest_pair(pair: Pair) -> str:
+    """Return a digest of what is run: the script, the edits, the command and the options."""
+    given = {**asdict(pair), "command": pair.full_command}
+    for answer in ("causes", "lines"):  # what is right changes no run
+        del given[answer]
+    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode())
+    for path in sorted((SCRIPTS / pair.script).iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]

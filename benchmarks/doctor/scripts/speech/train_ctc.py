@@ -1,17 +1,18 @@
 import torch
 import torch.nn as nn
 
-SEED, STEPS, T, N, C = 6, 8, 200, 16, 30
+SEED, STEPS, T, N, L = 6, 8, 400, 16, 160
+BASES = "_ACGT"  # the first is the blank
 torch.manual_seed(SEED)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class Acoustic(nn.Module):
+class Basecaller(nn.Module):
     def __init__(self):
         super().__init__()
         self.inp = nn.Linear(40, 96)
         self.rnn = nn.Linear(96, 96)
-        self.out = nn.Linear(96, C)
+        self.out = nn.Linear(96, len(BASES))
 
     def forward(self, x):
         h = torch.tanh(self.inp(x))
@@ -20,11 +21,11 @@ class Acoustic(nn.Module):
 
 
 feats = torch.randn(STEPS, T, N, 40)
-targets = torch.randint(1, C, (STEPS, N, 25))
+targets = torch.randint(1, len(BASES), (STEPS, N, L))
 in_len = torch.full((N,), T, dtype=torch.long)
-tg_len = torch.full((N,), 25, dtype=torch.long)
+tg_len = torch.full((N,), L, dtype=torch.long)
 
-net = Acoustic().to(device)
+net = Basecaller().to(device)
 criterion = nn.CTCLoss()
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 for i in range(STEPS):
