@@ -318,6 +318,51 @@ def test_random_numbers_in_collate_are_refused(tmp_path):
         fit(small_net, **REGRESSION, collate=collate, out=tmp_path / "run")
 
 
+def name_patient(index):
+    return ("patient", index)
+
+
+class Pairs:
+    """Rows of arrays; sample 5 changes after so many readings."""
+
+    def __init__(self, inputs, targets, changes_after=10_000):
+        self.inputs, self.targets = inputs.astype(np.float32), targets.astype(np.float32)
+        self.reads, self.changes_after = 0, changes_after
+
+    def __len__(self):
+        return len(self.inputs)
+
+    def __getitem__(self, index):
+        self.reads += 1
+        changed = index == 5 and self.reads > self.changes_after
+        return self.inputs[index] + changed, self.targets[index]
+
+
+def test_keys_of_the_user_decide_the_order_and_the_content_is_in_the_receipt(tmp_path):
+    arguments = {"train": Pairs(*REGRESSION["train"]), "loss": own.squared_error}
+    arguments |= {"key": name_patient}
+    run = fit(small_net, **arguments, out=tmp_path / "run")
+    assert run.metrics["content"].startswith("sha256:")
+    # Two samples for the first check, then two epochs (in the first, content is read twice: as
+    # augmented and as it is), then the scores. There is no pass before.
+    assert arguments["train"].reads == 2 * 2 + 3 * 24 - 2 + 24
+    assert seedless.verify(run, model=small_net, **arguments).outcome == "identical"
+    moved = {**arguments, "train": Pairs(REGRESSION["train"][0] + 1e-3, REGRESSION["train"][1])}
+    assert seedless.verify(run, model=small_net, **moved).outcome == "differs"
+
+
+def test_a_sample_that_changes_during_a_run_with_keys_stops_it(tmp_path):
+    dataset = Pairs(*REGRESSION["train"], changes_after=60)
+    arguments = {"train": dataset, "loss": own.squared_error, "key": name_patient}
+    with pytest.raises(DataError, match="sample 5 is not what it was"):
+        fit(small_net, **arguments, out=tmp_path / "run")
+
+
+def test_two_samples_with_one_key_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"key\(7\) and key\(19\) are equal"):
+        fit(small_net, **REGRESSION, key=lambda index: index % 12, out=tmp_path / "run")
+
+
 def test_what_needs_predictions_of_classes_says_that_there_are_none(regression):
     with pytest.raises(RunError, match=r"no predictions: its scores are in metrics\.json"):
         seedless.evaluate(regression)
