@@ -40,6 +40,16 @@ EXP = [_round(1 / _MP.factorial(k)) for k in range(7)]
 ATANH = [_round(_MP.mpf(2) / (2 * k + 1)) for k in range(13)]
 SIN = [_round((-1) ** k / _MP.factorial(2 * k + 1)) for k in range(9)]
 COS = [_round((-1) ** k / _MP.factorial(2 * k)) for k in range(9)]
+# For `exact.gamma`: B are Bernoulli numbers, zeta is Riemann's function.
+PI, LOG_PI = _round(_MP.pi), _round(_MP.log(_MP.pi))
+HALF_LOG_2_PI = _round(_MP.log(2 * _MP.pi) / 2)
+STIRLING = [_round(_MP.bernoulli(2 * k) / (2 * k * (2 * k - 1))) for k in range(1, 10)]
+DIGAMMA = [_round(_MP.bernoulli(2 * k) / (2 * k)) for k in range(1, 10)]
+TRIGAMMA = [_round(_MP.bernoulli(2 * k)) for k in range(1, 10)]
+LOG_GAMMA_2 = [
+    _round(1 - _MP.euler),
+    *(_round((-1) ** k * (_MP.zeta(k) - 1) / k) for k in range(2, 27)),
+]
 
 
 def powers() -> list[float]:

@@ -163,6 +163,7 @@ REFERENCES: dict[str, Reference] = {
     "sub": _alpha(-1.0),
     "rsub": lambda a, b, alpha=1: _alpha(-1.0)(b, a, alpha),
     "div": of_two(lambda a, b: a / b),
+    "floor_divide": of_two(lambda a, b: float(math.floor(a / float(np.float32(b))))),
     "addcmul": _addc(True),
     "addcdiv": _addc(False),
     "lerp": _lerp,
