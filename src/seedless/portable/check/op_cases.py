@@ -52,7 +52,9 @@ OPS: dict[str, Case] = {
     ),
     "lgamma": Case(torch.lgamma, (Input((1000,), 9.0, 3.0),)),
     "digamma": Case(torch.digamma, (Input((1000,), 9.0, 3.0),)),
-    "floor_divide": Case(lambda a, b: a // b * a, (VALUES, Input((4000,), 3.0))),
+    "div_floor": Case(
+        lambda a, b: torch.div(a, b, rounding_mode="floor") * a, (VALUES, Input((4000,), 3.0))
+    ),
     "grouped_mm": Case(
         lambda a, b: torch._grouped_mm(a, b, offs=make_group_ends(a)),
         (Input((40, 24)), Input((4, 24, 8))),
