@@ -66,6 +66,8 @@ CASES = [
     ("div.Scalar", A, 1.75),
     ("div.Tensor_mode", A, B, {"rounding_mode": None}),
     ("div.Scalar_mode", A, 1.75, {"rounding_mode": None}),
+    ("atan", WIDE),
+    *((name, some(40, scale=0.999)) for name in ("asin", "acos")),
     ("floor_divide", A, B),
     ("floor_divide.Scalar", A * 9, 0.3),
     *((name, some(40, shift=2.01)) for name in ("lgamma", "digamma")),

@@ -60,6 +60,18 @@ def test_float64_is_not_divided_with_a_floor() -> None:
         torch.ones(3, dtype=torch.float64) // 0.1
 
 
+@pytest.mark.parametrize("name", ["atan", "asin", "acos"])
+def test_arcs_of_special_values_and_their_gradients_are_torchs(name: str) -> None:
+    special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, math.inf, -math.inf, math.nan]
+    x, inside = torch.tensor(special), torch.linspace(-0.99, 0.99, 200).requires_grad_()
+    with portable():
+        found = getattr(torch, name)(x)
+        (slope,) = torch.autograd.grad(getattr(torch, name)(inside).sum(), inside)
+    assert torch.equal(found.nan_to_num(9.0), getattr(torch, name)(x).nan_to_num(9.0))
+    (expected,) = torch.autograd.grad(getattr(torch, name)(inside).sum(), inside)
+    assert torch.allclose(slope, expected, rtol=1e-5)
+
+
 def test_values_are_counted_in_torch_s_bins() -> None:
     x = torch.linspace(-3, 3, 1001) + 0.00123  # none at an edge
     with portable():

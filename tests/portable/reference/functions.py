@@ -146,7 +146,10 @@ def _shrink_grad(g: float, x: float, edge: float) -> float:
 REFERENCES: dict[str, Reference] = {
     **{
         name: of_one(getattr(ref, name))
-        for name in ("exp", "expm1", "log", "log1p", "erf", "sigmoid", "tanh", "sin", "cos")
+        for name in (
+            *("exp", "expm1", "log", "log1p", "erf", "sigmoid", "tanh", "sin", "cos"),
+            *("atan", "asin", "acos"),
+        )
     },
     "sqrt": of_one(ref.root),
     "rsqrt": of_one(lambda x: 1.0 / ref.root(x)),

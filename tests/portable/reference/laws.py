@@ -184,6 +184,30 @@ def root(x: float) -> float:
     return float(guess)
 
 
+_arctangents = lru_cache(c.arctangents)
+
+
+def atan(x: float) -> float:
+    """atan(i / 16) and a series in what is left; x finite."""
+    size = abs(x)
+    a = 1.0 / size if size > 1 else size
+    centre = round(a * c.ATAN_STEP)
+    step = centre * (1 / c.ATAN_STEP)
+    t = (a - step) / (a * step + 1.0)
+    out = horner(c.ATAN, t * t) * t + _arctangents()[centre]
+    return math.copysign(c.HALF_PI - out if size > 1 else out, x)
+
+
+def asin(x: float) -> float:
+    """atan(x / sqrt((1 - x) (1 + x))) of |x| below 1."""
+    return atan(x / root((1.0 - x) * (x + 1.0)))
+
+
+def acos(x: float) -> float:
+    """2 atan(sqrt((1 - x) / (1 + x))) of |x| below 1."""
+    return atan(root((1.0 - x) / (x + 1.0))) * 2.0
+
+
 def fused(a: float, b: float, addend: float) -> float:
     """A b + addend rounded once, as a contracted multiply-add does: what must never happen."""
     return float(Fraction(a) * Fraction(b) + Fraction(addend))

@@ -50,6 +50,8 @@ OPS: dict[str, Case] = {
         lambda c, a, b: torch.baddbmm(c, a, b, beta=0.3, alpha=0.7),
         (Input((2, 5, 6)), Input((2, 5, 40)), Input((2, 40, 6))),
     ),
+    "atan": Case(torch.atan, (VALUES,)),
+    "acos": Case(torch.acos, (Input((1000,), 0.999),)),
     "lgamma": Case(torch.lgamma, (Input((1000,), 9.0, 3.0),)),
     "digamma": Case(torch.digamma, (Input((1000,), 9.0, 3.0),)),
     "div_floor": Case(

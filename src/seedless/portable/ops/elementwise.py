@@ -264,6 +264,9 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::tanh": in_float64(e.tanh),
     "aten::sin": in_float64(e.sin),
     "aten::cos": in_float64(e.cos),
+    "aten::atan": in_float64(e.atan),
+    "aten::asin": in_float64(e.asin),
+    "aten::acos": in_float64(e.acos),
     "aten::sqrt": in_float64(e.root),
     "aten::rsqrt": in_float64(e.rsqrt),
 }
