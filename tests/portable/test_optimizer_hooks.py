@@ -14,6 +14,7 @@ from seedless.core.errors import NumericsError
 from seedless.portable.exact import portable_float
 from seedless.portable.exact.portable_float import PortableFloat, raise_number
 from seedless.portable.mode import portable
+from seedless.portable.ops.optimizer_hooks import prepare_optimizers
 from seedless.portable.test_inputs import Input
 
 CPU = torch.device("cpu")
@@ -123,6 +124,18 @@ def test_settings_are_restored_after_a_step_that_was_refused():
         optimizer.step()
     assert type(optimizer.param_groups[0]["lr"]) is float
     assert all(type(beta) is float for beta in optimizer.param_groups[0]["betas"])
+
+
+@pytest.mark.parametrize("make", [Lion, torch.optim.AdamW, torch.optim.NAdam])
+def test_settings_are_restored_where_the_blocks_of_two_threads_overlap(make):
+    weight = nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones_like(weight)
+    optimizer = make([weight])
+    before = {k: v for k, v in optimizer.param_groups[0].items() if k != "params"}
+    with portable(), prepare_optimizers():  # the second block's hooks run after the first one's
+        optimizer.step()
+    after = optimizer.param_groups[0]
+    assert all(after[key] is value for key, value in before.items())
 
 
 def test_whole_powers_are_products_and_others_close_to_the_true_value():

@@ -62,7 +62,9 @@ OPS: dict[str, Case] = {
         (Input((40, 24)), Input((4, 24, 8))),
     ),
     "ctc_loss": Case(
-        lambda x: F.ctc_loss(x.log_softmax(2), make_words(x), [12, 9, 7], [4, 4, 2]),
+        lambda x: F.ctc_loss(
+            x.log_softmax(2), make_words(x), torch.tensor([12, 9, 7]), torch.tensor([4, 4, 2])
+        ),
         (Input((12, 3, 6), 3.0),),
     ),
     "index_2d": Case(lambda x: x[make_indices(x.new_zeros(60)).view(12, 5)], (Input((9, 6)),)),

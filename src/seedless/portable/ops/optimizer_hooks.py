@@ -5,6 +5,7 @@ other optimizer, also of one that a user wrote, become numbers whose powers do n
 host's math library (`exact.portable_float`) while it takes its step.
 """
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,11 +32,15 @@ _MADE_OF_OPS = (
 
 
 def _make_portable(value: Any) -> Any:
-    """Return a setting with its floats, also those of a tuple, as portable numbers."""
+    """Return a setting with its floats, also those of a tuple, as portable numbers.
+
+    One that is portable already is returned itself: another thread's block has prepared it.
+    """
     if isinstance(value, float):
-        return PortableFloat(value)
+        return value if isinstance(value, PortableFloat) else PortableFloat(value)
     if type(value) is tuple:
-        return tuple(map(_make_portable, value))
+        made = tuple(map(_make_portable, value))
+        return value if all(map(operator.is_, made, value)) else made
     return value
 
 
@@ -55,11 +60,10 @@ def prepare_optimizers() -> Iterator[None]:
             )
         changed = []
         for group in optimizer.param_groups:
-            if isinstance(optimizer, _ADAM):
-                new = {"fused": True, "foreach": False}
-            else:
+            new: dict[str, Any] = {"fused": True, "foreach": False}
+            if not isinstance(optimizer, _ADAM):
                 new = {k: _make_portable(v) for k, v in group.items() if k != "params"}
-                new = {k: v for k, v in new.items() if v is not group[k]}
+            new = {k: v for k, v in new.items() if v is not group.get(k)}
             changed.append((group, {k: group.get(k) for k in new}))
             group.update(new)
         before.setdefault(id(optimizer), changed)
