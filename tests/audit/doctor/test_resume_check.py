@@ -114,6 +114,36 @@ def test_data_of_another_step_are_a_lost_position(check):
     assert "its data are those of step 1 of the unbroken run" in found.evidence
 
 
+def test_an_epoch_that_begins_again_is_a_lost_position_though_the_last_batches_agree(check):
+    """Epochs of three: the samples from the epoch's start to the end are those of the other run."""
+    whole = make_steps(1, 6)
+    for place, step in enumerate(whole, start=1):
+        step["values"] |= {"indices": f"i{place}", "input": f"b{place}, changed at random"}
+    resumed = make_steps(5, 7, input="b4, changed otherwise", weights="other")
+    for place, step in enumerate(resumed, start=4):
+        step["values"] |= {"indices": f"i{place}", "batch": f"b{place}, changed otherwise"}
+    found = check(resumed, whole=whole, generators={"torch-generator:1": "other"})
+    assert (found.cause, found.confidence, found.step) == ("resume-sampler", "certain", 5)
+    assert "its data are those of step 4 of the unbroken run" in found.evidence
+
+
+def write_ranks(folder, *processes):
+    for rank, steps in enumerate(processes):
+        write_process(folder, [make_process(rank), *steps, make_end(len(steps))])
+    return read_run(folder)
+
+
+def test_every_rank_of_a_resumed_run_is_compared(tmp_path):
+    whole = write_ranks(tmp_path / "a", make_steps(1, 6), make_steps(1, 6))
+    ended = write_ranks(tmp_path / "b", make_steps(1, 4), make_steps(1, 4))
+    resumed = write_ranks(tmp_path / "c", make_steps(5, 6), make_steps(5, 6, rate="other"))
+    found = check_resume(whole, ended, resumed, 4)
+    assert (found.cause, found.step, found.ranks) == ("resume-scheduler", 5, (1,))
+    alone = write_ranks(tmp_path / "d", make_steps(5, 6))
+    found = check_resume(whole, ended, alone, 4)
+    assert (found.cause, found.what, found.ranks) == ("unknown", "processes", (1,))
+
+
 def test_values_that_nothing_explains_are_unknown(check):
     assert check(make_steps(5, 6, output="other")).cause == "unknown"
 
