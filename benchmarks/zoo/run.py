@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import RESULTS
+from benchmarks.pages import RESULTS, ROOT
 
 LIBRARIES = (
     *("torch", "timm", "transformers", "torchvision", "monai"),
@@ -204,7 +204,8 @@ def answer(name: str, column: str, device: str, limit: float) -> dict[str, Any]:
             found = COLUMNS[column](NETWORKS[name])
     except Exception as error:  # what the libraries raise is recorded, whatever it is
         text = f"{type(error).__name__}: {error}"
-        text = re.sub(r"/\S*/(site|dist)-packages/", "", text)  # no paths of this machine
+        # Leave paths of this machine out.
+        text = re.sub(r"/\S*/(site|dist)-packages/", "", text).replace(f"{ROOT}/", "")
         found = {"error": text[:MAX_ERROR_LENGTH]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
