@@ -46,7 +46,7 @@ def test_it_passes_for_the_generator(recorded):
         lambda: pickle.loads(pickle.dumps(stand_in)),
         lambda: copy.deepcopy(stand_in),
     ):
-        assert make_twin().rand() == generator.rand()
+        assert make_twin(stand_in).rand() == generator.rand()
 
 
 def test_a_package_that_takes_the_global_generator_is_seen(scripts):
