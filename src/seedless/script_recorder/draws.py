@@ -11,6 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable
 
+from .numpy_global import make_recorded
 from .recorder import Recorder
 from .user_lines import find_user_frame, is_for_itself, show_frame
 
@@ -53,13 +54,21 @@ class DrawRecorder:
 
     def watch_numpy(self, module: ModuleType) -> None:
         """Count what `np.random.rand` and the like draw; all are methods of one generator."""
-        generator = sys.modules["numpy.random.mtrand"]._rand
+        mtrand: Any = sys.modules["numpy.random.mtrand"]
+        generator = mtrand._rand
         for name in dir(module):
             function = getattr(module, name)
             if getattr(function, "__self__", None) is generator and name not in NOT_DRAWS:
                 wrapper = self._count("numpy", f"np.random.{name}", function, module.get_state)
                 wrapper.__module__, wrapper.__qualname__ = "numpy.random", name
                 setattr(module, name, wrapper)
+
+        def record(name: str, method: Any) -> Any:
+            if name in NOT_DRAWS:
+                return method
+            return self._count("numpy", f"np.random.{name}", method, module.get_state)
+
+        mtrand._rand = make_recorded(generator, record)
 
     def write(self) -> None:
         """Write a line for each place that has drawn since the last call."""

@@ -32,7 +32,7 @@ from .op_signature import Signature, find_tensors, show_settings
 from .silence import is_silent
 from .tensor_digest import digest_tensors
 from .tensor_sources import UNNAMED
-from .user_lines import find_user_line
+from .user_lines import find_maker_line, find_user_line
 
 MAX_OPERATIONS = 200_000
 FAILED = f"{NOT_COMPARED}: the recorder could not read it"
@@ -148,7 +148,10 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
             for name, value in vars(record).items()
         }
         self.count += 1
-        self._write({**values, "line": self.lines.find(), "draws": draws, "device": device})
+        found = {"line": self.lines.find(), "draws": draws, "device": device}
+        if draws:
+            found["maker"] = find_maker_line(_is_module)
+        self._write({**values, **found})
 
     def _find_phase(self) -> str:
         if torch._C._current_graph_task_id() != -1:
@@ -246,6 +249,10 @@ def digest_one(tensor: Tensor) -> Any:
         return digest_tensors([tensor])
     parts = find_parts(tensor)
     return digest_tensors(parts) if parts else f"{NOT_COMPARED}: {describe_type(tensor)}"
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, nn.Module)
 
 
 def _ends_later(call: OpCall, result: Any) -> bool:

@@ -272,6 +272,7 @@ def test_runs_of_different_length_that_both_ended_well_differ(run):
 
     found, _ = run(write)
     assert (found.identical, found.what) == (False, "number of steps")
+    assert "one-thread" not in [one["name"] for one in found.experiments]
 
 
 def test_ranks_that_drift_apart_are_reported_though_the_runs_agree(run):

@@ -131,12 +131,11 @@ def _ask_rules(case: Case) -> Iterator[Candidate]:
     if case.varied:
         yield from variables
     # [Step 3] The first operation that differs, if pass 2 found it.
-    values = list(judge_python_value(case))
     yield from judge_parameter_order(case)
     if (draw := judge_draw(case)) is not None:
         yield draw
     yield from judge_op(case)
-    yield from judge_foreign_writes(case)
+    values = [*judge_foreign_writes(case), *judge_python_value(case)]
     yield from (one for one in values if one.confidence != POSSIBLE)
     # [Step 4] Files, and generators whose draws no operation shows.
     yield from judge_files(case)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seedless.audit.doctor.case import Candidate, Case
+from seedless.audit.doctor.first_step import STEP_COUNT
 from seedless.audit.doctor.pair import Pair, Runner
 from seedless.core.bounded_reading import read_file
 from seedless.core.errors import SeedlessError
@@ -149,6 +150,8 @@ def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:
     general = [*([] if has_hash_seed else ["hash-seed"]), "seed-all", "one-thread"]
     if case.op is not None and case.op.kind == "op":
         general = ["one-thread"]  # equal inputs: no order and no seed explains it
+    if case.first.what == STEP_COUNT:
+        general.remove("one-thread")  # another sum would show in a value before
     if case.reordered or asked[:1] == ["deterministic"]:
         general = []  # what differs is known; the rest would only cost time
     return list(dict.fromkeys([*asked, *general]))[:MAX_EXPERIMENTS]
