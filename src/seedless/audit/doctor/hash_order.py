@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from seedless.audit.doctor.case import LIKELY, Candidate, Case
-from seedless.audit.doctor.first_step import INITIAL_WEIGHTS
 from seedless.audit.doctor.script_sources import list_source_paths
 from seedless.audit.doctor.set_order import find_ordered_lines
 
@@ -33,7 +32,7 @@ def judge_parameter_order(case: Case) -> Iterator[Candidate]:
     A set of tensors has the order of their addresses: then PYTHONHASHSEED does not change it, and
     the cause stays likely. The line is the one that makes the set, for tensors cannot be sorted.
     """
-    if case.first.what != INITIAL_WEIGHTS or not case.reordered:
+    if not case.reordered:
         return
     sentence = "the optimizer has the same weights in both runs, in another order"
     uses = [
