@@ -135,13 +135,15 @@ def _ask_rules(case: Case) -> Iterator[Candidate]:
     if (draw := judge_draw(case)) is not None:
         yield draw
     yield from judge_op(case)
-    values = [*judge_foreign_writes(case), *judge_python_value(case)]
-    yield from (one for one in values if one.confidence != POSSIBLE)
+    writes = list(judge_foreign_writes(case))
+    yield from (one for one in writes if one.confidence != POSSIBLE)
     # [Step 4] Files, and generators whose draws no operation shows.
     yield from judge_files(case)
     yield from judge_states(case)
     yield from judge_random_sources(case)
-    yield from values
+    # [Step 5] What no generator explains: a seed may come from a clock, too.
+    yield from writes
+    yield from judge_python_value(case)
     yield from variables
 
 
