@@ -29,7 +29,7 @@ def judge_hash_order(case: Case) -> Candidate:
 def judge_parameter_order(case: Case) -> Iterator[Candidate]:
     """Yield causes where the optimizer has the same weights in both runs, in another order.
 
-    A set of names has the order of their hashes, which an experiment shows. A set of tensors has the
+    A set of names has the order of their hashes, which an experiment shows. One of tensors has the
     order of their addresses, and its elements cannot be sorted: the line is the one that makes it.
     """
     if not case.reordered:
