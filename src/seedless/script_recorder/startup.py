@@ -15,6 +15,7 @@ from .import_hooks import call_after_import
 from .imported_sources import describe_sources
 from .loaded_packages import describe_packages
 from .numpy_memory import fill_empty_arrays
+from .outside_values import OutsideRecorder
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
 from .settings import SETTINGS_VARIABLE, read_settings
@@ -26,6 +27,7 @@ def start() -> None:
     if not path:
         return
     recorder = Recorder(read_settings(path))
+    OutsideRecorder(recorder).watch()
     seeds = SeedRecorder(recorder)
     draws = DrawRecorder(recorder)
     start_with_torch = functools.partial(_start_with_torch, recorder, seeds, draws)
