@@ -15,12 +15,11 @@ import os
 import sys
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.doctor.catalog import list_pairs
-from benchmarks.doctor.check import WORKSPACE, list_variables, run_script
-from benchmarks.doctor.pair import Pair, find_right_lines, write_script
+from benchmarks.doctor.check import list_variables, plant, run_script
+from benchmarks.doctor.pair import Pair
 from benchmarks.measure import write_results
 from benchmarks.pages import RESULTS
 
@@ -29,17 +28,12 @@ ENTRY = Path(__file__).with_name("debug_mode_entry.py")
 
 def try_pair(pair: Pair) -> dict[str, Any]:
     """Return what DebugMode finds of one fault."""
-    with TemporaryDirectory(dir=WORKSPACE) as place:
-        folder = Path(place) / "project"
-        write_script(pair, folder)
-        lines = find_right_lines(pair, folder)
-        if pair.setup:
-            run_script(pair.setup, folder, {})
-        calls = []
+    with plant(pair) as (folder, lines):
+        calls, place = [], folder.parent
         for number, variables in enumerate(list_variables(pair)):
-            out = Path(place) / f"calls-{number}"
+            out = place / f"calls-{number}"
             out.mkdir()
-            command = start_under_debug_mode(pair, Path(place), out)
+            command = start_under_debug_mode(pair, place, out)
             run_script(command, folder, variables | shim(place, out))
             calls.append(read_calls(out))
     first = next((both for both in zip(*calls, strict=False) if both[0] != both[1]), None)
@@ -59,9 +53,9 @@ def start_under_debug_mode(pair: Pair, place: Path, out: Path) -> str:
     return command.replace(" train_ddp.py", f" {ENTRY} {out} train_ddp.py")
 
 
-def shim(place: str, out: Path) -> dict[str, str]:
+def shim(place: Path, out: Path) -> dict[str, str]:
     """Return a PATH on which ``python`` starts a script under DebugMode."""
-    folder = Path(place) / f"bin-{out.name}"
+    folder = place / f"bin-{out.name}"
     folder.mkdir()
     program = folder / "python"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {ENTRY} {out} "$@"\n', encoding="utf-8")
