@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
     from seedless.init import basis, initialize
-    from seedless.models import build
+    from seedless.models import build, convert
     from seedless.numerics.active_keys import dropout_keys
     from seedless.numerics.determinism import make_deterministic
     from seedless.numerics.dropout import Dropout
@@ -37,6 +37,7 @@ __all__ = [
     "build",
     "churn",
     "compare",
+    "convert",
     "diff",
     "digest",
     "dropout_keys",

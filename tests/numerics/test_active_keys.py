@@ -203,3 +203,45 @@ def test_threads_that_ended_are_forgotten():
         for thread in threads:
             thread.join()
     assert len(active_keys._Process.threads) <= 66
+
+
+def see_mask():
+    return seedless.Dropout(0.5, layer=0)(torch.ones(4, 64)) != 0
+
+
+def see_with(keys, epoch):
+    with seedless.dropout_keys(samples=keys, epoch=epoch):
+        return see_mask()
+
+
+def test_the_keys_of_a_delivered_batch_last_until_the_next():
+    active_keys.set_batch_keys(KEYS[0], 2, 0)
+    assert torch.equal(see_mask(), see_with(KEYS[0], 2))
+    with seedless.dropout_keys(samples=KEYS[1], epoch=5):  # a block comes before them
+        assert torch.equal(see_mask(), see_with(KEYS[1], 5))
+    with ThreadPoolExecutor(1) as pool:
+        assert torch.equal(pool.submit(see_mask).result(), see_with(KEYS[0], 2))
+    active_keys.set_batch_keys(KEYS[1], 2, 1)
+    assert torch.equal(see_mask(), see_with(KEYS[1], 2))
+    active_keys.clear_batch_keys()
+    with pytest.raises(NumericsError, match=r"seedless\.Sampler"):
+        see_mask()
+
+
+def test_what_is_computed_again_has_the_keys_of_its_delivered_batch():
+    plain, model, losses = compute_gradients(Blocks(), "none"), Blocks(False), []
+    for n, keys in enumerate(KEYS):
+        active_keys.set_batch_keys(keys, n, 0)
+        losses.append(model(take_input(n)).square().sum())
+    active_keys.clear_batch_keys()
+    sum(losses).backward()
+    assert all(map(torch.equal, plain, get_gradients(model)))
+
+
+@pytest.mark.parametrize("step", [-1, 1.5])
+def test_a_step_is_a_number(step):
+    with (
+        pytest.raises(NumericsError, match="expected step to be an integer"),
+        seedless.dropout_keys(samples=KEYS[0], epoch=0, step=step),
+    ):
+        pass

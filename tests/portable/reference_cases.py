@@ -127,6 +127,8 @@ CASES = [
         (name, some(4, 3), [whole(1, 1, 3)], some(3, 3, name="b"), True)
         for name in ("index_put", "_index_put_impl", "_unsafe_index_put")
     ),
+    ("index_put", some(4, 3), [whole([1, 0], [3, 1])], some(2, 2, 3, name="b"), True),
+    ("index_put", some(4), [whole([[1, 0], [3, 1]])], some(1, 2, 2, name="b"), True),
     ("index_put", some(4, 3), [whole(1, 0, 3)], some(3, 3, name="b")),
     ("index_put", some(4, 3), [whole(1, 3, 1)], some(3, 3, name="b")),
     ("put", some(4, 3), whole(1, -5, 7, 1), some(4, name="b")),

@@ -67,6 +67,16 @@ def test_gradients_of_rows_taken_behind_a_whole_axis_are_added() -> None:
     assert counts.tolist() == [[0, 2, 0, 1], [0] * 4, [0] * 4]
 
 
+@pytest.mark.parametrize("shape", [(5,), (5, 3), (5, 3, 2)])
+def test_gradients_of_rows_taken_by_an_index_of_two_axes_are_added(shape: tuple[int, ...]) -> None:
+    x, places = torch.zeros(shape, requires_grad=True), torch.tensor([[1, 3], [4, 1], [1, 0]])
+    with portable():
+        x[places].sum().backward()
+    counts = torch.tensor([1.0, 3.0, 0.0, 1.0, 1.0])
+    assert x.grad is not None
+    assert torch.equal(x.grad, counts.view(5, *[1] * (len(shape) - 1)).expand(shape))
+
+
 def test_writes_without_a_clash_are_torch_s() -> None:
     x = torch.zeros(4, 5, 6)
     values = torch.arange(2.0 * 3 * 6).view(2, 3, 6)

@@ -199,7 +199,7 @@ def test_models_without_spare_features_have_no_penalty_and_refuse_one(name):
     ("settings", "task", "message"),
     [
         ({"name": "cross_entropy"}, "multi-label", "exactly one class for each sample.*use bce"),
-        ({"class_weights": "sqrt"}, "multi-class", "class_weights belongs to bce"),
+        ({"class_weights": "sqrt"}, "multi-class", "which belongs to bce"),
     ],
 )
 def test_contradictions_are_refused(settings, task, message):

@@ -32,6 +32,7 @@ from seedless.numerics.environment import capture_environment
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.receipt import WEIGHTS, list_unknown, state_data
 from seedless.proof.source_digest import describe_source
+from seedless.runs.content_checks import SCORED_SPLITS
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected, serialize_weights
 from seedless.runs.validation import ValidatedRun
@@ -184,17 +185,38 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
             f"model has {first['weights'][:23]}... Pass the model as it was before training: best "
             "a function that makes it"
         )
-    # [Step 4] Everything else the run began with.
+    # [Step 4] The same holds for the user's functions.
+    check_functions(run, prepared)
+    # [Step 5] Everything else the run began with.
     facts = {key: run.claims[key] for key in START_FACTS}
     if changed := compare_values(facts, derive_facts(run, prepared)):
         raise DivergenceError(map(str, changed), {"epoch": 0, "names": []})
     return prepared
 
 
+def check_functions(run: ValidatedRun, prepared: Prepared) -> None:
+    """Refuse other functions than the run was made with; its metrics may be left out."""
+    recorded = {item["role"]: item for item in run.claims.get("callables", [])}
+    given = {item["role"]: item for item in prepared.facts.get("callables", [])}
+    for role in sorted({*recorded, *given}):
+        if role == "metrics" and role not in given:
+            continue
+        if role not in given or role not in recorded:
+            found = "was made with" if role in recorded else "was made without"
+            raise ConfigError(f"{run.path} {found} {role}=: pass the arguments that fit() had")
+        if recorded[role]["digest"] != given[role]["digest"]:
+            raise ConfigError(
+                f"{run.path} was made with {role}={recorded[role]['name']}, digest "
+                f"{recorded[role]['digest'][:23]}...; the {role}={given[role]['name']} given now "
+                f"has {given[role]['digest'][:23]}... Pass the same function: its source text, "
+                "defaults, closure values and the globals that it uses are compared"
+            )
+
+
 def derive_facts(run: ValidatedRun, prepared: Prepared) -> dict[str, Any]:
     """Return the `START_FACTS` as prepared here, in the form of the run's receipt."""
-    data = state_data(prepared.facts["data"], run.claims["schema"])
-    return {**prepared.facts, "data": data}
+    facts = {key: prepared.facts[key] for key in START_FACTS}
+    return {**facts, "data": state_data(facts["data"], run.claims["schema"])}
 
 
 def train_again(
@@ -231,15 +253,35 @@ def compare_results(
     results = score_selected(prepared, outcome.best, None)
     results["promise"] = describe_promise(prepared.config, outcome.last)
     results |= trail_claims
-    changed = compare_values({key: run.claims[key] for key in results}, results)
+    claimed = {key: run.claims[key] for key in results}
+    if lacks_metrics(run, prepared):
+        claimed["metrics"] = leave_out_metrics(claimed["metrics"])
+    changed = compare_values(claimed, results)
     if changed:
         raise DivergenceError(map(str, changed))
+
+
+def lacks_metrics(run: ValidatedRun, prepared: Prepared) -> bool:
+    """Whether a run has metrics of the user's own that were not given now."""
+    roles = {item["role"] for item in run.claims.get("callables", [])}
+    return "metrics" in roles and prepared.metrics is None
+
+
+def leave_out_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's metrics without the values of the user's own functions."""
+    return {
+        name: {key: scores[key] for key in ("n", "loss")} if name in SCORED_SPLITS else scores
+        for name, scores in metrics.items()
+    }
 
 
 def list_remarks(run: ValidatedRun, prepared: Prepared) -> tuple[str, ...]:
     """Return whose data the run was executed on, and how many records are in two splits."""
     repeated = describe_repeated(prepared.facts["data"]["repeated"], run.config.data)
-    return tuple(remark for remark in (prepared.data_source, repeated) if remark)
+    metrics = ""
+    if lacks_metrics(run, prepared):
+        metrics = "the values of its own metrics were not compared, because metrics= was not given"
+    return tuple(remark for remark in (prepared.data_source, repeated, metrics) if remark)
 
 
 def list_notes(run: ValidatedRun, config: Config) -> list[str]:

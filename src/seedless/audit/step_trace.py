@@ -21,7 +21,7 @@ from seedless.train.loop import train
 from seedless.train.progress_state import Observer, Position, ProgressState, Start
 from seedless.train.state_tensors import collect_state, fetch_state, restore_state
 from seedless.train.step import Step
-from seedless.train.training_problem import TrainingProblem
+from seedless.train.training_problem import DataSplit, TrainingProblem
 
 STATE = "state.safetensors"
 
@@ -104,14 +104,13 @@ class OpRecordingStep(Step):
 
 def name_inputs(problem: TrainingProblem, rows: Tensor) -> dict[str, Tensor]:
     """Return by name the tensors that exist before a step on some rows."""
-    return {
-        **collect_state(problem.model, problem.optimizer, problem.order),
-        "batch/rows": rows,
-        "data/samples": problem.train.samples,
-        "data/labels": problem.train.labels,
-        "data/keys": problem.keys,
-        "optimizer/rate": problem.optimizer.param_groups[0]["lr"],
-    }
+    rate = problem.optimizer.param_groups[0]["lr"]
+    inputs = {"batch/rows": rows, "data/keys": problem.keys}
+    if isinstance(problem.train, DataSplit):
+        inputs |= {"data/samples": problem.train.samples, "data/labels": problem.train.labels}
+    if isinstance(rate, Tensor):
+        inputs["optimizer/rate"] = rate
+    return {**collect_state(problem.model, problem.optimizer, problem.order), **inputs}
 
 
 def trace_ops(

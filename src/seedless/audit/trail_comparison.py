@@ -9,7 +9,7 @@ from typing import Any
 
 from seedless.core.digests import canonical_json, digest_bytes, digest_each
 from seedless.numerics.environment import capture_environment
-from seedless.proof.stripped_run import FACTS
+from seedless.proof.stripped_run import list_facts
 from seedless.proof.trail import FILE as TRAIL
 from seedless.proof.trail import (
     GENESIS,
@@ -83,7 +83,7 @@ class ChainComparison(Observer):
     """
 
     def __init__(self, claims: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> None:
-        self.facts = {name: claims[name] for name in FACTS}
+        self.facts = {name: claims[name] for name in list_facts(claims)}
         self.log = log
         self.entries: list[TrailEntry] = []
         self.checkpoints: dict[str, str] = {}

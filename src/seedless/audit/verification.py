@@ -4,7 +4,7 @@ The folder is validated once, here. What was validated (receipt, configuration, 
 the process that executes the run, which reads none of it from the disk again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -38,10 +38,10 @@ from seedless.proof.signature import read_signature
 from seedless.runs.attestation_checks import list_signed_files
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.script_run import ScriptRun, is_script_run, validate_script
+from seedless.runs.user_functions import UserFunctions
 from seedless.runs.user_model import (
     ENTRY_HELP,
     Model,
-    Pair,
     UserModel,
     choose_preparer,
     prepare_user_model,
@@ -55,10 +55,17 @@ def verify(
     run: AnyPath,
     *,
     model: Model | None = None,
-    train: Pair | None = None,
-    val: Pair | None = None,
-    test: Pair | None = None,
+    train: Any = None,
+    val: Any = None,
+    test: Any = None,
     classes: tuple[str, ...] | None = None,
+    loss: Callable[[Any, Any], Any] | None = None,
+    metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    optimizer: Callable[..., Any] | None = None,
+    scheduler: Callable[[int, int], float] | None = None,
+    collate: Callable[[list[Any]], Any] | None = None,
+    key: Callable[[int], Any] | None = None,
+    workers: int = 0,
     entry: str | None = None,
     data: str | None = None,
     segment: int | None = None,
@@ -78,6 +85,9 @@ def verify(
         run: the folder or the bundle.
         model: for a run of `fit`: the model, or a function that makes it, with ``train``, ``val``,
             ``test`` and ``classes`` as `fit` had them. It is executed in this process.
+        loss, metrics, optimizer, scheduler, collate, key: the functions that `fit` had; the receipt
+            has a digest of each. Without ``metrics`` their values are not compared.
+        workers: processes that read samples. They change the time and no bit.
         entry: the same as "package.module:function", executed in a process of its own.
         data: where the data are now, if they were moved.
         segment: execute only the K-th part between two checkpoints, counted from 1.
@@ -97,14 +107,15 @@ def verify(
         >>> verdict.outcome, verdict.ok
         ('identical', True)
     """
+    functions = UserFunctions(loss, optimizer, scheduler, collate, key, metrics)
     if (model is None) != (train is None):
         raise ConfigError("expected both model and train, got one of them")
     check_options(sample, sample_token, segment=segment, validate_only=validate_only)
     check_execution_options(execute_script, validate_only, sources, python)
     # A key that cannot be used says nothing about the run: that is an error, and not a verdict.
-    key = None if public_key is None else Path(public_key)
-    if key is not None and not is_ecdsa_public(key):
-        read_ed25519_public(key)
+    signer = None if public_key is None else Path(public_key)
+    if signer is not None and not is_ecdsa_public(signer):
+        read_ed25519_public(signer)
     with ExitStack() as stack:
         # [Step 1] Unpack a bundle, validate the files against the receipt, check the signature.
         path = Path(run)
@@ -119,13 +130,13 @@ def verify(
         except RunError as error:
             return Verdict("invalid", str(error))
         try:
-            signature = check_who_signed(validated, key)
+            signature = check_who_signed(validated, signer)
         except SignatureError as error:
             broken = {"state": "invalid", "keyid": None}
             return Verdict("invalid", str(error), validated.problems, signature=broken)
         user = None
         if model is not None and train is not None:
-            user = UserModel(model, train, val, test, classes)
+            user = UserModel(model, train, val, test, classes, functions, workers)
         request: dict[str, Any] = {
             "entry": entry,
             "data": data and str(Path(data).absolute()),

@@ -88,7 +88,7 @@ def list_rivals(problem: TrainingProblem) -> list[Rival]:
         for mode in (modes[1:] if cuda else modes)
     ]
     # As torch lays samples out by itself: ours keeps images with the channels last on a GPU.
-    samples = problem.train.samples.contiguous()
+    samples = problem.in_memory.samples.contiguous()
     plain = partial(make_plain_runner, problem, samples)
     rivals.append(Rival("plain", PLAIN, "fp32", partial(use_plain_flags, threads=threads), plain))
     if cuda:
@@ -145,7 +145,7 @@ def make_plain_runner(
 ) -> Runner:
     """Return the model with torch's own layers and the usual training step, seeded with 0."""
     torch.manual_seed(0)
-    train, labels = problem.config.train, problem.train.labels
+    train, labels = problem.config.train, problem.in_memory.labels
     model = make_plain(problem.model, deterministic=deterministic).train()
     options: dict[str, Any] = {"lr": train.rate, "weight_decay": train.weight_decay}
     if train.optimizer == "sgd":

@@ -1,11 +1,13 @@
-"""Which samples and epoch a dropout layer belongs to: the keys that `dropout_keys` sets.
+"""Which samples and epoch a dropout layer belongs to: the keys that are set around a forward pass.
 
-A layer looks for its keys in this order:
+`dropout_keys` sets them for a block of code. `set_batch_keys` sets those of the batch that a data
+loader has just delivered, until the next one. A layer looks for its keys in this order:
 
 1. In a backward pass that computes part of the forward pass again (activation checkpointing): those
    that were set in that forward pass. Other keys may be set by then, or none.
-2. Those that are set in its own thread or task.
-3. In a thread that sets none, such as a worker of the user's own: those that another thread has
+2. Those of the block of `dropout_keys` that its own thread or task is in.
+3. Those of the batch that was delivered to its own thread last.
+4. In a thread that sets none, such as a worker of the user's own: those that another thread has
    set, if only one has.
 
 The forward pass of a node of the autograd graph is found by the node's sequence number: torch
@@ -20,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,14 +36,28 @@ from seedless.numerics.counter_random import WORD_MASK
 MAX_REMEMBERED = 1024
 _MAX_THREADS = 64
 
-SamplesEpochAxis = tuple[Tensor, Tensor | int, int | None]
+
+class BatchKeys(NamedTuple):
+    """The keys of a batch: what `dropout_keys` was given.
+
+    Attributes:
+        samples: (B,) int64, one key for each sample.
+        epoch: 0 to 2^32 - 1, a number or a tensor.
+        axis: the axis of the samples in what a layer receives, where someone said it.
+        step: the number of the batch, where someone said it.
+    """
+
+    samples: Tensor
+    epoch: Tensor | int
+    axis: int | None = None
+    step: Tensor | int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """What `dropout_keys` was given, and the backward pass it was called in, -1 for none."""
+    """The keys of a batch, and the backward pass in which they were set, -1 for none."""
 
-    given: SamplesEpochAxis
+    given: BatchKeys
     backward: int
 
 
@@ -50,15 +66,22 @@ class _Thread:
     """The keys of one thread: those it has set now, and those of its earlier forward passes.
 
     Attributes:
+        stack: those of the blocks of `dropout_keys` that the thread is in.
+        delivered: those of the batch that a data loader delivered last.
         numbers: sequence numbers from which on ``passes`` of the same place were set.
     """
 
     stack: list[_Keys] = field(default_factory=list)
+    delivered: _Keys | None = None
     numbers: list[int] = field(default_factory=list)
     passes: list[_Keys | None] = field(default_factory=list)
 
+    def get_keys(self) -> _Keys | None:
+        """Return the keys that are set now."""
+        return self.stack[-1] if self.stack else self.delivered
+
     def note(self) -> None:
-        """Remember that the keys on top of the stack are set from the next node on."""
+        """Remember that the keys that are set now are those of the nodes made from now on."""
         number = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]  # private
         if self.numbers and number < self.numbers[-1]:  # a new thread with the id of an ended one
             self.numbers, self.passes = [], []
@@ -66,7 +89,7 @@ class _Thread:
             self.numbers.pop()
             self.passes.pop()
         self.numbers.append(number)
-        self.passes.append(self.stack[-1] if self.stack else None)
+        self.passes.append(self.get_keys())
         del self.numbers[: -2 * MAX_REMEMBERED], self.passes[: -2 * MAX_REMEMBERED]
 
     def find(self, number: int) -> _Keys | None:
@@ -84,7 +107,7 @@ class _Process:
     torch.compile cannot trace a ContextVar, so it reads ``traced``.
     """
 
-    traced: SamplesEpochAxis | None = None
+    traced: BatchKeys | None = None
     threads: ClassVar[dict[int, _Thread]] = {}
     lock = threading.Lock()
 
@@ -92,7 +115,7 @@ class _Process:
     def get_thread(cls) -> _Thread:
         """Return what is known of the thread that calls; forget the first of very many."""
         while len(cls.threads) > _MAX_THREADS:
-            ended = [number for number, thread in cls.threads.items() if not thread.stack]
+            ended = [number for number, thread in cls.threads.items() if not thread.get_keys()]
             if not ended:
                 break
             del cls.threads[ended[0]]
@@ -101,7 +124,11 @@ class _Process:
 
 @contextmanager
 def dropout_keys(
-    *, samples: Tensor, epoch: Tensor | int, axis: int | None = None
+    *,
+    samples: Tensor,
+    epoch: Tensor | int,
+    axis: int | None = None,
+    step: Tensor | int | None = None,
 ) -> Iterator[None]:
     """Set the samples and the epoch that the dropout masks of a forward pass are computed from.
 
@@ -115,15 +142,15 @@ def dropout_keys(
         axis: the axis of the samples in what the dropout layers receive; 1 for input with time
             first, (T, B, ...). By default it is axis 0, and an input (B, B, ...) is refused. A
             layer's own axis comes before this one.
+        step: the number of the batch. Draws that all samples of a batch share, such as that of
+            LayerDrop, depend on epoch and step; without it, on epoch and the sum of the keys.
 
     Example:
         >>> keys = torch.from_numpy(seedless.sample_keys(X))
         >>> with seedless.dropout_keys(samples=keys[rows], epoch=3):
         ...     logits = model(X[rows])
     """
-    if not isinstance(epoch, Tensor):
-        check_integer("epoch", epoch, 0, WORD_MASK, error=NumericsError)
-    keys = _Keys((samples, epoch, axis), torch._C._current_graph_task_id())
+    keys = _check_keys(samples, epoch, axis, step)
     token = _OWN.set(keys)
     before, _Process.traced = _Process.traced, keys.given
     with _Process.lock:
@@ -136,24 +163,58 @@ def dropout_keys(
         with _Process.lock:
             thread.stack.remove(keys)
             thread.note()
-        _Process.traced = before
+            below = thread.get_keys()
+        _Process.traced = before if below is None else below.given
         _OWN.reset(token)
 
 
-def find_keys() -> SamplesEpochAxis:
-    """Return samples, epoch and axis for a dropout layer that is called now.
+def set_batch_keys(samples: Tensor, epoch: int, step: int) -> None:
+    """Set the keys of a batch that was delivered, for this thread until the next such call.
+
+    A block of `dropout_keys` comes before them.
+    """
+    _deliver(_check_keys(samples, epoch, None, step))
+
+
+def clear_batch_keys() -> None:
+    """Forget the keys of the last batch: the epoch has ended."""
+    _deliver(None)
+
+
+def _deliver(keys: _Keys | None) -> None:
+    with _Process.lock:
+        thread = _Process.get_thread()
+        thread.delivered = keys
+        thread.note()
+        if not thread.stack:
+            _Process.traced = None if keys is None else keys.given
+
+
+def _check_keys(
+    samples: Tensor, epoch: Tensor | int, axis: int | None, step: Tensor | int | None
+) -> _Keys:
+    if not isinstance(epoch, Tensor):
+        check_integer("epoch", epoch, 0, WORD_MASK, error=NumericsError)
+    if step is not None and not isinstance(step, Tensor):
+        check_integer("step", step, 0, error=NumericsError)
+    return _Keys(BatchKeys(samples, epoch, axis, step), torch._C._current_graph_task_id())
+
+
+def find_keys() -> BatchKeys:
+    """Return the keys of the batch for a dropout layer that is called now.
 
     Raises NumericsError where no keys are set.
     """
     given = None
     if torch.compiler.is_compiling():
         given = _Process.traced
-    elif keys := _find_recomputed() or _OWN.get() or _find_in_other_thread():
+    elif keys := _find_recomputed() or _OWN.get() or _find_in_threads():
         given = keys.given
     if given is None:
         raise NumericsError(
             "dropout in training mode needs the keys of the samples and the epoch: wrap the "
-            "forward pass in `with seedless.dropout_keys(samples=keys, epoch=e):`, or call "
+            "forward pass in `with seedless.dropout_keys(samples=keys, epoch=e):`, read the "
+            "batches with DataLoader(dataset, batch_sampler=seedless.Sampler(...)), or call "
             "model.eval()"
         )
     return given
@@ -191,13 +252,16 @@ def _is_nested() -> bool:
     return count > 1
 
 
-def _find_in_other_thread() -> _Keys | None:
-    """Return the keys that the one other thread with any has set."""
+def _find_in_threads() -> _Keys | None:
+    """Return the keys that were delivered to this thread, or those of the one thread with any."""
     with _Process.lock:
-        stacks = [thread.stack for thread in _Process.threads.values() if thread.stack]
-        if len(stacks) > 1:
+        own = _Process.threads.get(threading.get_ident())
+        if own is not None and own.delivered is not None:
+            return own.delivered
+        found = [keys for thread in _Process.threads.values() if (keys := thread.get_keys())]
+        if len(found) > 1:
             raise NumericsError(
-                f"dropout in a thread without keys of its own, while {len(stacks)} threads have "
+                f"dropout in a thread without keys of its own, while {len(found)} threads have "
                 "set some: use `with seedless.dropout_keys(...)` in this thread too"
             )
-        return stacks[0][-1] if stacks else None
+        return found[0] if found else None

@@ -54,6 +54,26 @@ def _multiply(word: Any, constant: int) -> tuple[Any, Any]:
     return middle >> 16, ((middle & 0xFFFF) << 16) | (low & 0xFFFF)
 
 
+def philox_array(
+    counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]
+) -> tuple[Any, Any, Any, Any]:
+    """Return the words of `philox` for numpy arrays of uint64, in half the operations.
+
+    A product of two words fits into an unsigned 64-bit integer, with which torch does not compute.
+    """
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    mask, shift = np.uint64(WORD_MASK), np.uint64(32)
+    m0, m1 = map(np.uint64, _MULTIPLIERS)
+    for round_number in range(_ROUNDS):
+        round_k0 = (k0 + np.uint64(_KEY_INCREMENTS[0] * round_number & WORD_MASK)) & mask
+        round_k1 = (k1 + np.uint64(_KEY_INCREMENTS[1] * round_number & WORD_MASK)) & mask
+        product0, product1 = c0 * m0, c2 * m1
+        c0, c2 = (product1 >> shift) ^ c1 ^ round_k0, (product0 >> shift) ^ c3 ^ round_k1
+        c1, c3 = product1 & mask, product0 & mask
+    return c0, c1, c2, c3
+
+
 def split_uint64(value: int) -> tuple[int, int]:
     """Return the low and high 32-bit words of an integer in [0, 2^64)."""
     number = check_integer("a 64-bit number", value, 0, (1 << 64) - 1, error=NumericsError)

@@ -31,7 +31,7 @@ def dropout(
 
     Source: Srivastava et al., JMLR 15, 2014, in the "inverted" form of torch.nn.Dropout.
     """
-    _check_probability(p)
+    check_probability(p)
     axis = _check_axis(axis, x)
     _check_samples(x, axis, samples)
     if p == 0:
@@ -50,19 +50,28 @@ def keep_mask(
 ) -> Tensor:
     """Return the elements to keep as a bool tensor of ``shape`` (B, ...).
 
-    Element e of sample s is kept where word e % 4 of philox((e // 4, layer, epoch, 0), s) is below
-    (1-p) 2^32.
+    An element is kept where its word of `sample_words` is below (1-p) 2^32.
     """
-    size = shape[1:].numel()
+    words = sample_words(shape[1:].numel(), samples=samples, epoch=epoch, layer=layer)
+    return (words < round((1.0 - p) * 2**32)).view(shape)
+
+
+def sample_words(size: int, *, samples: Tensor, epoch: Tensor | int, layer: int) -> Tensor:
+    """Return 32 random bits for each of a sample's elements: int64 (B, size), 0 to 2^32 - 1.
+
+    Those of element e of sample s are word e % 4 of philox((e // 4, l, epoch, h), s), where l and h
+    are the low and high 32 bits of the layer's number. `Dropout` has numbers below 2^32; layers
+    that have a name, and no number, have larger ones.
+    """
     block = torch.arange((size + 3) // 4, device=samples.device)[None, :]
     zero = torch.zeros_like(block)
+    last = zero + (layer >> 32) if layer >> 32 else zero
     key = samples[:, None]
     words = philox(
-        (block, zero + layer, (zero + epoch) & WORD_MASK, zero),
+        (block, zero + (layer & WORD_MASK), (zero + epoch) & WORD_MASK, last),
         (key & WORD_MASK, (key >> 32) & WORD_MASK),
     )
-    bits = torch.stack(words, dim=-1).flatten(1)[:, :size]
-    return (bits < round((1.0 - p) * 2**32)).view(shape)
+    return torch.stack(words, dim=-1).flatten(1)[:, :size]
 
 
 class Dropout(nn.Module):
@@ -81,7 +90,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float, layer: int, axis: int | None = None) -> None:
         super().__init__()
-        _check_probability(p)
+        check_probability(p)
         check_integer("layer", layer, 0, WORD_MASK, error=NumericsError)
         self.p = p
         self.layer = layer
@@ -91,7 +100,7 @@ class Dropout(nn.Module):
         """Return x with dropout in training mode, and x itself in evaluation mode."""
         if not self.training:
             return x
-        samples, epoch, axis = find_keys()
+        samples, epoch, axis, _ = find_keys()
         if self.axis is not None:
             axis = self.axis
         elif axis is None:
@@ -117,7 +126,8 @@ def check_layers(model: nn.Module) -> None:
             seen[module.layer] = name
 
 
-def _check_probability(p: float) -> None:
+def check_probability(p: float) -> None:
+    """Refuse a probability that is not from 0 to 1."""
     if not 0 <= p <= 1:
         raise NumericsError(f"dropout needs a probability from 0 to 1, got {p!r}")
 

@@ -16,6 +16,7 @@ from seedless.core.errors import RunError
 from seedless.core.files import hash_file, write_atomic
 from seedless.core.mismatch import is_same_json
 from seedless.proof import script_claims
+from seedless.proof.callable_claims import check_callables
 
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
@@ -24,8 +25,9 @@ STRIPPED_NOTE = "light.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATES = {"1": "urn:seedless:receipt:1", "2": "urn:seedless:receipt:2"}  # by major version
 SCHEMA = "2.0"  # of the receipts that this version writes for its own runs
+CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with functions of the user's, in `callables`
 # The schemas whose fields this version knows, all of them. A later one may have more.
-KNOWN_SCHEMAS = ("1.0", SCHEMA, script_claims.SCHEMA)
+KNOWN_SCHEMAS = ("1.0", SCHEMA, script_claims.SCHEMA, CALLABLES_SCHEMA)
 WEIGHTS = "weights.safetensors"
 
 # Fields of schema 2 with the only value that each can have in a run of this package's own: the
@@ -94,7 +96,8 @@ def make_digest_set(digest: str) -> dict[str, str]:
 def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Write receipt.json over all files of a finished run."""
     files = cover_files(run)
-    predicate: dict[str, Any] = {"schema": SCHEMA, **RESERVED, **claims, "files": files}
+    schema = CALLABLES_SCHEMA if claims.get("callables") else SCHEMA
+    predicate: dict[str, Any] = {"schema": schema, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
         "subject": list_subject(predicate),
@@ -213,15 +216,21 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
             for name in list_unknown(statement)
         ]
     if is_script(claims):
-        if schema in ("1.0", SCHEMA):
+        if schema in ("1.0", SCHEMA, CALLABLES_SCHEMA):
             return [*problems, f"{FILE} is of a script, and schema {schema} has no such runs"]
         return problems or script_claims.check_claims(claims)
+    if schema == CALLABLES_SCHEMA:
+        if claims.get("kind") != "fit" or not claims.get("callables"):
+            problems.append(f"schema {schema} is for runs of fit() with functions of the user's")
+        problems += check_callables(claims.get("callables"))
     if major != "1":
         problems += [
             f"expected {json.dumps(value)} as predicate.{name} in {FILE}, got something else: this "
             "version can neither make nor verify such a run"
             for name, value in RESERVED.items()
-            if name in claims and not is_same_json(claims[name], value)
+            if name in claims
+            and not is_same_json(claims[name], value)
+            and (schema, name) != (CALLABLES_SCHEMA, "callables")
         ]
     return problems
 

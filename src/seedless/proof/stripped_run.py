@@ -22,6 +22,11 @@ SCHEMA = "seedless.light/1"
 FACTS = ("settings", "source", "environment", "data", "initialization", "model")
 
 
+def list_facts(claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return `FACTS`, and "callables" for a run with functions of the user's."""
+    return (*FACTS, "callables") if claims.get("callables") else FACTS
+
+
 def is_stripped(name: str, *, weights: bool = False) -> bool:
     """Whether a stripped run leaves a file out; with ``weights`` it keeps those."""
     return name == TRAIL or name.startswith(f"{CHECKPOINTS}/") or (name == WEIGHTS and not weights)

@@ -22,15 +22,17 @@ from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import MAX_PREDICTIONS_BYTES, parse_predictions
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS, get_major
-from seedless.proof.stripped_run import FACTS
+from seedless.proof.stripped_run import list_facts
 from seedless.proof.trail import TrailEntry, summarize_trail
 from seedless.runs.data_checks import check_data
 from seedless.runs.environment_checks import check_environment
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.seal import METRICS, PROMISES, WEIGHTS_METADATA
+from seedless.runs.streamed_results import METRIC, check_streamed_metrics, has_user_loss
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
+from seedless.train.user_optimizer import USER_FUNCTION
 
 if TYPE_CHECKING:
     from seedless.runs.validation import ValidatedRun
@@ -40,7 +42,9 @@ DAMAGE = (OSError, ValueError)
 
 # The fields of a trail's first line, and of those after it.
 _CHAIN = ("kind", "epoch", "step", "state", "previous", "digest")
-_START, _EPOCH = {*_CHAIN, "schema", *FACTS}, {*_CHAIN, "schedule", "loss", "score"}
+_START, _EPOCH = {*_CHAIN, "schema"}, {*_CHAIN, "schedule", "loss", "score"}
+
+_LOGGED = ("epoch", "step", "loss", "score")  # of a line of the trail, besides the rate
 
 SCORED_SPLITS = {"train", "validation", "test"}
 
@@ -49,7 +53,7 @@ Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 def check_content(run: ValidatedRun) -> list[str]:
     """Return what is wrong with the content of a run whose receipt, trail and log were read."""
-    checks = [check_config, check_data, check_scores, check_seconds]
+    checks = [check_config, check_data, check_functions, check_scores, check_seconds]
     if run.left_out:
         checks += [check_stripped, check_weights]
     else:
@@ -88,8 +92,14 @@ def check_config(run: ValidatedRun) -> list[str]:
 
 
 def check_scores(run: ValidatedRun) -> list[str]:
-    """Compute the scores again from the predictions; compare them with metrics and receipt."""
+    """Compute the scores again from the predictions; compare them with metrics and receipt.
+
+    A run with a loss of the user's own keeps no predictions: its metrics are checked for their form
+    and against the trail, and the rest is found by executing it again.
+    """
     claims = run.claims
+    if has_user_loss(claims):
+        return check_user_scores(run)
     try:
         content = read_file(run.path / PREDICTIONS, MAX_PREDICTIONS_BYTES)
         predictions = parse_predictions(content, PREDICTIONS)
@@ -129,6 +139,42 @@ def check_scores(run: ValidatedRun) -> list[str]:
     return problems
 
 
+def check_user_scores(run: ValidatedRun) -> list[str]:
+    """Compare the metrics of a run with a loss of the user's own with its receipt."""
+    if PREDICTIONS in run.claims["files"]:
+        return [f"{PREDICTIONS} is there, and a run with a loss of the user's own writes none"]
+    try:
+        metrics = parse_json(read_file(run.path / METRICS, MAX_JSON_BYTES), METRICS)
+    except (SeedlessError, OSError) as error:
+        return [f"{METRICS} cannot be read: {error}"]
+    problems = check_streamed_metrics(metrics, run.claims)
+    if not is_same_json(metrics, run.claims["metrics"]):
+        problems.append(f"{METRICS} differs from the metrics in the receipt")
+    if metrics["selected"]["epoch"] != run.claims["weights"]["epoch"]:
+        problems.append("the scores are of another epoch than the weights")
+    return problems
+
+
+def check_functions(run: ValidatedRun) -> list[str]:
+    """Compare the functions of the user that a receipt names with the configuration."""
+    config, roles = run.config, {item["role"] for item in run.claims.get("callables", [])}
+    settings = {
+        "loss": config.loss.name,
+        "optimizer": config.train.optimizer,
+        "scheduler": config.train.decay,
+    }
+    problems = [
+        f"config.toml and the receipt disagree about whether there is a {role} of the user's own"
+        for role, value in settings.items()
+        if (value == USER_FUNCTION) != (role in roles)
+    ]
+    if has_user_loss(run.claims) != ("loss" in roles):
+        problems.append("the task of the data does not suit the functions in the receipt")
+    if "loss" not in roles and roles & {"collate", "key", "metrics"}:
+        problems.append("the receipt names functions that belong to a loss of the user's own")
+    return problems
+
+
 def check_trail(run: ValidatedRun) -> list[str]:
     """Compare the trail, whose chain is intact, with configuration and receipt."""
     trail, config, claims = run.trail, run.config, run.claims
@@ -137,13 +183,14 @@ def check_trail(run: ValidatedRun) -> list[str]:
     numbers, epochs = [entry.get("epoch") for entry in trail], config.train.epochs
     if len(trail) != epochs + 1 or not is_same_json(numbers, list(range(len(trail)))):
         problems.append(f"expected a trail of epochs 0 to {epochs}, found {len(trail)} entries")
+    first = {*_START, *list_facts(claims)}
     for number, entry in enumerate(trail, start=1):
-        kind, fields = ("start", _START) if number == 1 else ("epoch", _EPOCH)
+        kind, fields = ("start", first) if number == 1 else ("epoch", _EPOCH)
         if {*entry} != fields or entry["kind"] != kind or type(entry["step"]) is not int:
             problems.append(f"line {number} of the trail does not have the fields of such a line")
     # [Step 2] The first entry says what the receipt says the run began with.
     begun = trail[0]
-    for fact in FACTS:
+    for fact in list_facts(claims):
         if not is_same_json(begun.get(fact), claims[fact]):
             problems.append(f"the trail's first line and the receipt disagree about {fact!r}")
     if begun.get("step") != 0:
@@ -170,7 +217,8 @@ def check_selected(lines: Lines, claims: Mapping[str, Any], config: Config) -> l
     """Select the best epoch again from the scores of a trail or a log, without its line 0."""
     epoch, selected, problems = claims["weights"]["epoch"], claims["metrics"]["selected"], []
     best = _select(lines, config, config.train.epochs)
-    if not is_same_json(best, [epoch, selected["score"]]) or selected["metric"] != "macro_auc":
+    metric = METRIC if has_user_loss(claims) else "macro_auc"
+    if not is_same_json(best, [epoch, selected["score"]]) or selected["metric"] != metric:
         problems.append(f"the best recorded score is not that of the selected epoch, {epoch}")
     if not re.fullmatch("[0-9a-f]{32}", claims["weights"]["md5"]):
         problems.append("the receipt's md5 does not have the form of an MD5")
@@ -205,15 +253,22 @@ def check_log(run: ValidatedRun) -> list[str]:
     """Compare the log with the trail, except for the seconds, which nothing can check."""
     if len(run.log) != len(run.trail) - 1:
         return [f"{LOG_FILE} has {len(run.log)} lines for {len(run.trail) - 1} epochs of the trail"]
-    recorded = [
-        {key: entry[key] for key in ("epoch", "step", "loss", "score")}
-        | {"rate": learning_rate_at(run.config.train, entry["epoch"] - 1, entry["step"] - 1)}
-        for entry in run.trail[1:]
-    ]
+    recorded = [{key: entry[key] for key in _LOGGED} for entry in run.trail[1:]]
     logged = [{key: value for key, value in line.items() if key != "seconds"} for line in run.log]
+    if has_user_rates(run.config):  # only the user's functions know the rates
+        logged = [{key: value for key, value in line.items() if key != "rate"} for line in logged]
+    else:
+        for entry in recorded:
+            rate = learning_rate_at(run.config.train, entry["epoch"] - 1, entry["step"] - 1)
+            entry["rate"] = rate
     if is_same_json(logged, recorded):
         return []
     return [f"{LOG_FILE} does not say what the trail says"]
+
+
+def has_user_rates(config: Config) -> bool:
+    """Whether a user's optimizer or scheduler decided the learning rates of a run."""
+    return USER_FUNCTION in (config.train.optimizer, config.train.decay)
 
 
 def check_seconds(run: ValidatedRun) -> list[str]:
@@ -273,7 +328,9 @@ def check_stripped(run: ValidatedRun) -> list[str]:
     claims, config = run.claims, run.config
     epochs, problems = config.train.epochs, check_facts(claims, config)
     rates = [
-        learning_rate_at(config.train, number, int(line["step"]) - 1)
+        line["rate"]
+        if has_user_rates(config)
+        else learning_rate_at(config.train, number, int(line["step"]) - 1)
         for number, line in enumerate(run.log)
     ]
     logged = [[line["epoch"], line["rate"]] for line in run.log]

@@ -1,9 +1,12 @@
-"""`fit`: train a user's own model on their own arrays, into a run folder with a receipt."""
+"""`fit`: train a user's own model on their own data, into a run folder with a receipt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import RunError
@@ -16,17 +19,28 @@ from seedless.runs.prepare import Prepared
 from seedless.runs.progress import TrainingProgress
 from seedless.runs.resume import resume_run
 from seedless.runs.train import train_run
-from seedless.runs.user_model import Model, Pair, UserModel, prepare_user_model, read_settings
+from seedless.runs.user_functions import UserFunctions
+from seedless.runs.user_model import Model, UserModel, prepare_user_model, read_settings
 from seedless.runs.validation import open_validated
 
 
 @preserve_flags()
 def fit(
     model: Model,
-    train: Pair,
-    val: Pair | None = None,
+    train: Any,
+    val: Any = None,
     *,
-    test: Pair | None = None,
+    test: Any = None,
+    loss: Callable[[Any, Any], Any] | None = None,
+    metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None,
+    scheduler: Callable[[int, int], float] | None = None,
+    collate: Callable[[list[Any]], Any] | None = None,
+    key: Callable[[int], Any] | None = None,
+    workers: int = 0,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    digest_cache: str | Path | None = None,
     classes: Sequence[str] | None = None,
     config: Config | Mapping[str, Any] | str | Path | None = None,
     out: str | Path | None = None,
@@ -34,7 +48,7 @@ def fit(
     resume: bool = False,
     progress: bool = False,
 ) -> Run:
-    """Train your model on your arrays, to the same bits every time; write and return the run.
+    """Train your model on your data, to the same bits every time; write and return the run.
 
     Threads and torch's flags are set for the run and restored afterwards.
 
@@ -43,9 +57,22 @@ def fit(
             (`init.basis` "dct", or "mixed" where stages are marked); `init.basis` "given" keeps
             the weights it has. Use seedless.Dropout in place of nn.Dropout.
         train: (samples, labels): (n, ...) as the model receives them, and class numbers (n,) or
-            zeros and ones (n, K).
-        val: the pair that the best epoch is selected on; without it the last one is used.
-        test: the pair that the selected weights are scored on, once.
+            zeros and ones (n, K). With ``loss`` also any (inputs, targets) of arrays, tuples and
+            dicts of arrays, and any dataset with len(dataset) and dataset[index].
+        val: the data that the best epoch is selected on; without them the last one is used.
+        test: the data that the selected weights are scored on, once.
+        loss: a function of the model's outputs and the targets that returns one loss, or one for
+            each sample. Without it the labels decide: cross-entropy, or binary cross-entropy.
+        metrics: functions of outputs and targets by name; their means over the samples are stored.
+        optimizer: a function of the model that returns its optimizer.
+        scheduler: a function of epoch and step, both from 0, that returns a factor on the
+            optimizer's learning rates.
+        collate: a function that makes (inputs, targets) of a batch from a list of samples.
+        key: a function that returns a name for each index of the training data, such as a file
+            name. It decides order and dropout, and spares the pass that hashes every sample first.
+        workers: processes that read samples. They change the time and no bit.
+        epochs: train.epochs of the configuration; ``batch_size`` is its order.batch_size.
+        digest_cache: a folder that keeps the digests of the samples, to start sooner next time.
         classes: names of the classes.
         config: sections of settings, {"train": {"epochs": 20}, "order": {"batch_size": 64}}, a
             TOML file or a preset's name. Its model section is not used, and of its data section
@@ -56,22 +83,34 @@ def fit(
         progress: show progress on standard error.
 
     Example:
-        >>> run = seedless.fit(net, train=(X, Y), val=(Xv, Yv), config={"train": {"epochs": 20}})
+        >>> run = seedless.fit(net, train=(X, Y), val=(Xv, Yv), epochs=20)
         >>> run.digest, run.metrics["validation"]["macro_auc"]
+        >>> run = seedless.fit(unet, train=scans, val=more_scans, loss=dice_loss, workers=4)
     """
-    names = None if classes is None else tuple(classes)
-    user = UserModel(model, train, val, test, names)
+    user = UserModel(
+        model,
+        train,
+        val,
+        test,
+        None if classes is None else tuple(classes),
+        UserFunctions(loss, optimizer, scheduler, collate, key, metrics),
+        workers,
+        None if digest_cache is None else Path(digest_cache),
+        shown=progress,
+    )
     preparer = partial(prepare_user_model, user=user)
+    read = partial(read_settings, config, epochs=epochs, batch_size=batch_size)
     run = Path(out) if out is not None else _next_free(Path("runs"))
     display = TrainingProgress(run.name, shown=progress)
     observers = (display,)
     try:
         if resume and (run / RECEIPT).exists():
-            return _load_same(run, preparer(read_settings(config)), config is not None)
+            settings = (config, epochs, batch_size)
+            configured = any(setting is not None for setting in settings)
+            return _load_same(run, preparer(read()), configured)
         if resume and (run / CONFIG).exists():
             return resume_run(run, observers=observers, preparer=preparer, warn=display.say)
-        settings = read_settings(config)
-        return train_run(settings, run, force=force, observers=observers, preparer=preparer)
+        return train_run(read(), run, force=force, observers=observers, preparer=preparer)
     finally:
         display.close()
 
@@ -81,10 +120,12 @@ def _load_same(run: Path, prepared: Prepared, configured: bool) -> Run:
     validated = open_validated(run)
     claims = validated.claims
     other_settings = configured and claims["config"]["digest"] != prepared.config.digest
-    if other_settings or get_content_digest(claims) != prepared.facts["data"]["content"]:
+    other_functions = claims.get("callables", []) != prepared.facts.get("callables", [])
+    other_data = get_content_digest(claims) != prepared.facts["data"]["content"]
+    if other_settings or other_data or other_functions:
         raise RunError(
-            f"{run} holds a finished run of another configuration or other data; choose another "
-            "folder, or replace it with force=True"
+            f"{run} holds a finished run of another configuration, other data or other functions; "
+            "choose another folder, or replace it with force=True"
         )
     return load_model(validated, prepared.problem.model)
 

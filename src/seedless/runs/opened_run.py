@@ -26,10 +26,12 @@ from seedless.proof.receipt import WEIGHTS, get_content_digest
 from seedless.runs.folder import Run
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
 from seedless.runs.run_data import load_run_data
+from seedless.runs.streamed_results import has_user_loss
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
 from seedless.runs.validation import ValidatedRun, open_validated
 from seedless.train.loss import Loss, make_loss
 from seedless.train.prediction import predict
+from seedless.train.training_problem import DataSplit
 
 # The splits a run can be opened with, in order of preference: name in the data -> in the metrics.
 SPLITS = {"test": "test", "val": "validation"}
@@ -199,18 +201,24 @@ def _open_user_model(validated: ValidatedRun, config: Config, entry: str) -> Ope
     path = validated.path
     if config.model.name != USER_MODEL:
         raise ConfigError(f"{path} is not a run of fit(): leave --entry out")
+    if has_user_loss(validated.claims):
+        raise RunError(
+            f"{path} is a run with a loss of its own: its outputs are no probabilities of classes, "
+            "which this needs. `seedless.load(run, model=...)` gives its model"
+        )
     prepared = prepare_user_model(config, load_entry(entry))
     run = load_model(validated, prepared.problem.model)
     if prepared.facts["data"]["content"] != get_content_digest(run.claims):
         raise RunError(f"{path} was made of other arrays than {entry} gives")
     parts = {"test": prepared.test, "val": prepared.problem.val}
     split = _choose_split(path, {name for name, part in parts.items() if part is not None})
-    part = parts[split]
-    assert part is not None
+    part, loss = parts[split], prepared.problem.loss
+    assert isinstance(part, DataSplit)
+    assert isinstance(loss, Loss)
     return OpenRun(
         run=run,
         config=config,
-        loss=prepared.problem.loss,
+        loss=loss,
         split=SPLITS[split],
         classes=prepared.classes,
         task=str(prepared.facts["data"]["task"]),

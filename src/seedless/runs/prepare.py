@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
@@ -29,14 +30,20 @@ from seedless.models.layers import set_weight_layout
 from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS, make_order
+from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import PRECISIONS, check_arithmetic, compute_in
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
-from seedless.train.optimizer import OPTIMIZERS, make_optimizer
-from seedless.train.prediction import to_model_input
+from seedless.train.optimizer import OPTIMIZERS
 from seedless.train.step_modes import STEP_MODES
-from seedless.train.training_problem import DataSplit, TrainingProblem
+from seedless.train.streamed_evaluation import Metrics
+from seedless.train.training_problem import (
+    DataSplit,
+    StreamedSplit,
+    TrainingProblem,
+    to_model_input,
+)
 
 # The configuration's name for a user's own model and arrays: data.name and model.name of `fit`.
 USER_MODEL = "given"
@@ -49,18 +56,21 @@ class Prepared:
     Attributes:
         test: the split that the selected weights are scored on once, at the end.
         kind: "train" for a configuration, "fit" for a user's own model.
-        facts: "data", "initialization" and "model" of the receipt, as plain values.
+        facts: "data", "initialization" and "model" of the receipt, and "callables" where the user
+            gave functions, as plain values.
         repeated_record: a record that is in two splits, in words; "" where there is none.
         data_source: in words where the data came from, for a verdict; "" where that needs none.
+        metrics: the user's, by which a run with a loss of the user's own is scored.
     """
 
     problem: TrainingProblem
-    test: DataSplit | None
+    test: DataSplit | StreamedSplit | None
     classes: tuple[str, ...]
     kind: str
     facts: Mapping[str, Any]
     repeated_record: str = ""
     data_source: str = ""
+    metrics: Metrics | None = None
 
     @property
     def config(self) -> Config:
@@ -106,6 +116,7 @@ def build_problem(
     classes: tuple[str, ...],
     data_facts: Mapping[str, Any],
     kind: str,
+    functions: UserFunctions = NO_FUNCTIONS,
 ) -> Prepared:
     """Initialize the model, order the samples, and move everything to the device.
 
@@ -115,25 +126,14 @@ def build_problem(
         task: "multi-class" or "multi-label".
         data_facts: what the receipt says of the data.
         kind: as in `Prepared`.
+        functions: the user's optimizer and scheduler, where there are.
     """
     # [Step 1] What will be scored, then the first weights. Without a validation split it is all.
     scored = [arrays[split].X for split in arrays if split != "train" or "val" not in arrays]
     check_count(sum(map(len, scored)), len(classes))
-    start = config.init
-    check_layers(model)
-    plan = None if start.basis == "given" else initialize(model, **start.model_dump())
-    facts = {
-        "data": dict(data_facts),
-        "initialization": {
-            "basis": start.basis,
-            "plan": None if plan is None else plan.digest,
-            "weights": digest(model),
-        },
-        "model": {
-            "type": type(model).__name__,
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        },
-    }
+    facts = {"data": dict(data_facts), **initialize_model(config, model)}
+    if callables := functions.describe():
+        facts["callables"] = callables
     # [Step 2] The batch order over the labelled training samples, and a key for each sample.
     known = arrays["train"] if config.order.keep_unlabelled else keep_labelled(arrays["train"])
     images = known.X.ndim == 4
@@ -145,22 +145,51 @@ def build_problem(
     # [Step 3] Everything on the device.
     device, storage = torch.device(config.execution.device), config.execution.storage
     move_model(model, device, images)
+    optimizer, rates = make_any_optimizer(config.train, functions, model, device)
     problem = TrainingProblem(
         config=config,
         model=model,
-        optimizer=make_optimizer(config.train, model.parameters(), device),
+        optimizer=optimizer,
         order=order,
         loss=make_loss(config.loss, known.Y, task, model, device, config.execution.arithmetic),
         score=macro_auc,
         train=make_split(known, device, storage),
         keys=torch.from_numpy(keys).to(device),
         val=make_split(arrays["val"], device, storage) if "val" in arrays else None,
+        rates=rates,
     )
     # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
     check_model(problem, len(classes))
     test = make_split(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
+
+
+def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
+    """Give a model its first weights; return "initialization" and "model" of the receipt.
+
+    ``init.basis`` "given" keeps the weights that the model has.
+    """
+    lazy = [name for name, value in model.named_parameters() if is_lazy(value)]
+    if lazy:
+        raise ConfigError(
+            f"the model has layers whose shapes are not known yet, such as {lazy[0]}: call it once "
+            "on a batch before, model(batch), or use layers with shapes (Linear for LazyLinear)"
+        )
+    start = config.init
+    check_layers(model)
+    plan = None if start.basis == "given" else initialize(model, **start.model_dump())
+    return {
+        "initialization": {
+            "basis": start.basis,
+            "plan": None if plan is None else plan.digest,
+            "weights": digest(model),
+        },
+        "model": {
+            "type": type(model).__name__,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        },
+    }
 
 
 def keep_labelled(arrays: Arrays) -> Arrays:
@@ -180,6 +209,7 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
     for name, split in (("train", problem.train), ("val", problem.val)):
         if split is None:
             continue
+        assert isinstance(split, DataSplit)
         samples = to_model_input(split.samples[:2], problem.device)
         try:
             with compute_in(problem.config.execution.arithmetic):
@@ -193,7 +223,14 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
                 f"the model cannot process the {name} samples, {samples.dtype} of shape "
                 f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
             ) from error
-        shape = tuple(getattr(logits, "shape", ())) or type(logits).__name__
+        if not isinstance(logits, torch.Tensor):
+            raise ConfigError(
+                f"expected the model to return logits of shape {(len(samples), classes)}, got a "
+                f"{type(logits).__name__}: for a model with several outputs give loss=, a function "
+                "of the model's outputs and the labels, such as lambda outputs, labels: "
+                "F.cross_entropy(outputs[0], labels)"
+            )
+        shape = tuple(logits.shape)
         if shape != (len(samples), classes):
             raise ConfigError(
                 f"expected the model to give {classes} logits a sample, one for each class, so "

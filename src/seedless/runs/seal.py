@@ -29,11 +29,13 @@ from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
 from seedless.runs.folder import Run
 from seedless.runs.prepare import Prepared
+from seedless.runs.streamed_results import score_streamed
 from seedless.train.loop import ADVICE, TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
 from seedless.train.progress_state import BestWeights, ProgressState
 from seedless.train.training_problem import DataSplit
+from seedless.train.user_loss import UserLoss
 
 METRICS = "metrics.json"
 WEIGHTS_METADATA = {"format": "pt"}  # all that the file of weights says besides its tensors
@@ -88,42 +90,60 @@ def score_selected(prepared: Prepared, best: BestWeights, run: Path | None) -> d
     with torch.no_grad():
         for name, tensor in name_tensors(problem.model).items():
             tensor.copy_(best.weights[name])
+    if isinstance(problem.loss, UserLoss):
+        metrics, outputs = score_streamed(prepared, best)
+        predictions = None
+    else:
+        predictions = predict_all(prepared)
+        metrics, outputs = score_all(predictions, prepared, best), predictions.digest
+    if run is not None:
+        write_results(run, best, predictions, metrics)
+    return {
+        "weights": {
+            "digest": digest(problem.model),
+            "md5": md5(problem.model),
+            "epoch": best.epoch,
+        },
+        "metrics": metrics,
+        "predictions": outputs,
+    }
+
+
+def predict_all(prepared: Prepared) -> Predictions:
+    """Return the predictions of the selected weights, which are in the model, for each split."""
+    problem = prepared.problem
+    assert isinstance(problem.loss, Loss)
     splits = {"validation": problem.val, "test": prepared.test}
     if problem.val is None:
         splits["train"] = problem.train  # some split must show whether the run learned
-    predictions = Predictions(
+    return Predictions(
         classes=prepared.classes,
         weights=digest(problem.model),
         splits={
             name: predict_split(problem.model, split, problem.loss, problem.config)
             for name, split in splits.items()
-            if split is not None
+            if isinstance(split, DataSplit)
         },
         task=prepared.facts["data"]["task"],
     )
+
+
+def score_all(predictions: Predictions, prepared: Prepared, best: BestWeights) -> dict[str, Any]:
+    """Return the metrics of predictions: scores by split, the selected epoch, convergence."""
     metrics: dict[str, Any] = dict(score_predictions(predictions))
-    score = metrics["train" if problem.val is None else "validation"]["macro_auc"]
+    score = metrics["train" if prepared.problem.val is None else "validation"]["macro_auc"]
     metrics["selected"] = {"epoch": best.epoch, "metric": "macro_auc", "score": best.score}
-    metrics["converged"] = score is not None and score > problem.config.train.converged_above
-    if run is not None:
-        write_results(run, best, predictions, metrics)
-    return {
-        "weights": {
-            "digest": predictions.weights,
-            "md5": md5(problem.model),
-            "epoch": best.epoch,
-        },
-        "metrics": metrics,
-        "predictions": predictions.digest,
-    }
+    metrics["converged"] = score is not None and score > prepared.config.train.converged_above
+    return metrics
 
 
 def write_results(
-    run: Path, best: BestWeights, predictions: Predictions, metrics: Mapping[str, Any]
+    run: Path, best: BestWeights, predictions: Predictions | None, metrics: Mapping[str, Any]
 ) -> None:
     """Write the selected weights, their predictions and their metrics into a run folder."""
     write_atomic(run / WEIGHTS, serialize_weights(best))
-    write_atomic(run / PREDICTIONS, serialize(predictions))
+    if predictions is not None:
+        write_atomic(run / PREDICTIONS, serialize(predictions))
     text = json.dumps(metrics, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     write_atomic(run / METRICS, text.encode() + b"\n")
 

@@ -1,4 +1,4 @@
-"""A user's model and arrays as a training problem: for `fit`, and to execute its runs again."""
+"""A user's model and data as a training problem: for `fit`, and to execute its runs again."""
 
 import importlib
 import os
@@ -29,41 +29,72 @@ from seedless.runs.prepare import (
     configure_execution,
     prepare,
 )
+from seedless.runs.prepare_streamed import prepare_streamed
 from seedless.runs.run_data import load_run_data
+from seedless.runs.user_data import refuse_without_loss
+from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, take_over_settings
 
 Pair = tuple[ArrayLike, ArrayLike]
 Model = nn.Module | Callable[[], nn.Module]
+_DATA = ("train", "val", "test")
+_FUNCTIONS = tuple(item.name for item in fields(UserFunctions))
 ENTRY_HELP = (
     "give what it was trained on: seedless.verify(run, model=make_model, train=(X, Y), ...), or "
     "--entry package.module:function, a function that returns {'model': ..., 'train': (X, Y), ...}"
 )
 
 
-def read_settings(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
-    """Return the configuration that `fit` got as an object, sections of plain values, or a file."""
-    if isinstance(config, Config):
-        return config
+def read_settings(
+    config: Config | Mapping[str, Any] | str | Path | None,
+    *,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+) -> Config:
+    """Return the configuration that `fit` got as an object, sections of plain values, or a file.
+
+    ``epochs`` and ``batch_size``, which `fit` also takes by themselves, come before those in it.
+    """
     if isinstance(config, str | Path):
-        return open_config(str(config))
-    return parse_config(dict(config or {}), source="fit's config")
+        config = open_config(str(config))
+    if not isinstance(config, Config):
+        config = parse_config(dict(config or {}), source="fit's config")
+    if epochs is None and batch_size is None:
+        return config
+    values = config.model_dump(exclude_unset=True)
+    for section, name, value in (("train", "epochs", epochs), ("order", "batch_size", batch_size)):
+        if value is not None:
+            values.setdefault(section, {})[name] = value
+    return parse_config(values, source="fit's arguments")
 
 
 @dataclass(frozen=True, eq=False)
 class UserModel:
-    """The arguments of `fit` that are not settings."""
+    """The arguments of `fit` that are not settings.
+
+    Attributes:
+        train, val, test: pairs of arrays; with a loss of the user's also datasets.
+        workers: processes that read samples; they change no bit.
+        digest_cache: a folder that keeps the digests of the samples.
+        shown: whether progress is shown while samples are hashed.
+    """
 
     model: Model
-    train: Pair
-    val: Pair | None = None
-    test: Pair | None = None
+    train: Any
+    val: Any = None
+    test: Any = None
     classes: tuple[str, ...] | None = None
+    functions: UserFunctions = NO_FUNCTIONS
+    workers: int = 0
+    digest_cache: Path | None = None
+    shown: bool = False
 
 
 def prepare_user_model(config: Config, user: UserModel) -> Prepared:
-    """Return a training problem from a user's model and arrays.
+    """Return a training problem from a user's model and data.
 
-    Samples are used unchanged: scale them before. Labels are class numbers (n,), or zeros and ones
-    (n, K). Each split is sorted by content, so the result does not depend on the arrays' order.
+    Samples are used unchanged: scale them before. Without a loss of the user's, labels are class
+    numbers (n,), or zeros and ones (n, K). Each split is sorted by content, so the result does not
+    depend on the order of the samples.
     """
     network = user.model if isinstance(user.model, nn.Module) else user.model()
     if not isinstance(network, nn.Module):
@@ -74,22 +105,47 @@ def prepare_user_model(config: Config, user: UserModel) -> Prepared:
         basis = "mixed" if staged else "dct"
     # A row of zeros is a label here ("none of the classes"), not a record without one.
     keep = "keep_unlabelled" not in config.order.model_fields_set or config.order.keep_unlabelled
-    config = configure_execution(config)
+    functions = user.functions
+    config = take_over_settings(config, functions)
+    if config.execution.mode == "auto" and (functions.loss or functions.optimizer):
+        config = config.change(execution={"mode": "eager"})  # a CUDA graph needs our own
+    config = configure_execution(config).change(
+        data={"name": USER_MODEL}, init={"basis": basis}, order={"keep_unlabelled": keep}
+    )
     splits = {"train": user.train, "val": user.val, "test": user.test}
-    pairs = {split: pair for split, pair in splits.items() if pair is not None}
+    data = {split: part for split, part in splits.items() if part is not None}
+    if functions.loss is None:
+        return _prepare_classification(config, network, data, user)
+    if user.classes is not None:
+        raise ConfigError("classes= names the classes of our own losses: leave it out with loss=")
+    return prepare_streamed(
+        config.change(model={"name": USER_MODEL}),
+        network,
+        data,
+        functions,
+        workers=user.workers,
+        cache=user.digest_cache,
+        shown=user.shown,
+    )
+
+
+def _prepare_classification(
+    config: Config, network: nn.Module, pairs: Mapping[str, Any], user: UserModel
+) -> Prepared:
+    """Return a problem with the configuration's own loss, from pairs of arrays in memory."""
+    for name in ("collate", "key"):
+        if getattr(user.functions, name) is not None:
+            raise ConfigError(f"{name}= goes with datasets, which need loss= as well")
+    for split, pair in pairs.items():
+        refuse_without_loss(split, pair)
+        _check_pair(split, pair)
     task, width = _read_task(user.train[1], user.classes)
     names = user.classes or tuple(f"class {k}" for k in range(width))
     arrays = {split: _read_split(split, pair, width, task) for split, pair in pairs.items()}
-    config = config.change(
-        data={"name": USER_MODEL},
-        model={"name": USER_MODEL, "classes": width},
-        init={"basis": basis},
-        order={"keep_unlabelled": keep},
-    )
+    config = config.change(model={"name": USER_MODEL, "classes": width})
     contents = {split: digest_samples(part.X) for split, part in arrays.items()}
-    prepared = build_problem(
-        config, network, arrays, task, names, _describe_data(arrays, contents, task, names), "fit"
-    )
+    facts = _describe_data(arrays, contents, task, names)
+    prepared = build_problem(config, network, arrays, task, names, facts, "fit", user.functions)
     rows = {
         split: [f"row {row}" for row in (part.ids if part.rows is None else part.rows)]
         for split, part in arrays.items()
@@ -133,13 +189,16 @@ def load_entry(entry: str) -> UserModel:
         raise ConfigError(
             f"--entry {entry} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    known = {item.name for item in fields(UserModel)}
+    known = {"model", *_DATA, "classes", "workers", *_FUNCTIONS}
     if not isinstance(made, Mapping) or not {"model", "train"} <= set(made) <= known:
         raise ConfigError(
-            f"expected {entry} to return a mapping with 'model' and 'train', and where used 'val', "
-            f"'test' and 'classes'; got {sorted(made) if isinstance(made, Mapping) else made!r}"
+            f"expected {entry} to return a mapping with 'model' and 'train', and where used "
+            f"{', '.join(map(repr, sorted(known - {'model', 'train'})))}; got "
+            f"{sorted(made) if isinstance(made, Mapping) else repr(made)}"
         )
-    return UserModel(**made)
+    functions = {name: made[name] for name in _FUNCTIONS if name in made}
+    rest = {name: value for name, value in made.items() if name not in _FUNCTIONS}
+    return UserModel(**rest, functions=UserFunctions(**functions))
 
 
 def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str, int]:
@@ -158,10 +217,13 @@ def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str,
     return "multi-label", array.shape[1]
 
 
-def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
-    """Check one split and return it with labels as zeros and ones (n, K), sorted by content."""
+def _check_pair(split: str, pair: Any) -> None:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise DataError(f"expected {split} as a pair (samples, labels), got {type(pair).__name__}")
+
+
+def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
+    """Check one split and return it with labels as zeros and ones (n, K), sorted by content."""
     samples, labels = as_rows(pair[0]), to_numpy(pair[1], f"{split} labels")
     if len(samples) != len(labels):
         raise DataError(f"{split}: {len(samples)} samples but {len(labels)} labels")

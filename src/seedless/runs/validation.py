@@ -30,6 +30,7 @@ from seedless.proof.trail import TrailEntry, read_trail
 from seedless.runs.attestation_checks import check_attestations
 from seedless.runs.content_checks import DAMAGE, check_content
 from seedless.runs.folder import CONFIG
+from seedless.runs.streamed_results import has_user_loss
 from seedless.train.log import LOG_FILE, read_log
 
 
@@ -82,6 +83,11 @@ class ValidatedRun:
 
     def read_predictions(self) -> Predictions:
         """Return the predictions that the run wrote."""
+        if has_user_loss(self.claims):
+            raise RunError(
+                f"{self.path} is a run with a loss of its own, which keeps its scores and a digest "
+                "of its outputs, and no predictions: its scores are in metrics.json"
+            )
         return parse_predictions(self.read_file(PREDICTIONS), str(self.path / PREDICTIONS))
 
     def as_dict(self) -> dict[str, Any]:

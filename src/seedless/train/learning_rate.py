@@ -1,11 +1,15 @@
 """The learning rate of every step: cosine decay by epoch, linear warm-up by step."""
 
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import torch
 
 from seedless.core.config import TrainConfig
+from seedless.core.errors import ConfigError
 from seedless.numerics.correct_rounding import rounded_cosines
 
 DECAYS = ("cosine", "none")
@@ -30,10 +34,44 @@ def _cosine(epoch: int, epochs: int) -> float:
     return (1.0 + float(rounded_cosines(np.array([epoch]), epochs)[0])) / 2
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the rate of the next step, in the tensor of our optimizers or as a plain number."""
-    for group in optimizer.param_groups:
+@dataclass(frozen=True, eq=False)
+class UserRates:
+    """The learning rates of a run with an optimizer or a scheduler of the user's.
+
+    Attributes:
+        initial: the rate of each parameter group, as the optimizer was made.
+        factor: the user's function of epoch and step, both counted from 0; None for constant rates.
+    """
+
+    initial: tuple[float, ...]
+    factor: Callable[[int, int], float] | None = None
+
+    def rates_at(self, epoch: int, step: int) -> list[float]:
+        """Return the rate of each parameter group at a step."""
+        factor = 1.0 if self.factor is None else self.factor(epoch, step)
+        if isinstance(factor, bool) or not isinstance(factor, int | float):
+            raise ConfigError(
+                f"expected scheduler(epoch, step) to return a number, which multiplies the "
+                f"optimizer's learning rates; got {type(factor).__name__} at epoch {epoch}, step "
+                f"{step}"
+            )
+        if not 0 <= factor < math.inf:
+            raise ConfigError(
+                f"expected scheduler(epoch, step) to return a factor from 0, got {factor} at epoch "
+                f"{epoch}, step {step}"
+            )
+        return [rate * factor for rate in self.initial]
+
+
+def set_group_rates(optimizer: torch.optim.Optimizer, rates: Sequence[float]) -> None:
+    """Set the rate of each parameter group for the next step."""
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
         if isinstance(group["lr"], torch.Tensor):
             group["lr"].fill_(rate)
         else:
             group["lr"] = rate
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the rate of the next step, in the tensor of our optimizers or as a plain number."""
+    set_group_rates(optimizer, [rate] * len(optimizer.param_groups))

@@ -14,17 +14,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seedless.core.config import TrainConfig
 from seedless.core.digests import name_tensors
 from seedless.core.errors import ConfigError, TrainError, TrainingDivergedError
 from seedless.core.registry import choose
 from seedless.numerics.generator_guard import GeneratorGuard
 from seedless.train.bit_flip import flip_bit, parse_target
-from seedless.train.learning_rate import learning_rate_at, set_learning_rate
+from seedless.train.learning_rate import learning_rate_at, set_group_rates
+from seedless.train.loss import Loss
 from seedless.train.prediction import predict
 from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
 from seedless.train.state_tensors import fetch_state
 from seedless.train.step_modes import make_step
-from seedless.train.training_problem import TrainingProblem
+from seedless.train.streamed_evaluation import evaluate_split
+from seedless.train.training_problem import StreamedSplit, TrainingProblem
 
 ADVICE = "The run stops here; try a lower train.rate, train.warmup_steps or train.clip_norm"
 
@@ -91,22 +94,23 @@ def train(
             loss=None,
             score=None,
             schedule=schedule.digest,
-            rate=learning_rate_at(config, epoch, max(0, progress.position.step - 1)),
+            rate=rates_at(problem, epoch, max(0, progress.position.step - 1))[0],
             batches=len(batches),
             seen=len(start.losses),
         )
 
+        problem.train.expect(split_batches(batches[progress.position.batch :], config), epoch)
         # No batch is left where a run was stopped after an epoch's last batch and is resumed there.
         for batch in range(progress.position.batch, len(batches)):
             position, (begin, end) = progress.position, edges[batch : batch + 2]
-            rate = learning_rate_at(config, epoch, position.step)
-            set_learning_rate(problem.optimizer, rate)
+            rates = rates_at(problem, epoch, position.step)
+            set_group_rates(problem.optimizer, rates)
             flip_bit_if_asked(problem, position.step)
             losses[begin:end] = step(rows[begin:end], epoch)
             progress = replace(
                 progress,
                 position=Position(epoch, batch + 1, position.step + 1),
-                rate=rate,
+                rate=rates[0],
                 seen=end,
             )
             if problem.device.type == "cpu":  # on a GPU, reading a loss would wait for the device
@@ -185,6 +189,16 @@ def evaluate(problem: TrainingProblem, epoch: int, steps: int) -> float | None:
     """
     if problem.val is None:
         return None
+    if isinstance(problem.val, StreamedSplit):
+        loss = evaluate_split(problem, problem.val).loss
+        if not math.isfinite(loss):
+            raise TrainingDivergedError(
+                f"the run diverged in epoch {epoch}, step {steps}: after it the validation loss is "
+                f"{loss}. {ADVICE}"
+            )
+        return -loss  # a score is higher for a better model
+    assert isinstance(problem.loss, Loss)
+    assert problem.score is not None
     probabilities = predict(problem.model, problem.val, problem.loss, problem.config)
     bad = int(np.isnan(probabilities).any(axis=1).sum())
     if bad:
@@ -225,6 +239,24 @@ def merge_single_sample_batch(
     return tuple(batches)
 
 
+def split_batches(
+    batches: Sequence[NDArray[np.int64]], config: TrainConfig
+) -> list[NDArray[np.int64]]:
+    """Return the parts that the batches are read in: micro-batches, or whole batches."""
+    size = config.microbatch
+    if size is None:
+        return list(batches)
+    return [rows[start : start + size] for rows in batches for start in range(0, len(rows), size)]
+
+
+def rates_at(problem: TrainingProblem, epoch: int, step: int) -> list[float]:
+    """Return the learning rate of each parameter group at a step."""
+    if problem.rates is not None:
+        return problem.rates.rates_at(epoch, step)
+    rate = learning_rate_at(problem.config.train, epoch, step)
+    return [rate] * len(problem.optimizer.param_groups)
+
+
 def check_settings(problem: TrainingProblem) -> None:
     """Refuse values of train.guard and control.* that do not exist in this run."""
     choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
@@ -253,10 +285,7 @@ def check_losses(
     bad = ~torch.isfinite(losses)
     if not bad.any():
         return
-    split, bad_rows = problem.train, rows[bad.cpu().numpy()]
-    names = split.ids[bad_rows].tolist()
-    if split.rows is not None:
-        names = [f"train[{row}]" for row in sorted(split.rows[bad_rows])]
+    names = problem.train.name_samples(rows[bad.cpu().numpy()])
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise TrainingDivergedError(
         f"the run diverged in epoch {position.epoch + 1}, step {position.step} (batch "

@@ -84,7 +84,11 @@ def make_loss(
                 "these samples may have several or none; use bce"
             )
         if config.class_weights != "none":
-            raise ConfigError("loss.class_weights belongs to bce; leave it out of cross_entropy")
+            raise ConfigError(
+                f"loss.class_weights is {config.class_weights!r}, which belongs to bce, and these "
+                "labels are class numbers, whose loss is cross_entropy: set loss.class_weights to "
+                "none, or give the labels as zeros and ones (n, K)"
+            )
         per_sample = cross_entropy
     else:
         weights = torch.from_numpy(weighting(labels).astype(np.float32)).to(device)

@@ -75,6 +75,9 @@ def _without_compiler_import() -> Iterator[None]:
 
 def apply_step(optimizer: torch.optim.Optimizer) -> None:
     """Update the parameters from their gradients."""
+    if not type(optimizer).__module__.startswith("torch.optim"):
+        optimizer.step()
+        return
     _unwrap_step(type(optimizer).step)(optimizer)
 
 

@@ -12,7 +12,7 @@ from seedless.core.config import Config
 from seedless.models.layers import Classifier
 from seedless.train.arithmetic import autocast_for, compute_in
 from seedless.train.loss import Loss
-from seedless.train.training_problem import DataSplit
+from seedless.train.training_problem import DataSplit, to_model_input
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,3 @@ def compute_outputs(
         if hook is not None:
             hook.remove()
     return Outputs(torch.cat(logits).cpu(), torch.cat(features) if features else None)
-
-
-def to_model_input(samples: Tensor, device: torch.device) -> Tensor:
-    """Return samples as the model receives them: on the device, float32 or integers."""
-    moved = samples.to(device)
-    return moved.float() if moved.is_floating_point() else moved

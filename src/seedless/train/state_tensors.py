@@ -47,6 +47,8 @@ def restore_state(
     order: Order | None = None,
 ) -> None:
     """Copy a collected state back in place; raise RunError where its names are not the same."""
+    if not optimizer.state:  # a user's optimizer, which makes its state at the first step
+        _create_state(state, model, optimizer)
     live = collect_state(model, optimizer)
     different = sorted({name for name in state if not name.startswith("order/")} ^ {*live})
     if different:
@@ -65,6 +67,28 @@ def restore_state(
                 losses[name.removeprefix("order/")] = value.numpy()
     if order is not None:
         order.restore(losses)
+
+
+def _create_state(
+    state: Mapping[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
+    """Create the fields that a state has for the parameters of an optimizer without any."""
+    groups = {p: group for group in optimizer.param_groups for p in group["params"]}
+    names = {name: tensor for name, tensor in model.named_parameters() if tensor in groups}
+    for key, value in state.items():
+        kind, _, rest = key.partition("/")
+        field, _, name = rest.partition("/")
+        if kind != "optimizer" or name not in names:
+            continue
+        parameter = names[name]
+        group = groups[parameter]
+        if value.shape == parameter.shape:  # in the parameter's memory layout
+            created = torch.empty_like(parameter, dtype=value.dtype)
+        elif field == "step" and not (group.get("capturable") or group.get("fused")):
+            created = torch.empty_like(value)  # torch counts steps on the CPU
+        else:
+            created = torch.empty_like(value, device=parameter.device)
+        optimizer.state[parameter][field] = created
 
 
 def _read_field(field: str, value: Any) -> Iterator[tuple[str, Tensor]]:

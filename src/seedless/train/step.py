@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,8 +11,9 @@ from seedless.data.augment import crop_and_flip
 from seedless.numerics.active_keys import dropout_keys
 from seedless.train.arithmetic import autocast_for, compute_in, make_batch_splitter
 from seedless.train.optimizer import apply_step
-from seedless.train.prediction import to_model_input
-from seedless.train.training_problem import TrainingProblem
+from seedless.train.training_problem import StreamedSplit, TrainingProblem
+from seedless.train.user_loss import spread_loss
+from seedless.train.user_optimizer import USER_FUNCTION, check_user_step, describe_groups
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
@@ -29,17 +31,22 @@ class Step:
         self.phase = phase
         self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]
         self.splitter = make_batch_splitter(problem.config, self.trained)
+        is_users = problem.config.train.optimizer == USER_FUNCTION
+        self.groups = describe_groups(problem.optimizer) if is_users else None
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Train on the rows (B,) of the training split; return their losses (B,), on the device."""
         return self.update(self.copy_from_host(rows), rows, epoch)
 
     def copy_from_host(self, rows: Tensor) -> Tensor | None:
-        """Return the samples of rows (B,), copied to the device; None if they are there already."""
-        samples = self.problem.train.samples
-        if samples.device == rows.device:
+        """Return the samples of rows (B,), copied to the device.
+
+        None if they are there already, and for a streamed split, which is read in the forward pass.
+        """
+        split = self.problem.train
+        if isinstance(split, StreamedSplit) or split.samples.device == rows.device:
             return None
-        return samples[rows.cpu()].pin_memory().to(rows.device, non_blocking=True)
+        return split.samples[rows.cpu()].pin_memory().to(rows.device, non_blocking=True)
 
     def update(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
         """Train on a batch: everything runs on the device and nothing waits for the device.
@@ -56,6 +63,8 @@ class Step:
                 if train.clip_norm is not None:
                     torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
                 apply_step(self.problem.optimizer)
+        if self.groups is not None:
+            check_user_step(self.problem.optimizer, self.groups)
         return losses
 
     def add_gradients(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
@@ -66,8 +75,8 @@ class Step:
             inputs = None if samples is None else samples[index * size :][: len(part)]
             losses = self.forward(inputs, part, epoch)
             with self.phase("backward"):
-                torch.autograd.backward(losses.sum() / len(rows))
-            batch_losses.append(losses.detach())
+                torch.autograd.backward(add_losses(losses, len(part)) / len(rows))
+            batch_losses.append(spread_loss(losses.detach(), len(part)))
         return torch.cat(batch_losses)
 
     def add_split_gradients(
@@ -94,14 +103,19 @@ class Step:
         for parameter in self.trained:
             parameter.grad = None
 
-    def forward(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
-        """Return the losses (B,) of the rows, with the epoch's augmentation and dropout."""
+    def forward(self, samples: Any, rows: Tensor, epoch: Tensor | int) -> Tensor:
+        """Return the losses (B,) of the rows, with the epoch's augmentation and dropout.
+
+        A user's loss may be a single one for the whole batch, of shape ().
+        """
         problem, augment = self.problem, self.problem.config.augment
         split, precision = problem.train, problem.config.execution.precision
         with self.phase("forward"):
             if samples is None:
-                samples = to_model_input(split.samples[rows], rows.device)
-            keys, labels = problem.keys[rows], split.labels[rows]
+                samples, labels = split.read(rows, epoch)
+            else:
+                labels = problem.in_memory.labels[rows]
+            keys = problem.keys[rows]
             if augment.padding or augment.flip:
                 samples = crop_and_flip(
                     samples, samples=keys, epoch=epoch, padding=augment.padding, flip=augment.flip
@@ -109,6 +123,11 @@ class Step:
             with dropout_keys(samples=keys, epoch=epoch), autocast_for(precision, rows.device):
                 return self.evaluate(samples, labels)
 
-    def evaluate(self, samples: Tensor, labels: Tensor) -> Tensor:
+    def evaluate(self, samples: Any, labels: Any) -> Tensor:
         """Return the losses (B,) of samples as the model receives them."""
         return self.problem.loss(self.problem.model, samples, labels)
+
+
+def add_losses(losses: Tensor, samples: int) -> Tensor:
+    """Return the sum of the losses (B,); a single loss () is the mean of so many samples."""
+    return losses.sum() if losses.ndim else losses * samples

@@ -85,6 +85,8 @@ class ExactSum:
         result = high if low is None else high.add_(low)
         for operand, exponent in zip(self.operands, exponents, strict=True):
             step = power_of_two(exponent - operand.bits)
+            if step.ndim > result.ndim:  # one grid for values of more axes than the result has
+                step = step.reshape(())
             if not self.keeps_infinity:
                 step = torch.where(exponent == HIGHEST_EXPONENT, math.nan, step)
             result = result.mul_(step)

@@ -18,7 +18,9 @@ from seedless.core.errors import StudyError
 from seedless.evaluate.auc import macro_auc
 from seedless.runs.prepare import Prepared, prepare
 from seedless.train.loop import train
+from seedless.train.loss import Loss
 from seedless.train.prediction import predict
+from seedless.train.training_problem import DataSplit
 
 
 def repeat_plain(config: Config, count: int) -> list[float]:
@@ -40,9 +42,10 @@ def repeat_plain(config: Config, count: int) -> list[float]:
 
 def _train_plain(prepared: Prepared) -> float:
     problem, test = prepared.problem, prepared.test
-    if test is None:
+    if not isinstance(test, DataSplit):
         raise StudyError("repeats need a test set to be scored on; the data have none")
-    runner = make_plain_runner(problem, problem.train.samples.contiguous())
+    assert isinstance(problem.loss, Loss)
+    runner = make_plain_runner(problem, problem.in_memory.samples.contiguous())
     assert runner.optimizer is not None
     plain = replace(problem, model=runner.model, optimizer=runner.optimizer)
     best = train(plain, step=lambda rows, _: runner.step(rows)).best

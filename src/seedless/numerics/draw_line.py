@@ -1,0 +1,36 @@
+"""The line of a user's program that draws random numbers, and the module it belongs to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+import torch
+from torch import nn
+
+_TORCH = str(Path(torch.__file__).parent)
+_SEEDLESS = str(Path(__file__).parent.parent)
+_LIBRARIES = (_TORCH, _SEEDLESS, "<frozen")
+
+
+def find_line(frame: FrameType | None = None) -> str:
+    """Return file:line of the innermost frame that is neither torch's nor this package's."""
+    current: FrameType | None = frame or sys._getframe(1)
+    while current is not None:
+        if not current.f_code.co_filename.startswith(_LIBRARIES):
+            return f"{current.f_code.co_filename}:{current.f_lineno}"
+        current = current.f_back
+    return "an unknown line"
+
+
+def find_module(frame: FrameType, model: nn.Module) -> str | None:
+    """Return the name in ``model`` of the innermost module that a frame was called by."""
+    names: dict[int, str] = {id(module): name for name, module in model.named_modules()}
+    current: FrameType | None = frame
+    while current is not None:
+        caller = id(current.f_locals.get("self"))
+        if caller in names:
+            return names[caller]
+        current = current.f_back
+    return None

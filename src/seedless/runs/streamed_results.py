@@ -1,0 +1,106 @@
+"""The results of a run with a loss of the user's own: scores and digests, and no predictions file.
+
+Outputs may be whole volumes, so a run keeps the digest of its outputs and its scores.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from seedless.core.digests import digest_value, is_digest
+from seedless.core.errors import TrainingDivergedError
+from seedless.data.splits import count_repeated, refuse_repeated
+from seedless.ordering.samples import sort_bytes
+from seedless.runs.prepare import Prepared
+from seedless.runs.prepare_streamed import TASK
+from seedless.train.loop import ADVICE
+from seedless.train.progress_state import BestWeights
+from seedless.train.streamed_evaluation import evaluate_split
+from seedless.train.training_problem import StreamedSplit
+
+METRIC = "negative loss"  # the score that selects weights: higher is better
+CONTENT = "content"  # in the metrics of a run with keys: the digests of what was read
+
+
+def has_user_loss(claims: Mapping[str, Any]) -> bool:
+    """Whether a receipt is of a run with a loss of the user's own."""
+    return bool(claims["data"]["task"] == TASK)
+
+
+def score_streamed(prepared: Prepared, best: BestWeights) -> tuple[dict[str, Any], str]:
+    """Return the metrics of the selected weights, which are in the model, and the outputs' digest.
+
+    With keys of the user's own, the metrics state the digest of the content that was read: it is
+    known only now.
+    """
+    problem = prepared.problem
+    splits = {"validation": problem.val, "test": prepared.test}
+    if problem.val is None:
+        splits["train"] = problem.train  # some split must show what the run learned
+    metrics: dict[str, Any] = {}
+    outputs = {}
+    for name, split in splits.items():
+        if split is None:
+            continue
+        assert isinstance(split, StreamedSplit)
+        scores = evaluate_split(problem, split, prepared.metrics, with_digest=True)
+        values = {"loss": scores.loss, **scores.metrics}
+        for metric, value in values.items():
+            if not math.isfinite(value):
+                raise TrainingDivergedError(
+                    f"{metric} of the selected weights is {value} on the {name} split. {ADVICE}"
+                )
+        metrics[name] = {"n": len(split), **values}
+        outputs[name] = scores.outputs
+    metrics["selected"] = {"epoch": best.epoch, "metric": METRIC, "score": best.score}
+    metrics["converged"] = None  # a loss of the user's own has no value that means chance
+    if any(item["role"] == "key" for item in prepared.facts["callables"]):
+        metrics[CONTENT] = digest_read_content(prepared)
+    return metrics, digest_value(outputs)
+
+
+def digest_read_content(prepared: Prepared) -> str:
+    """Return the digest of the training samples as they were read.
+
+    Samples that another split has too are counted now: their content was not known before.
+    """
+    problem = prepared.problem
+    splits = {"train": problem.train, "val": problem.val, "test": prepared.test}
+    contents = {}
+    for name, split in splits.items():
+        if isinstance(split, StreamedSplit):
+            contents[name] = split.reader.digest_content()
+    facts = {"repeated": count_repeated(contents)}
+    refuse_repeated(facts, prepared.config.data, "a training sample")
+    return digest_value(contents["train"][sort_bytes(contents["train"])].tobytes().hex())
+
+
+def check_streamed_metrics(metrics: Mapping[str, Any], claims: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the metrics and digests that a receipt states of such a run."""
+    problems = []
+    keyed = any(item["role"] == "key" for item in claims["callables"])
+    scored = {*metrics} - {"selected", "converged", CONTENT}
+    expected = {"validation" if "val" in claims["data"]["records"] else "train"}
+    if "test" in claims["data"]["records"]:
+        expected.add("test")
+    if scored != expected:
+        problems.append(f"expected scores of {', '.join(sorted(expected))} in the metrics")
+        return problems
+    for split in scored:
+        values = metrics[split]
+        if not {"n", "loss"} <= {*values} or not all(map(_is_finite, values.values())):
+            problems.append(f"the {split} scores are not finite numbers with a loss")
+            return problems
+    if metrics["converged"] is not None or metrics["selected"]["metric"] != METRIC:
+        problems.append("the metrics are not those of a run with a loss of the user's own")
+    if "validation" in metrics and metrics["selected"]["score"] != -metrics["validation"]["loss"]:
+        problems.append("the validation loss is not that of the selected epoch")
+    if not is_digest(claims["predictions"]):
+        problems.append("the receipt does not state a digest of the outputs")
+    if is_digest(metrics.get(CONTENT)) != keyed:
+        problems.append("a digest of the content that was read belongs to runs with keys, and only")
+    return problems
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)

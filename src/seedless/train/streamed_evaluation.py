@@ -1,0 +1,98 @@
+"""Evaluate a model on a streamed split: its mean loss, the user's metrics, a digest of its outputs.
+
+Outputs may be whole volumes, so they are not kept: each batch is scored, hashed and forgotten.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seedless.core.digests import digest_value
+from seedless.core.errors import ConfigError
+from seedless.core.plain_values import digest_structure
+from seedless.train.arithmetic import autocast_for, compute_in
+from seedless.train.training_problem import StreamedSplit, TrainingProblem
+from seedless.train.user_loss import UserLoss, call_model, check_loss, spread_loss
+
+Metrics = Mapping[str, Callable[[Any, Any], Any]]
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """The scores of a split.
+
+    Attributes:
+        loss: the mean of the samples' losses.
+        metrics: of each metric the mean of its samples' values.
+        outputs: "sha256:..." over the outputs of every batch; "" where it was not asked for.
+    """
+
+    loss: float
+    metrics: Mapping[str, float]
+    outputs: str = ""
+
+
+@torch.no_grad()
+def evaluate_split(
+    problem: TrainingProblem,
+    split: StreamedSplit,
+    metrics: Metrics | None = None,
+    *,
+    with_digest: bool = False,
+) -> SplitScores:
+    """Return the scores of the model on a split, in evaluation mode, always in the same batches.
+
+    Args:
+        metrics: functions of outputs and targets that return a value for each sample, or one for
+            the batch; they are averaged over the samples.
+        with_digest: hash the outputs as well.
+    """
+    assert isinstance(problem.loss, UserLoss)
+    model, config, size = problem.model, problem.config, problem.config.train.evaluate_batch
+    batches = [split.canonical[start : start + size] for start in range(0, len(split), size)]
+    losses: list[float] = []
+    values: dict[str, list[float]] = {name: [] for name in metrics or {}}
+    outputs_of_batches = []
+    was_training = model.training
+    model.eval()
+    split.expect(batches, 0)
+    try:
+        for rows in batches:
+            inputs, targets = split.read(torch.from_numpy(np.ascontiguousarray(rows)), 0)
+            precision = config.execution.precision
+            with compute_in(config.execution.arithmetic), autocast_for(precision, split.device):
+                outputs = call_model(model, inputs)
+                loss = check_loss(problem.loss.function(outputs, targets))
+            losses += spread_loss(loss, len(rows)).double().tolist()
+            for name, metric in (metrics or {}).items():
+                values[name] += _read_values(name, metric(outputs, targets), len(rows))
+            if with_digest:
+                outputs_of_batches.append(digest_structure(outputs))
+    finally:
+        model.train(was_training)
+    return SplitScores(
+        loss=math.fsum(losses) / len(losses),
+        metrics={name: math.fsum(found) / len(found) for name, found in values.items()},
+        outputs=digest_value(outputs_of_batches) if with_digest else "",
+    )
+
+
+def _read_values(name: str, value: Any, samples: int) -> list[float]:
+    """Return a metric's value for each sample of a batch."""
+    found = torch.as_tensor(value).double().cpu() if _is_numeric(value) else None
+    if found is None or found.ndim > 1 or (found.ndim and len(found) != samples):
+        shape = "" if found is None else f" of shape {tuple(found.shape)}"
+        raise ConfigError(
+            f"expected the metric {name!r} to return a number for the batch, or one for each of "
+            f"its {samples} samples, got {type(value).__name__}{shape}"
+        )
+    return found.expand(samples).tolist()
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, Tensor | np.ndarray | np.generic | int | float)

@@ -1,0 +1,325 @@
+"""`fit` with a loss of the user's own: any structure of inputs, outputs and targets."""
+
+import json
+import shutil
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+import seedless
+from seedless.core.errors import ConfigError, DataError, NumericsError, RunError
+from seedless.train.checkpoint import list_checkpoints
+from tests.runs import user_problems as own
+from tests.runs.user_problems import REGRESSION, SETTINGS, small_net
+
+fit = partial(seedless.fit, config=SETTINGS)
+METRICS = {"error": own.absolute_error}
+
+
+@pytest.fixture(scope="module")
+def regression(tmp_path_factory):
+    """A run with loss, optimizer, scheduler and metrics of its own."""
+    out = tmp_path_factory.mktemp("runs") / "regression"
+    return fit(small_net, **REGRESSION, metrics=METRICS, out=out)
+
+
+def test_a_regression_is_verified(regression):
+    verdict = seedless.verify(regression, model=small_net, **REGRESSION, metrics=METRICS)
+    assert verdict.outcome == "identical", verdict.details
+    assert verdict.remarks == ()
+
+
+def test_its_receipt_names_the_functions_and_the_scores(regression):
+    claims = regression.claims
+    assert claims["schema"] == "2.2"
+    assert [item["role"] for item in claims["callables"]] == [
+        "loss",
+        "metrics",
+        "optimizer",
+        "scheduler",
+    ]
+    validation = regression.metrics["validation"]
+    assert set(validation) == {"n", "loss", "error"}
+    assert regression.metrics["selected"]["score"] == -validation["loss"]
+    assert not (regression.path / "predictions.npz").exists()
+    outputs = regression.model(torch.from_numpy(REGRESSION["val"][0]).float())
+    targets = torch.from_numpy(REGRESSION["val"][1]).float()
+    expected = own.absolute_error(outputs, targets).mean().item()
+    assert validation["error"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_without_the_metrics_the_verdict_says_what_was_not_compared(regression):
+    verdict = seedless.verify(regression, model=small_net, **REGRESSION)
+    assert verdict.outcome == "identical", verdict.details
+    assert "metrics= was not given" in verdict.remarks[0]
+
+
+def other(outputs, targets):
+    return (outputs - targets).square().mean()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"loss": other}, "made with loss=squared_error.*the loss=other given now"),
+        ({"loss": None}, "pass it as loss="),
+        ({"optimizer": None}, "pass it as optimizer="),
+        ({"scheduler": lambda epoch, step: 0.4**epoch}, "made with scheduler=falling"),
+        ({"collate": torch.utils.data.default_collate}, "made without collate="),
+    ],
+)
+def test_negative_control_other_functions_are_not_verified(regression, change, words):
+    with pytest.raises(ConfigError, match=words):
+        seedless.verify(regression, model=small_net, **{**REGRESSION, **change})
+
+
+def test_negative_control_other_targets_differ(regression):
+    inputs, targets = REGRESSION["train"]
+    changed = {**REGRESSION, "train": (inputs, targets + 1e-3)}
+    verdict = seedless.verify(regression, model=small_net, **changed)
+    assert verdict.outcome == "differs"
+
+
+def test_a_changed_receipt_is_invalid(regression, tmp_path):
+    """A role that does not exist, and a function that the configuration does not have."""
+    copy = tmp_path / "copy"
+    shutil.copytree(regression.path, copy)
+    receipt = json.loads((copy / "receipt.json").read_text())
+    receipt["predicate"]["callables"][0]["role"] = "another"
+    text = json.dumps(receipt, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    (copy / "receipt.json").write_text(text + "\n")
+    verdict = seedless.verify(copy, validate_only=True)
+    assert verdict.outcome == "invalid"
+    assert any("expected roles among" in line for line in verdict.details)
+
+
+def test_a_killed_run_continues_with_the_users_optimizer(regression, tmp_path):
+    """Its state is made by its first step, and is restored from the checkpoint."""
+    out = tmp_path / "run"
+    shutil.copytree(regression.path, out)
+    (out / "receipt.json").unlink()
+    list_checkpoints(out)[-1][1].unlink()
+    arguments = {**REGRESSION, "metrics": METRICS}
+    resumed = fit(small_net, **arguments, out=out, resume=True)
+    assert resumed.claims["trail"] == regression.claims["trail"]
+    assert resumed.digest == regression.digest
+    with pytest.raises(RunError, match="other functions"):
+        fit(small_net, **{**arguments, "loss": other}, out=out, resume=True)
+    (out / "receipt.json").unlink()
+    with pytest.raises(RunError, match="callables"):
+        fit(small_net, **{**arguments, "loss": other}, out=out, resume=True)
+
+
+def test_a_run_without_functions_has_the_receipt_it_had(tmp_path):
+    inputs, _ = REGRESSION["train"]
+    pair = (inputs, np.arange(24) % 3)
+    run = fit(lambda: small_net(3), pair, out=tmp_path / "run")
+    assert (run.claims["schema"], run.claims["callables"]) == ("2.0", [])
+
+
+def test_labels_of_classes_with_an_optimizer_and_a_scheduler(tmp_path):
+    """The configuration's own loss, and the user's way to minimize it."""
+    arguments = {"train": (REGRESSION["train"][0], np.arange(24) % 3)}
+    arguments |= {"optimizer": own.adamw, "scheduler": own.falling}
+    make = partial(small_net, 3)
+    run = fit(make, **arguments, out=tmp_path / "run")
+    assert run.metrics["train"]["n"] == 24
+    assert seedless.verify(run, model=make, **arguments).outcome == "identical"
+    rates = [json.loads(line)["rate"] for line in (run.path / "log.jsonl").read_text().splitlines()]
+    assert rates == [0.01, 0.005]
+
+
+def test_several_inputs_and_a_dict_of_outputs(tmp_path):
+    arguments = {
+        "train": own.make_two_tasks(24),
+        "val": own.make_two_tasks(8, start=24),
+        "loss": own.two_losses,
+    }
+    run = fit(own.TwoTasks, **arguments, out=tmp_path / "run")
+    assert seedless.verify(run, model=own.TwoTasks, **arguments).outcome == "identical"
+
+
+def test_a_loss_for_each_sample_can_order_the_samples(tmp_path):
+    settings = {**SETTINGS, "order": {"batch_size": 8, "name": "loss_ranked"}}
+    arguments = {"train": own.make_two_tasks(24), "loss": own.two_losses}
+    run = seedless.fit(own.TwoTasks, **arguments, config=settings, out=tmp_path / "run")
+    assert seedless.verify(run, model=own.TwoTasks, **arguments).outcome == "identical"
+
+
+def test_dense_targets_with_pixels_to_ignore(tmp_path):
+    arguments = {
+        "train": own.make_masks(12),
+        "val": own.make_masks(4, start=12),
+        "loss": own.pixel_loss,
+    }
+    run = fit(own.segmenter, **arguments, out=tmp_path / "run")
+    assert seedless.verify(run, model=own.segmenter, **arguments).outcome == "identical"
+
+
+def test_sentences_of_different_lengths_are_padded_by_collate(tmp_path):
+    arguments = {
+        "train": own.Sentences(range(24)),
+        "val": own.Sentences(range(24, 32)),
+        "loss": nn.CrossEntropyLoss(),
+        "collate": own.pad_sentences,
+    }
+    run = fit(own.MeanOfWords, **arguments, out=tmp_path / "run")
+    assert seedless.verify(run, model=own.MeanOfWords, **arguments).outcome == "identical"
+    turned = {**arguments, "train": own.Sentences(reversed(range(24)))}
+    assert fit(own.MeanOfWords, **turned, out=tmp_path / "turned").digest == run.digest
+
+
+def test_micro_batches_are_read_in_parts(tmp_path):
+    """A mean over a batch is the mean over its parts, but for the rounding."""
+    whole = fit(small_net, **REGRESSION, out=tmp_path / "whole")
+    settings = {**SETTINGS, "train": {**SETTINGS["train"], "microbatch": 3}}
+    parts = seedless.fit(small_net, **REGRESSION, config=settings, out=tmp_path / "parts")
+    for one, two in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
+
+
+class Numbers(IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
+PAIRS = TensorDataset(torch.zeros(8, 6), torch.zeros(8, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"train": DataLoader(PAIRS, 4)}, DataError, "train=loader.dataset, with batch_size=4"),
+        ({"train": Numbers()}, DataError, r"IterableDataset.*dataset\[index\]"),
+        ({"train": (np.zeros((4, 6)),) * 3}, DataError, "a tuple of 3"),
+        ({"train": (np.zeros((4, 6)), np.zeros((3, 1)))}, DataError, r"\[3, 4\]"),
+        ({"train": (np.zeros((4, 6)), "four")}, DataError, "train targets as arrays.*got str"),
+        ({"train": [0.5, 0.25]}, DataError, r"pairs \(inputs, targets\), got Tensor"),
+        ({"train": [{"image": 0.5, "mask": 1}]}, DataError, "a dict of 'image', 'mask'.*collate="),
+        ({"loss": "mse"}, ConfigError, "expected loss as a function, got str"),
+        ({"loss": lambda o, t: 0.5}, ConfigError, r"shape \(\) or \(B,\), got float"),
+        ({"loss": lambda o, t: o - t}, ConfigError, r"of shape \(2, 1\); average"),
+        ({"loss": lambda o, t: o[:1, 0]}, ConfigError, "each of the 2 samples.*got 1"),
+        (
+            {"loss": lambda o, t: o["x"]},
+            ConfigError,
+            r"loss\(outputs, targets\) failed for float32",
+        ),
+        ({"optimizer": torch.optim.SGD}, ConfigError, r"optimizer\(model\) failed.*lambda model"),
+        ({"optimizer": lambda model: None}, ConfigError, "to return a torch.optim.Optimizer"),
+        ({"scheduler": lambda epoch, step: None}, ConfigError, "to return a number"),
+        ({"scheduler": lambda epoch, step: -1.0}, ConfigError, "a factor from 0, got -1.0"),
+        ({"metrics": own.absolute_error}, ConfigError, "metrics as a dict of functions by name"),
+        ({"metrics": {"loss": own.absolute_error}}, ConfigError, "'loss' is there in every run"),
+        ({"classes": ["a"]}, ConfigError, "leave it out with loss="),
+        ({"epochs": 0}, ConfigError, r"fit's arguments: train\.epochs"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_words(tmp_path, change, error, words):
+    with pytest.raises(error, match=words):
+        fit(small_net, **{**REGRESSION, **change}, out=tmp_path / "run")
+    assert not (tmp_path / "run" / "receipt.json").exists()
+
+
+LABELS = np.arange(8) % 3
+
+
+class TwoOutputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.body(x), self.body(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "train", "error", "words"),
+    [
+        (small_net, DataLoader(PAIRS, 4), DataError, "train=loader.dataset"),
+        (small_net, PAIRS, DataError, "train=dataset.tensors, or keep the dataset and give loss="),
+        (small_net, own.Sentences(range(8)), DataError, "a Sentences: for a dataset give loss="),
+        (
+            small_net,
+            ((np.zeros((8, 6)), np.zeros((8, 2))), LABELS),
+            DataError,
+            "2 arrays of inputs: for a model with several inputs give loss=",
+        ),
+        (TwoOutputs, (np.eye(8, 6), LABELS), ConfigError, "got a tuple: .* give loss="),
+        (
+            lambda: nn.Sequential(nn.LazyLinear(3)),
+            (np.eye(8, 6), LABELS),
+            ConfigError,
+            r"not known yet, such as 0.weight: call it once",
+        ),
+    ],
+    ids=["loader", "tensors", "dataset", "inputs", "outputs", "lazy"],
+)
+def test_what_needs_a_loss_of_its_own_says_so(tmp_path, model, train, error, words):
+    with pytest.raises(error, match=words):
+        fit(model, train, out=tmp_path / "run")
+
+
+def test_class_numbers_with_a_preset_for_several_labels_say_what_to_set(tmp_path):
+    pair = (np.eye(8, 6), LABELS)
+    with pytest.raises(ConfigError, match=r"set loss\.class_weights to none"):
+        seedless.fit(partial(small_net, 3), pair, config="ecg-small", out=tmp_path / "run")
+
+
+def test_settings_that_would_have_no_effect_are_refused(tmp_path):
+    for section, name, value in [
+        ("train", "rate", 0.1),
+        ("train", "warmup_steps", 3),
+        ("loss", "class_weights", "sqrt"),
+        ("augment", "flip", True),
+        ("execution", "mode", "compiled"),
+    ]:
+        settings = {**SETTINGS, section: {**SETTINGS.get(section, {}), name: value}}
+        with pytest.raises(ConfigError, match=f"{name}|{section}"):
+            seedless.fit(small_net, **REGRESSION, config=settings, out=tmp_path / "run")
+
+
+class Counting(torch.optim.SGD):
+    """Counts its steps where no checkpoint looks."""
+
+    def __init__(self, model, place):
+        super().__init__(model.parameters(), lr=0.01)
+        self.place = place
+
+    def step(self, closure=None):
+        super().step(closure)
+        if self.place == "group":
+            self.param_groups[0]["count"] = self.param_groups[0].get("count", 0) + 1
+        else:
+            for parameter in self.param_groups[0]["params"]:
+                fields = self.state[parameter]
+                fields["count"] = fields.get("count", 0) + 1
+
+
+@pytest.mark.parametrize(
+    ("place", "words"), [("group", "changed 'count' of its"), ("state", "got 'count' as int")]
+)
+def test_an_optimizer_that_could_not_be_resumed_is_refused(tmp_path, place, words):
+    changed = {**REGRESSION, "optimizer": lambda model: Counting(model, place)}
+    with pytest.raises(ConfigError, match=words):
+        fit(small_net, **changed, out=tmp_path / "run")
+
+
+def test_random_numbers_in_collate_are_refused(tmp_path):
+    def collate(samples):
+        torch.rand(1)
+        return torch.utils.data.default_collate(samples)
+
+    with pytest.raises((NumericsError, DataError), match="torch's CPU generator"):
+        fit(small_net, **REGRESSION, collate=collate, out=tmp_path / "run")
+
+
+def test_what_needs_predictions_of_classes_says_that_there_are_none(regression):
+    with pytest.raises(RunError, match=r"no predictions: its scores are in metrics\.json"):
+        seedless.evaluate(regression)
+    with pytest.raises(RunError, match="no predictions"):
+        seedless.report(regression)

@@ -1,0 +1,100 @@
+"""The zoo of other libraries' networks: its starts, its comparisons and its record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.zoo import run
+from benchmarks.zoo.catalog import NETWORKS, find_networks
+from benchmarks.zoo.columns import COLUMNS, answer_plain, answer_portable, answer_threads
+from benchmarks.zoo.network import Given, Network, compute_loss
+from benchmarks.zoo.weights import fill_from_counter, switch_dropout_off
+
+
+def make_small() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 64), nn.BatchNorm1d(64), nn.Dropout(0.3), nn.Linear(64, 3))
+
+
+SMALL = Network("small", make_small, (Given((4, 6)),))
+
+
+def test_the_catalog_has_at_least_200_networks_of_six_libraries():
+    libraries = {name.partition("/")[0] for name in NETWORKS}
+    assert libraries == {"timm", "transformers", "torchvision", "monai", "smp", "torch_ecg"}
+    assert len(NETWORKS) >= 200
+    assert find_networks("timm/resnet10t") == ["timm/resnet10t"]
+    assert set(run.CPU_COLUMNS) == set(COLUMNS)
+
+
+def test_weights_from_the_counter_depend_on_names_and_shapes_alone():
+    filled = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = make_small()
+        fill_from_counter(model)
+        filled.append(model)
+    first, second = (dict(model.named_parameters()) for model in filled)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert bool((first["1.weight"] == 1).all())  # a constant of the library stays
+    weight = first["0.weight"]
+    assert len({tuple(row) for row in weight.tolist()}) == len(weight)
+
+
+def test_dropout_is_switched_off():
+    model = make_small().train()
+    switch_dropout_off(model)
+    assert model[2].p == 0.0
+
+
+def test_steps_repeat_with_other_threads_and_the_negative_control_does_not(monkeypatch):
+    before = torch.get_num_threads()
+    try:
+        answer = answer_portable(SMALL)
+        assert answer["finite"]
+        assert answer_threads(SMALL) == {"same": True}
+        assert answer_plain(SMALL)["loss"] == pytest.approx(answer["losses"][0], rel=1e-5)
+        noisy = Network("noisy", make_small, (Given((4, 6)),))
+        loss = "benchmarks.zoo.columns.compute_loss"
+        monkeypatch.setattr(loss, lambda y: compute_loss(y) * (1.0 + 0.1 * torch.get_num_threads()))
+        assert answer_threads(noisy) == {"same": False}
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_digest_is_compared_with_the_row_of_the_cpu():
+    row = {"portable": {"start": "s", "digest": "d"}}
+    assert run.compare({"start": "s", "digest": "d"}, row) == {"same start": True, "same": True}
+    assert run.compare({"start": "t", "digest": "e"}, row) == {"same start": False, "same": False}
+    assert run.compare({"error": "no"}, row) == {}
+
+
+def test_an_error_is_recorded_with_its_text(monkeypatch):
+    def fail(network: Network) -> dict[str, object]:
+        raise ValueError("too small")
+
+    monkeypatch.setitem(NETWORKS, "small", SMALL)
+    monkeypatch.setitem(COLUMNS, "init", fail)
+    assert run.answer("small", "init", "cpu", 60)["error"] == "ValueError: too small"
+
+
+def test_unknown_columns_and_names_are_refused(capsys, tmp_path: Path):
+    for arguments in (["--columns", "speed"], ["--only", "nobody/*"]):
+        with pytest.raises(SystemExit):
+            run.main([*arguments, "--out", str(tmp_path / "zoo.json")])
+    shown = capsys.readouterr().err
+    assert "expected columns of init" in shown
+    assert "no network matches --only 'nobody/*'" in shown
+
+
+def test_a_record_is_read_back_as_it_was_written(tmp_path: Path):
+    path = tmp_path / "zoo.json"
+    record = run.read_record(path)
+    record["results"]["small"] = {"init": {"error": "no"}}
+    run.write_record(path, record)
+    assert run.read_record(path)["results"] == {"small": {"init": {"error": "no"}}}
+    assert json.loads(path.read_text())["libraries"]["torch"]
