@@ -245,3 +245,37 @@ def test_what_a_collective_is_still_writing_is_not_read():
     (line,) = [line for line in lines if line["op"].startswith("c10d.")]
     assert line["outputs"] == []
     assert script_ops.LATER in line["note"]
+
+
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.empty(4))
+
+    def forward(self, x):
+        return x + self.state
+
+
+def test_a_buffer_that_was_never_written_is_uninitialized_memory_under_its_name():
+    def run():
+        memory = Memory()
+        memory(torch.ones(4))
+        memory.state.zero_()
+        memory(torch.ones(4))
+
+    first, second = [line for line in record(run) if line["op"] == "aten.add.Tensor"]
+    assert first["sources"] == ["", "Memory.state, uninitialized memory"]
+    made = number_of('self.register_buffer("state", torch.empty(4))')
+    assert first["origins"][1].endswith(made)
+    assert second["sources"] == ["", "Memory.state"]
+    assert not any(second["origins"])
+
+
+def test_values_from_python_have_the_line_that_made_a_tensor_of_them():
+    def run():
+        values = torch.tensor([1.0, 2.0])
+        return values.view(2, 1).exp()
+
+    (line,) = [line for line in record(run) if line["op"] == "aten.exp.default"]
+    assert line["sources"][0].startswith("unnamed argument")
+    assert line["origins"][0].endswith(number_of("values = torch.tensor([1.0, 2.0])"))

@@ -44,6 +44,7 @@ class Finding:
         shapes: those of its outputs that differ.
         names: the tensors that differ, for "source".
         left, right: the settings that differ, or for "program" what each run performed.
+        origins: lines of the script that explain the content of those tensors, for "source".
         unwritten: among its inputs is uninitialized memory, whose bytes are not compared.
         downstream: how many of the operations after it differ too.
         total: how many operations the longer run has.
@@ -65,6 +66,7 @@ class Finding:
     line: str = ""
     draws: str = ""
     device: str = ""
+    origins: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return it in two or three sentences."""
@@ -152,6 +154,7 @@ def find_first_difference(
         line=shown.line,
         draws=shown.draws,
         device=shown.device,
+        origins=_list_origins(one, two) if names else (),
     )
 
 
@@ -254,6 +257,15 @@ def _name_sources(one: OpRecord, two: OpRecord) -> tuple[str, ...]:
     named = zip(one.inputs, two.inputs, one.sources, two.sources, strict=True)
     labels = (s or t for left, right, s, t in named if left != right)
     return tuple(dict.fromkeys(_SOURCES.get(label, label) for label in labels))
+
+
+def _list_origins(one: OpRecord | None, two: OpRecord | None) -> tuple[str, ...]:
+    """Return the lines that explain the content of the inputs whose bytes differ, each once."""
+    if one is None or two is None:
+        return ()
+    known = zip(one.inputs, two.inputs, one.origins, strict=False)
+    lines = [line for a, b, origin in known if a != b and origin for line in origin.split(", ")]
+    return tuple(dict.fromkeys(lines))
 
 
 def _list_differing_shapes(

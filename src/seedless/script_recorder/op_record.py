@@ -45,6 +45,9 @@ class OpRecord:
             where it is unknown.
         draws: the generator it drew from, as "torch" or "cuda:0"; "" if it drew from none.
         device: the device of its first tensor, as "cuda:0"; "" where it is not recorded.
+        origins: for each input the lines that explain content which no operation wrote: where its
+            memory was made uninitialized, where a tensor from outside was used first, or where the
+            script took the memory's address. "" where there is none; empty if it is not recorded.
     """
 
     phase: str
@@ -59,6 +62,7 @@ class OpRecord:
     line: str = ""
     draws: str = ""
     device: str = ""
+    origins: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the operation did as plain values for canonical JSON: nothing after note."""

@@ -42,6 +42,7 @@ class OpCall(NamedTuple):
     tensors: list[tuple[str, Tensor]]
     inputs: tuple[str, ...]
     sources: tuple[str, ...]
+    origins: tuple[str, ...]
     module: str
     note: str
 
@@ -136,9 +137,9 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         names = signature.arguments or [str(position) for position in range(len(args))]
         named = {**dict(zip(names, args)), **kwargs}
         tensors = [(name, tensor) for name in named for tensor in find_tensors(named[name])]
-        inputs, sources = self._digest_inputs(signature, tensors)
+        inputs, sources, origins = self._digest_inputs(signature, tensors)
         module, note = self._find_module()
-        return OpCall(func, signature, named, tensors, inputs, sources, module, note)
+        return OpCall(func, signature, named, tensors, inputs, sources, origins, module, note)
 
     def _end(self, call: OpCall, result: Any) -> OpRecord:
         """Return the record of an operation that has run."""
@@ -159,24 +160,39 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             sources=call.sources,
             settings=show_settings(call.arguments),
             note=", ".join(filter(None, (kind, call.note))),
+            origins=call.origins,
             **results,
         )
 
     def _digest_inputs(
         self, signature: Signature, tensors: list[tuple[str, Tensor]]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return digest and source of each tensor argument."""
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Return digest, source and origin of each tensor argument."""
         digested = []
         for name, tensor in tensors:
             if signature.rebinds and name in signature.written:
                 continue  # it loses its memory, whatever that held
             if name in signature.scratch:
                 continue  # parts of it were never written
-            source = self._sources.find(tensor, name)
+            source = self._find_source(tensor, name)
             if not (signature.reads or self._digests_unread(source)):
                 continue
-            digested.append((self._mark(signature, name, tensor) or self._digest(tensor), source))
-        return tuple(digest for digest, _ in digested), tuple(source for _, source in digested)
+            digest = self._mark(signature, name, tensor) or self._digest(tensor)
+            digested.append((digest, source, self._find_origin(tensor)))
+        inputs, sources, origins = zip(*digested) if digested else ((), (), ())
+        return inputs, sources, origins if any(origins) else ()
+
+    def _find_source(self, tensor: Tensor, argument: str) -> str:
+        """Return the name of a tensor that no recorded operation made, or ""."""
+        return self._sources.find(tensor, argument)
+
+    def _find_origin(self, tensor: Tensor) -> str:
+        """Return the lines that explain content which no operation wrote, or ""."""
+        return ""
+
+    def _note_uninitialized(self, tensors: list[Tensor]) -> None:
+        """Note that an operation left the memory of tensors uninitialized."""
+        self._sources.see_uninitialized(tensors)
 
     def _digests_unread(self, source: str) -> bool:
         """Whether an argument whose elements are not read is digested, by its source."""
@@ -202,7 +218,7 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             if get_storage_key(tensor) not in entered:
                 self._sources.see_made(tensor)
         if signature.uninitialized:
-            self._sources.see_uninitialized(find_tensors([*changed, *fresh]))
+            self._note_uninitialized(list(find_tensors([*changed, *fresh])))
             return (), ()
         for tensor in changed:
             self._sources.see_written(tensor)

@@ -19,15 +19,25 @@ from torch.utils._python_dispatch import _push_mode
 from .generator_moves import name_moved, read_states
 from .module_names import ModuleNames
 from .node_lines import NodeLines
-from .op_record import NOT_COMPARED, OpRecord, describe_type, find_parts, is_plain
+from .op_record import (
+    NOT_COMPARED,
+    UNINITIALIZED,
+    OpRecord,
+    describe_type,
+    find_parts,
+    is_plain,
+)
 from .op_recorder import OpCall, OpRecorder
 from .op_signature import Signature, find_tensors
 from .silence import is_silent
 from .tensor_digest import digest_tensors
+from .tensor_sources import UNNAMED
+from .user_lines import find_user_line
 
 MAX_OPERATIONS = 200_000
 FAILED = f"{NOT_COMPARED}: the recorder could not read it"
 OVERWRITTEN = "overwritten"  # stands for what an argument held, which has no effect
+UNWRITTEN = "uninitialized memory"  # added to the name of a tensor that was never written
 LATER = f"{NOT_COMPARED}: it was still being written"
 
 _DISTRIBUTED = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
@@ -147,6 +157,26 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
             return "forward"  # also within an optimizer's step, which may call a closure
         return "optimizer" if self.in_optimizer else ""
 
+    def _find_source(self, tensor: Tensor, argument: str) -> str:
+        source = super()._find_source(tensor, argument)
+        if source.startswith(UNNAMED) and not self._sources.list_lines(tensor):
+            self._sources.note_line(tensor, find_user_line())
+        if reach := self._sources.get_reach(tensor):
+            return ", ".join(filter(None, (source, reach)))
+        # A name says nothing of the content: a buffer may never have been written.
+        if source not in ("", UNINITIALIZED) and self._sources.is_unwritten(tensor):
+            return f"{source}, {UNWRITTEN}"
+        return source
+
+    def _find_origin(self, tensor: Tensor) -> str:
+        return ", ".join(self._sources.list_lines(tensor))
+
+    def _note_uninitialized(self, tensors: list[Tensor]) -> None:
+        super()._note_uninitialized(tensors)
+        line = find_user_line()
+        for tensor in tensors:
+            self._sources.note_line(tensor, line)
+
     def _digests_unread(self, source: str) -> bool:
         return False  # a view of one sample must not cost a digest of the whole dataset
 
@@ -163,6 +193,10 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
         for tensor in (*written, *find_tensors(result)):
             self._sources.see_foreign(tensor, f"the result of {call.func}")
         return self._make_record(call, LATER)
+
+    def see_reached(self, tensor: Tensor, how: str) -> None:
+        """Note that the line that runs now can write to a tensor's memory without an operation."""
+        self.attempt(self._sources.see_reached, tensor, how, find_user_line())
 
     def name_tensors(self, names: dict[str, Any]) -> None:
         """Give names to tensors that no operation made, such as a batch."""

@@ -13,6 +13,8 @@ from typing import Any
 from torch import Tensor
 
 from .compiled_calls import watch_compiled_calls
+from .kernel_launches import watch_launches
+from .memory_access import watch_addresses, watch_threads
 from .module_state import read_parameters
 from .pending import is_pending, resolve
 from .recorder import Recorder
@@ -21,6 +23,7 @@ from .step_recorder import StepRecorder
 from .tensor_digest import digest_value
 
 WRITE_AFTER_LINES = 512
+MAX_THREADS = 100
 
 
 def install(recorder: Recorder, steps: StepRecorder) -> None:
@@ -30,6 +33,9 @@ def install(recorder: Recorder, steps: StepRecorder) -> None:
         return
     ops = OpsOfStep(recorder, wanted)
     watch_compiled_calls(ops.mode)
+    watch_launches(ops.mode)
+    watch_addresses(ops.mode)
+    watch_threads(ops.see_thread)
     recorder.before_step.append(ops.see_optimizer)
     recorder.after_step.append(ops.see_step)
     recorder.on_draw.append(ops.see_draw)
@@ -51,6 +57,7 @@ class OpsOfStep:
         self._step = step
         self._is_open = False
         self._draws = 0
+        self._threads = 0
         self._lines: list[dict[str, Any]] = []
         self._tensors: dict[str, Any] = {}
         self._optimizer: Any = None
@@ -87,6 +94,12 @@ class OpsOfStep:
             self._draws += 1
             draw = {"kind": "draw", "generator": generator, "call": call, "line": line}
             self._write({**draw, "value": digest_value(value)})
+
+    def see_thread(self, line: str) -> None:
+        """Record that the script starts a thread: what it computes is not recorded."""
+        if self._is_open and self._threads < MAX_THREADS:
+            self._threads += 1
+            self._write({"kind": "thread", "line": line})
 
     def finish(self) -> None:
         """Record nothing more, and write everything."""

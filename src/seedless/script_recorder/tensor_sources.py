@@ -16,6 +16,8 @@ from .op_record import UNINITIALIZED, is_plain
 
 NO_STORAGE = 0
 FOREIGN = "a storage that no operation made"
+UNNAMED = "unnamed argument"
+MAX_LINES = 3  # that are kept of one memory
 
 
 class TensorSources:
@@ -32,6 +34,8 @@ class TensorSources:
         self._made: dict[int, StorageWeakRef] = {}
         self._unwritten: set[int] = set()
         self._foreign: dict[int, str] = {}
+        self._lines: dict[int, tuple[StorageWeakRef, list[str]]] = {}
+        self._reached: dict[int, str] = {}
 
     def find(self, tensor: Tensor, argument: str) -> str:
         """Return the name of a tensor that no recorded operation made, or ""."""
@@ -39,12 +43,12 @@ class TensorSources:
         if key in self._named:
             start, end = _span(tensor)
             names = [name for name, first, last in self._named[key] if start < last and first < end]
-            return ", ".join(names) or f"unnamed argument {argument!r}"
+            return ", ".join(names) or f"{UNNAMED} {argument!r}"
         if key in self._foreign:
             return self._foreign[key]
         if key in self._made:
             return UNINITIALIZED if key in self._unwritten else ""
-        return f"unnamed argument {argument!r}"
+        return f"{UNNAMED} {argument!r}"
 
     def is_unwritten(self, tensor: Tensor) -> bool:
         """Whether its memory has never been written as a whole."""
@@ -59,6 +63,8 @@ class TensorSources:
             self._made[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
             self._unwritten.discard(key)
             self._foreign.pop(key, None)
+            self._lines.pop(key, None)
+            self._reached.pop(key, None)
 
     def see_uninitialized(self, tensors: Iterable[Tensor]) -> None:
         """Note that an operation left the memory of tensors uninitialized."""
@@ -90,8 +96,43 @@ class TensorSources:
         if key not in self._unwritten and key not in self._foreign:
             return
         if tensor.nbytes >= tensor.untyped_storage().nbytes():
-            self._unwritten.discard(key)
             self._foreign.pop(key, None)
+            if key in self._unwritten:
+                self._unwritten.discard(key)
+                self._lines.pop(key, None)
+
+    def note_line(self, tensor: Tensor, line: str) -> None:
+        """Remember a line that explains content of a memory which no operation wrote."""
+        key = get_storage_key(tensor)
+        if key == NO_STORAGE or not line:
+            return
+        if key not in self._lines:
+            storage = tensor.untyped_storage()
+            reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # untyped in torch
+            self._lines[key] = (reference, [])
+        lines = self._lines[key][1]
+        if line not in lines and len(lines) < MAX_LINES:
+            lines.append(line)
+
+    def see_reached(self, tensor: Tensor, how: str, line: str) -> None:
+        """Note that the script can now write to the memory of a tensor without an operation.
+
+        Whether it does cannot be seen, so that the memory counts as written from now on.
+        """
+        if (key := get_storage_key(tensor)) != NO_STORAGE:
+            self._unwritten.discard(key)
+            if key not in self._reached:
+                self._lines.pop(key, None)  # who made it does not matter any more
+            self._reached[key] = how
+            self.note_line(tensor, line)
+
+    def get_reach(self, tensor: Tensor) -> str:
+        """Return how the script can write to a memory without an operation, or ""."""
+        return self._reached.get(get_storage_key(tensor), "")
+
+    def list_lines(self, tensor: Tensor) -> list[str]:
+        """Return the lines that `note_line` was given for the memory of a tensor."""
+        return self._lines[key][1] if (key := get_storage_key(tensor)) in self._lines else []
 
 
 def get_storage_key(tensor: Tensor) -> int:

@@ -188,6 +188,63 @@ def test_varied_variables_are_not_blamed_for_another_difference(run):
     assert any("nothing was varied" in sentence for sentence in found.evidence)
 
 
+INDEX_PUT = {**DRAW, "op": "aten.index_put_.default", "draws": "", "device": "cuda:0"}
+
+
+def write_nondeterministic(warning=None):
+    """Gradients that differ, from an operation that the switch makes deterministic, or warns of."""
+
+    def write(records, number, settings, variables):
+        is_fixed = settings.deterministic and warning is None
+        value = "same" if is_fixed else f"run {number}"
+        write_steps(records, make_step(1, gradients=value), make_step(2))
+        if settings.ops_at:
+            write_ops(records, settings.ops_at, {**INDEX_PUT, "outputs": [value]})
+        if settings.deterministic and warning:
+            (records.parent / "stderr.txt").write_text(f"train.py:3: UserWarning: {warning}\n")
+
+    return write
+
+
+def test_an_operation_that_the_switch_makes_deterministic_is_certain(run):
+    found, calls = run(write_nondeterministic())
+    assert (found.cause, found.confidence) == ("nondeterministic-op", "certain")
+    assert [one["name"] for one in found.experiments] == ["deterministic"]
+    assert calls[-1][1]["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+
+
+@pytest.mark.parametrize(
+    ("op", "confidence"), [("index_put_with_sort_kernel", "certain"), ("cumsum", "likely")]
+)
+def test_an_operation_that_torch_warns_of_is_certain(run, op, confidence):
+    warning = f"{op} does not have a deterministic implementation, but you set ..."
+    found, _ = run(write_nondeterministic(warning))
+    assert (found.cause, found.confidence) == ("nondeterministic-op", confidence)
+    assert not found.experiments[0]["removed"]
+
+
+def test_behind_a_draw_without_effect_the_cause_is_found(run):
+    """A thread draws how long it sleeps; what differs is the order in which threads write."""
+    read = {**DRAW, "op": "aten.add.Tensor", "draws": "", "sources": [""], "line": "train.py:20"}
+
+    def write(records, number, settings, variables):
+        write_steps(records, make_step(1, input=f"run {number}"))
+        if settings.ops_at:
+            drawn = "same" if "python" in settings.seeds else f"run {number}"
+            draw = {"kind": "draw", "generator": "python", "call": "random.random"}
+            write_ops(
+                records,
+                1,
+                {"kind": "thread", "line": "train.py:11"},
+                {**draw, "line": "train.py:8", "value": drawn},
+                {**read, "inputs": [f"run {number}"], "outputs": [f"run {number}"]},
+            )
+
+    found, _ = run(write)
+    assert (found.cause, found.line) == ("thread-order", "train.py:11")
+    assert any("generators seeded, the runs still differ" in one for one in found.evidence)
+
+
 def test_no_step_is_an_error_that_says_why(run):
     with pytest.raises(RunError, match="no process imported torch"):
         run(lambda records, *_: None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seedless.audit.doctor.hash_order import judge_hash_order
+from seedless.audit.doctor.hash_order import judge_hash_order, judge_parameter_order
 from seedless.audit.doctor.recorded_run import read_run
 from tests.audit.doctor.records import make_case, make_end, make_process, make_step, write_process
 
@@ -25,3 +25,16 @@ def test_a_line_in_the_working_folder_is_named_once_and_relative(tmp_path, is_fu
     found = judge_hash_order(make_case(*runs))
     assert found.line == "train.py:2"
     assert len(found.evidence) == 1
+
+
+def test_the_same_weights_in_another_order_are_a_set_of_tensors(tmp_path):
+    source = "a = set(net.parameters())\nopt = torch.optim.SGD(list(a), lr=0.1)\n"
+    (tmp_path / "train.py").write_text(source)
+    runs = []
+    for order in ("one", "two"):
+        step = {**make_step(1, weights_before=order), "line": "train.py:9"}
+        write_process(tmp_path / order, [make_process(cwd=str(tmp_path)), step, make_end(1)])
+        runs.append(read_run(tmp_path / order))
+    (found,) = judge_parameter_order(make_case(*runs, reordered=True))
+    assert (found.cause, found.line, found.confidence) == ("hash-order", "train.py:1", "likely")
+    assert list(judge_parameter_order(make_case(*runs))) == [], "other weights are no other order"

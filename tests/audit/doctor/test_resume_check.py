@@ -76,6 +76,20 @@ def test_further_causes_are_named(check):
     assert "further causes: resume-scheduler" in found.evidence
 
 
+def test_the_generator_that_the_step_drew_from_is_named(check):
+    """Every generator has another state in another process; dropout drew from torch's alone."""
+    whole = [
+        {**step, "generators": {"python": "p", "torch": f"t{step['step']}", "numpy": "n"}}
+        for step in make_steps(1, 6)
+    ]
+    resumed = make_steps(5, 6, output="x", loss="x")
+    found = check(
+        resumed, whole=whole, generators={"python": "p2", "torch": "other", "numpy": "n2"}
+    )
+    assert found.cause == "resume-generator"
+    assert found.words["generator"] == "the torch generator"
+
+
 @pytest.mark.parametrize("name", ["output", "batch", "input"])
 def test_a_generator_that_was_not_restored(check, name):
     steps = make_steps(5, 6, **{name: "other", "weights": "other"})
@@ -112,6 +126,36 @@ def test_data_of_another_step_are_a_lost_position(check):
     found = check(make_steps(5, 6, batch="b1", input="b1"), generators={"torch": "other"})
     assert found.cause == "resume-sampler"
     assert "its data are those of step 1 of the unbroken run" in found.evidence
+
+
+def test_an_epoch_that_begins_again_is_a_lost_position_though_the_last_batches_agree(check):
+    """Epochs of three: the samples from the epoch's start to the end are those of the other run."""
+    whole = make_steps(1, 6)
+    for place, step in enumerate(whole, start=1):
+        step["values"] |= {"indices": f"i{place}", "input": f"b{place}, changed at random"}
+    resumed = make_steps(5, 7, input="b4, changed otherwise", weights="other")
+    for place, step in enumerate(resumed, start=4):
+        step["values"] |= {"indices": f"i{place}", "batch": f"b{place}, changed otherwise"}
+    found = check(resumed, whole=whole, generators={"torch-generator:1": "other"})
+    assert (found.cause, found.confidence, found.step) == ("resume-sampler", "certain", 5)
+    assert "its data are those of step 4 of the unbroken run" in found.evidence
+
+
+def write_ranks(folder, *processes):
+    for rank, steps in enumerate(processes):
+        write_process(folder, [make_process(rank), *steps, make_end(len(steps))])
+    return read_run(folder)
+
+
+def test_every_rank_of_a_resumed_run_is_compared(tmp_path):
+    whole = write_ranks(tmp_path / "a", make_steps(1, 6), make_steps(1, 6))
+    ended = write_ranks(tmp_path / "b", make_steps(1, 4), make_steps(1, 4))
+    resumed = write_ranks(tmp_path / "c", make_steps(5, 6), make_steps(5, 6, rate="other"))
+    found = check_resume(whole, ended, resumed, 4)
+    assert (found.cause, found.step, found.ranks) == ("resume-scheduler", 5, (1,))
+    alone = write_ranks(tmp_path / "d", make_steps(5, 6))
+    found = check_resume(whole, ended, alone, 4)
+    assert (found.cause, found.what, found.ranks) == ("unknown", "processes", (1,))
 
 
 def test_values_that_nothing_explains_are_unknown(check):

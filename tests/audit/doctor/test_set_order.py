@@ -58,3 +58,8 @@ def test_files_are_searched_and_missing_ones_left_out(tmp_path):
     (tmp_path / "pipe").mkdir()
     found = find_ordered_lines(["a.py", "missing.py", "pipe"], tmp_path)
     assert [line for line, _ in found] == ["a.py:2"]
+
+
+def test_the_line_that_makes_the_set_is_known():
+    (use,) = find_ordered_uses("words = set(text)\nother = words\nx = list(other)")
+    assert (use.line, use.made) == (3, 1)

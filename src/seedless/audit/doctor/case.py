@@ -20,6 +20,8 @@ class Case:
         op: the first operation of that step that differs, where pass 2 found one.
         draws: every draw of that step that differs although its inputs agree, in order.
         tensors: names of the tensors that differ in that step, by group.
+        reordered: the optimizer has the same weights in both runs, in another order.
+        thread_lines: the lines of that step that start threads.
         compiled_line: the line that calls compiled code, in the run that does; or "".
         varied: variables of the environment that were changed on purpose, with both values.
     """
@@ -29,6 +31,8 @@ class Case:
     op: StepOp | None = None
     draws: tuple[StepOp, ...] = ()
     tensors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reordered: bool = False
+    thread_lines: tuple[str, ...] = ()
     compiled_line: str = ""
     varied: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
 

@@ -52,7 +52,8 @@ CAUSES = {
     ),
     "hash-order": Cause(
         "the order of a set, or a value of hash(), changes from process to process",
-        "use sorted(...) at {line}, or start Python with PYTHONHASHSEED=0",
+        "use sorted(...), or a list in place of the set, at {line}; where its elements are texts, "
+        "PYTHONHASHSEED=0 fixes their order too",
     ),
     "listing-order": Cause(
         "the names in a folder were not given in the same order",
@@ -85,6 +86,16 @@ CAUSES = {
     "uninitialized-memory": Cause(
         "memory is used that nothing was written to",
         "write to the tensor made at {line} first: torch.zeros(...) in place of torch.empty(...)",
+    ),
+    "python-value": Cause(
+        "a number that Python computes, and not torch, is not the same in each run",
+        "find out where the value at {line} comes from, and fix it: a clock, a process number, an "
+        "address, an order",
+    ),
+    "thread-order": Cause(
+        "threads of the script change a tensor, in an order that is not the same in each run",
+        "let each thread that {line} starts return its result, and combine the results in a fixed "
+        "order",
     ),
     "atomics": Cause(
         "a kernel of its own, custom or compiled, gives other bits for the same inputs",

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from seedless.audit.doctor.case import CERTAIN, Candidate, Case
+from seedless.audit.doctor.case import CERTAIN, POSSIBLE, Candidate, Case
 from seedless.audit.doctor.diagnosis import (
     Diagnosis,
     add_evidence,
@@ -11,7 +11,7 @@ from seedless.audit.doctor.diagnosis import (
     list_candidates,
     make_diagnosis,
 )
-from seedless.audit.doctor.experiments import Result
+from seedless.audit.doctor.experiments import EXPERIMENTS, Result
 from seedless.audit.doctor.first_step import find_differing_ranks
 from seedless.audit.doctor.leftover import try_without_leftovers
 from seedless.audit.doctor.op_pass import record_step
@@ -88,11 +88,27 @@ def examine_pair(runner: Runner, pair: Pair) -> Examination:
     else:
         chosen, tried = try_out(runner, case, candidates)
         results = [*results, *tried]
+        # [Step 4] A draw that was taken away without effect hides another cause: look behind it.
+        if chosen is not None and case.op is not None and case.op.draws:
+            refuted = [one for one in tried if one.name == chosen.experiment and not one.removed]
+            behind = _look_behind(runner, case, chosen) if refuted else None
+            if behind is not None:
+                case, chosen = behind
+                passed = replace(passed, case=case, note=refuted[0].sentence)
     diagnosis = _add_results(make_diagnosis(case, chosen), pair, results)
     others = [other.evidence[0] for other in candidates if other.evidence]
     notes = filter(None, (passed.note, *others[:3]))
     diagnosis = replace(diagnosis, intermittent=passed.intermittent)
     return Examination(add_evidence(diagnosis, *notes), pair, passed.pair)
+
+
+def _look_behind(runner: Runner, case: Case, draw: Candidate) -> tuple[Case, Candidate] | None:
+    """Return the cause that is likely once a draw is taken away in both runs; None if none is."""
+    passed = record_step(runner, case, EXPERIMENTS[draw.experiment].seeds)
+    if passed.pair is None or (passed.case.op is not None and passed.case.op.draws):
+        return None
+    found = [one for one in list_candidates(passed.case) if one.confidence != POSSIBLE]
+    return (passed.case, found[0]) if found else None
 
 
 def _add_results(diagnosis: Diagnosis, pair: Pair, results: list[Result]) -> Diagnosis:

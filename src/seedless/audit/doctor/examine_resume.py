@@ -77,7 +77,7 @@ def _make_answer(finding: ResumeFinding, made: int) -> Diagnosis:
         title=title,
         remedy=remedy,
         confidence=finding.confidence,
-        ranks=(0,),
+        ranks=finding.ranks,
         evidence=finding.evidence,
         steps=made,
     )

@@ -1,13 +1,16 @@
 """Confirm a cause: take it away in both runs, and see whether the difference disappears."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seedless.audit.doctor.case import Candidate, Case
 from seedless.audit.doctor.pair import Pair, Runner
+from seedless.core.bounded_reading import read_file
+from seedless.core.errors import SeedlessError
 from seedless.script_recorder.settings import Settings
 
+MAX_ERROR_BYTES = 16 * 2**20
 MAX_EXPERIMENTS = 5
 
 
@@ -19,11 +22,13 @@ class Experiment:
         title: what is changed, as in "with ...".
         variables: changes to the environment.
         seeds: generators that the recorder seeds.
+        deterministic: torch's deterministic algorithms are used.
     """
 
     title: str
     variables: Mapping[str, str] = field(default_factory=dict)
     seeds: Mapping[str, Any] = field(default_factory=dict)
+    deterministic: bool = False
 
 
 _ALL = {"python": 0, "numpy": 0, "torch": 0}
@@ -47,7 +52,14 @@ EXPERIMENTS = {
     "one-thread": Experiment(
         "one thread", variables={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     ),
+    # It also fills memory that torch.empty makes. An operation without a deterministic form warns.
+    "deterministic": Experiment(
+        "torch.use_deterministic_algorithms",
+        variables={"CUBLAS_WORKSPACE_CONFIG": ":4096:8"},
+        deterministic=True,
+    ),
 }
+NO_FORM = "does not have a deterministic implementation"  # of torch's warning
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class Result:
         removed: the difference is gone, or comes later.
         sentence: the result in words.
         runs: the folders of its two runs.
+        confirms: it shows the cause, although the difference is there: torch itself names it.
     """
 
     name: str
@@ -67,6 +80,7 @@ class Result:
     removed: bool
     sentence: str
     runs: tuple[str, str]
+    confirms: bool = False
 
 
 def run_experiment(runner: Runner, name: str, case: Case) -> Result:
@@ -76,9 +90,29 @@ def run_experiment(runner: Runner, name: str, case: Case) -> Result:
         "",
         end_after=case.first.step + 1,
         seeds=experiment.seeds,
+        deterministic=experiment.deterministic,
     )
     pair = runner.run_pair(f"experiment with {experiment.title}", settings, experiment.variables)
-    return judge_pair(name, experiment.title, pair, case)
+    result = judge_pair(name, experiment.title, pair, case)
+    if experiment.deterministic and not result.removed:
+        return _look_for_warning(result, pair, case)
+    return result
+
+
+def _look_for_warning(result: Result, pair: Pair, case: Case) -> Result:
+    """Return the result, confirmed where torch warns that the operation has no such form."""
+    op = case.op.op.split(".")[1:2] if case.op is not None else []
+    name = op[0].strip("_") if op else ""
+    errors = pair.a.execution.folder / "stderr.txt"
+    try:
+        text = read_file(errors, MAX_ERROR_BYTES).decode("utf-8", "replace")
+    except (OSError, SeedlessError):
+        return result
+    warned = [line for line in text.splitlines() if NO_FORM in line and name and name in line]
+    if not warned:
+        return result
+    sentence = f"{result.sentence}; torch warns that {name} {NO_FORM}"
+    return replace(result, sentence=sentence, confirms=True)
 
 
 def judge_pair(name: str, title: str, pair: Pair, case: Case) -> Result:
@@ -113,8 +147,8 @@ def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:
         for process in case.first.processes
     )
     general = [*([] if has_hash_seed else ["hash-seed"]), "seed-all", "one-thread"]
-    if (
-        case.op is not None and case.op.kind == "op"
-    ):  # equal inputs: no order and no seed explains it
-        general = ["one-thread"]
+    if case.op is not None and case.op.kind == "op":
+        general = ["one-thread"]  # equal inputs: no order and no seed explains it
+    if case.reordered or asked[:1] == ["deterministic"]:
+        general = []  # what differs is known; the rest would only cost time
     return list(dict.fromkeys([*asked, *general]))[:MAX_EXPERIMENTS]

@@ -1,9 +1,13 @@
 """The cause "hash-order": which line of the script depends on the order of a set, or on hash()."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 from seedless.audit.doctor.case import LIKELY, Candidate, Case
+from seedless.audit.doctor.first_step import INITIAL_WEIGHTS
+from seedless.audit.doctor.script_sources import list_source_paths
 from seedless.audit.doctor.set_order import find_ordered_lines
+
+EXPERIMENT = "hash-seed"
 
 
 def judge_hash_order(case: Case) -> Candidate:
@@ -11,31 +15,35 @@ def judge_hash_order(case: Case) -> Candidate:
 
     Lines in the file of the step, or of the operation that differs, are preferred.
     """
-    one, two = case.first.processes
-    process = one or two
-    assert process is not None
-    step = case.first.steps[0] or case.first.steps[1]
-    near = [
-        line.rpartition(":")[0]
-        for line in (case.op.line if case.op else "", step.line if step else "")
-        if line
-    ]
-    folder = Path(process.start.cwd)
-    sources = {_show_path(path, folder) for path in process.sources}
-    paths = sorted({*sources, *near}, key=lambda path: (path not in near, path))
-    found = find_ordered_lines(paths, folder)
+    found = find_ordered_lines(*list_source_paths(case))
     if not found:
         sentence = "no line of the script's own sources was found that iterates over a set"
-        return Candidate("hash-order", "", LIKELY, (sentence,), experiment="hash-seed")
+        return Candidate("hash-order", "", LIKELY, (sentence,), experiment=EXPERIMENT)
     line, use = found[0]
     verb = "calls" if use.kind == "hash" else "takes the elements of a set in their order:"
     evidence = [f"{line} {verb} {use.text}"]
     if others := [place for place in dict.fromkeys(place for place, _ in found) if place != line]:
         evidence.append(f"other such lines: {', '.join(others[:3])}")
-    return Candidate("hash-order", line, LIKELY, tuple(evidence), experiment="hash-seed")
+    return Candidate("hash-order", line, LIKELY, tuple(evidence), experiment=EXPERIMENT)
 
 
-def _show_path(path: str, folder: Path) -> str:
-    """Return a path as lines name it: relative to the working folder where it is inside."""
-    inside = Path(path).is_relative_to(folder)
-    return str(Path(path).relative_to(folder)) if inside else path
+def judge_parameter_order(case: Case) -> Iterator[Candidate]:
+    """Yield the cause where the optimizer has the same weights in both runs, in another order.
+
+    A set of tensors has the order of their addresses: then PYTHONHASHSEED does not change it, and
+    the cause stays likely. The line is the one that makes the set, for tensors cannot be sorted.
+    """
+    if case.first.what != INITIAL_WEIGHTS or not case.reordered:
+        return
+    sentence = "the optimizer has the same weights in both runs, in another order"
+    uses = [
+        (place, use)
+        for place, use in find_ordered_lines(*list_source_paths(case))
+        if use.kind == "set"
+    ]
+    line, found = "", [sentence]
+    if uses:
+        place, use = uses[0]
+        line = f"{place.rpartition(':')[0]}:{use.made}"
+        found.append(f"{place} takes the elements of a set in their order: {use.text}")
+    yield Candidate("hash-order", line, LIKELY, tuple(found), experiment=EXPERIMENT)

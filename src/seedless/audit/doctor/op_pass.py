@@ -1,6 +1,8 @@
 """Pass 2: a fresh pair of runs, in which the operations of the step that differs are recorded."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from seedless.audit.doctor.case import Case
 from seedless.audit.doctor.draw_roots import find_draw_roots
@@ -10,6 +12,8 @@ from seedless.audit.doctor.step_ops import (
     compare_step_ops,
     compare_step_tensors,
     find_compiled_line,
+    find_thread_lines,
+    has_other_order,
 )
 from seedless.core.bounded_reading import shorten
 from seedless.script_recorder.settings import Settings
@@ -34,17 +38,17 @@ class OpPass:
     note: str = ""
 
 
-def record_step(runner: Runner, case: Case) -> OpPass:
+def record_step(runner: Runner, case: Case, seeds: Mapping[str, Any] | None = None) -> OpPass:
     """Run a fresh pair with the operations of the first differing step recorded.
 
     The fresh pair is judged on its own: where it differs at another step, that step is recorded in
-    one more pair.
+    one more pair. ``seeds``: generators that are seeded in both runs, as in an experiment.
     """
     if case.first.what in (STEP_COUNT, PROCESS_COUNT):
         return OpPass(case)
     step = case.first.step
     for _ in range(MAX_PAIRS):
-        settings = Settings("", ops_at=step, end_after=step)
+        settings = Settings("", ops_at=step, end_after=step, seeds=seeds or {})
         pair = runner.run_pair(f"operations of step {step}", settings)
         if failure := _find_failure(pair):
             return OpPass(case, note=f"the operations of step {step} were not recorded: {failure}")
@@ -62,6 +66,8 @@ def record_step(runner: Runner, case: Case) -> OpPass:
             op=op,
             draws=find_draw_roots(pair.folders, fresh.pair, step),
             tensors=compare_step_tensors(pair.folders, fresh.pair, step),
+            reordered=has_other_order(pair.folders, fresh.pair, step, "weights_before"),
+            thread_lines=find_thread_lines(pair.folders, fresh.pair, step),
             compiled_line=find_compiled_line(pair.folders, fresh.pair, step),
         )
         return OpPass(known, pair)

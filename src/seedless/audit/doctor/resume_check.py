@@ -5,10 +5,10 @@ run it goes on; from there on, every value must agree.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seedless.audit.doctor.case import CERTAIN, LIKELY
-from seedless.audit.doctor.first_step import compare_steps
+from seedless.audit.doctor.first_step import PROCESS_COUNT, compare_steps, pair_processes
 from seedless.audit.doctor.record_lines import ReadFile, Step
 from seedless.audit.doctor.recorded_run import Process, RecordedRun
 
@@ -48,6 +48,7 @@ class ResumeFinding:
         evidence: sentences that say what was observed.
         words: what the remedy needs beside the line.
         steps: how many steps were compared.
+        ranks: the ranks that differ at that step.
     """
 
     after: int | None
@@ -60,12 +61,13 @@ class ResumeFinding:
     evidence: tuple[str, ...]
     words: Mapping[str, str]
     steps: int
+    ranks: tuple[int, ...] = ()
 
 
 def check_resume(
     unbroken: RecordedRun, ended: RecordedRun, resumed: RecordedRun, last: int
 ) -> ResumeFinding:
-    """Compare a resumed run with an unbroken one.
+    """Compare a resumed run with an unbroken one, rank by rank; the first difference counts.
 
     Args:
         unbroken: the run that was not ended.
@@ -73,8 +75,26 @@ def check_resume(
         resumed: the run that went on from it; it made at least one step.
         last: the number of that step.
     """
-    whole, part = unbroken.training[0], resumed.training[0]
     checkpoint, line = _find_checkpoint(ended, resumed)
+    found = []
+    for whole, part in pair_processes(unbroken, resumed):
+        if whole is None or part is None:
+            found.append(_explain_missing_process(whole or part, is_resumed=whole is None))
+            continue
+        finding = _check_process(whole, part, last, checkpoint, line)
+        found.append(replace(finding, ranks=(whole.start.rank,)))
+    differing = [finding for finding in found if finding.cause]
+    if not differing:
+        return found[0]
+    first = min(differing, key=lambda finding: finding.step or 0)
+    ranks = [rank for one in differing if one.step == first.step for rank in one.ranks]
+    return replace(first, ranks=tuple(dict.fromkeys(ranks)))
+
+
+def _check_process(
+    whole: Process, part: Process, last: int, checkpoint: ReadFile | None, line: str
+) -> ResumeFinding:
+    """Compare a resumed process with the unbroken one of the same rank."""
     after = _find_start(whole, part, last)
     if not after:
         return _explain_not_loaded(after, part, checkpoint, last)
@@ -84,7 +104,7 @@ def check_resume(
         names = compare_steps(left, right)
         if all(name in LOADER_VALUES for name in names):
             continue
-        if "indices" in names and _is_same_order(whole, part):
+        if "indices" in names and _is_same_order(whole, part, after):
             names = tuple(name for name in names if name not in LOADER_VALUES)
         cause, words, found = _explain_step(left, right, names, whole)
         others = _list_other_causes(names, cause)
@@ -108,8 +128,26 @@ def check_resume(
     return ResumeFinding(after, None, "", (), "", "", "", tuple(evidence), {}, len(pairs))
 
 
-def _is_same_order(whole: Process, part: Process) -> bool:
-    """Whether both took the samples of their last batches, as many as both have, in one order."""
+def _explain_missing_process(process: Process | None, *, is_resumed: bool) -> ResumeFinding:
+    """Return what is known where only one of the runs has a process that makes steps."""
+    assert process is not None  # one of the two runs has it
+    run = "resumed" if is_resumed else "unbroken"
+    sentence = f"only the {run} run has a process {process.start.rank} that makes steps"
+    line = process.steps[0].line
+    ranks = (process.start.rank,)
+    names = (PROCESS_COUNT,)
+    return ResumeFinding(
+        None, 1, PROCESS_COUNT, names, "unknown", LIKELY, line, (sentence,), {}, 0, ranks
+    )
+
+
+def _is_same_order(whole: Process, part: Process, after: int) -> bool:
+    """Whether both took the samples of the steps after ``after`` in one order, to their ends.
+
+    A run that makes more steps than are left began an epoch again: its last samples agree, too.
+    """
+    if len(part.steps) != len(whole.steps) - after:
+        return False
     one, two = (
         [batch for step in process.steps for batch in step.values.get("indices", ())]
         for process in (whole, part)
@@ -160,36 +198,43 @@ def _explain_step(
     left: Step, right: Step, names: Sequence[str], whole: Process
 ) -> tuple[str, dict[str, str], list[str]]:
     """Return cause, words of the remedy and evidence for the first step that differs."""
+    moved = _find_position(right, whole, left.step, names)
+    position = [] if moved is None else [f"its data are those of step {moved} of the unbroken run"]
     for name, cause in CAUSES_OF_VALUES.items():
         if name in names and not (name == "rate" and "indices" in names):
-            return cause, {}, _show_numbers(left, right, name)
+            explained = position if cause == "resume-sampler" else []
+            return cause, {}, [*_show_numbers(left, right, name), *explained]
     states = [
         name
         for name, state in left.generators.items()
         if right.generators.get(name, state) != state
     ]
-    moved = _find_position(right, whole, left.step, names)
-    if moved is not None:
-        sentence = f"its data are those of step {moved} of the unbroken run"
-        return "resume-sampler", {}, [sentence]
+    if position:
+        return "resume-sampler", {}, position
     if states and any(name in names for name in GENERATOR_VALUES):
-        name = states[0].partition(":")[0]
+        drawn = [name for name in states if _drew(whole, left, name)]
+        name = (drawn or states)[0].partition(":")[0]
         found = [f"after that step, the state of these generators differs: {', '.join(states)}"]
         words = {"generator": f"the {name} generator", "call": CALLS_OF_GENERATORS.get(name, name)}
         return "resume-generator", words, found
     return "unknown", {}, []
 
 
+def _drew(whole: Process, step: Step, name: str) -> bool:
+    """Return whether a step moved a generator; others may differ because nobody seeds them."""
+    before = [other for other in whole.steps if other.step < step.step]
+    return not before or before[-1].generators.get(name) != step.generators.get(name)
+
+
 def _find_position(step: Step, whole: Process, number: int, names: Sequence[str]) -> int | None:
     """Return another step of the unbroken run that had the same data, if there is one."""
-    for name in ("batch", "input"):
+    for name in ("indices", "batch", "input"):
         value = step.values.get(name)
-        if value is None or name not in names:
+        if not value or name not in names:
             continue
         for other in whole.steps:
             if other.step != number and other.values.get(name) == value:
                 return other.step
-        return None
     return None
 
 

@@ -5,14 +5,11 @@ that another file made is not found.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from seedless.core.bounded_reading import read_file
-from seedless.core.errors import SeedlessError
-
-MAX_SOURCE_BYTES = 4 * 2**20
+from seedless.audit.doctor.script_sources import read_source
 
 _SET_CALLS = ("set", "frozenset")
 _SET_METHODS = ("union", "intersection", "difference", "symmetric_difference", "copy")
@@ -31,18 +28,20 @@ class OrderedUse:
         line: its number, from 1.
         text: the expression, shortened.
         kind: "set" or "hash".
+        made: the line that makes the set; of hash() the line itself.
     """
 
     line: int
     text: str
     kind: str
+    made: int
 
 
 def find_ordered_uses(source: str) -> list[OrderedUse]:
     """Return the lines that iterate over a set or call hash(), in their order.
 
     >>> find_ordered_uses("for name in {'a', 'b'}: print(name)")
-    [OrderedUse(line=1, text="{'a', 'b'}", kind='set')]
+    [OrderedUse(line=1, text="{'a', 'b'}", kind='set', made=1)]
     """
     try:
         tree = ast.parse(source)
@@ -54,7 +53,10 @@ def find_ordered_uses(source: str) -> list[OrderedUse]:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hash":
             found.append((node, "hash"))
         found.extend((value, "set") for value in _list_ordered(node) if _is_set(value, names))
-    uses = {OrderedUse(node.lineno, _shorten(node), kind) for node, kind in found}
+    uses = {
+        OrderedUse(node.lineno, _shorten(node), kind, names.get(ast.unparse(node), node.lineno))
+        for node, kind in found
+    }
     return sorted(uses, key=lambda use: (use.line, use.text))
 
 
@@ -67,11 +69,7 @@ def find_ordered_lines(paths: list[str], folder: Path) -> list[tuple[str, Ordere
     """
     found: list[tuple[str, OrderedUse]] = []
     for path in paths:
-        try:
-            source = read_file(folder / path, MAX_SOURCE_BYTES, follow_links=True)
-        except (OSError, SeedlessError):
-            continue  # it was removed since, or is no plain file
-        uses = find_ordered_uses(source.decode("utf-8", "replace"))
+        uses = find_ordered_uses(read_source(folder, path) or "")
         found.extend((f"{path}:{use.line}", use) for use in uses)
     return found
 
@@ -93,7 +91,7 @@ def _list_ordered(node: ast.AST) -> Iterator[ast.expr]:
             yield from node.args
 
 
-def _is_set(node: ast.expr, names: set[str]) -> bool:
+def _is_set(node: ast.expr, names: Mapping[str, int]) -> bool:
     """Whether an expression is a set, as far as the source of one file tells."""
     if isinstance(node, ast.Set | ast.SetComp):
         return True
@@ -109,9 +107,9 @@ def _is_set(node: ast.expr, names: set[str]) -> bool:
     return False
 
 
-def _find_set_names(tree: ast.AST) -> set[str]:
-    """Return the variables that a file assigns a set to, also through another variable."""
-    names: set[str] = set()
+def _find_set_names(tree: ast.AST) -> dict[str, int]:
+    """Return the variables that a file assigns a set to, also through another one, and the line."""
+    names: dict[str, int] = {}
     assigned = [
         (target, node.value)
         for node in ast.walk(tree)
@@ -122,7 +120,10 @@ def _find_set_names(tree: ast.AST) -> set[str]:
     count = -1
     while count < len(names):
         count = len(names)
-        names.update(ast.unparse(target) for target, value in assigned if _is_set(value, names))
+        for target, value in assigned:
+            if _is_set(value, names):
+                made = names.get(ast.unparse(value), value.lineno)
+                names.setdefault(ast.unparse(target), made)
     return names
 
 

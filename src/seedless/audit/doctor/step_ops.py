@@ -17,6 +17,7 @@ from seedless.core.errors import RunError
 if TYPE_CHECKING:
     from seedless.script_recorder.op_record import OpRecord
 
+THREAD_KIND = "thread"  # of a line that says where the script starts a thread
 COMPILED_OP = "compiled"  # a call of compiled code is one operation
 MAX_OPS = 500_000
 OWN_GENERATOR = "torch-generator"  # of an operation that drew from a generator passed to it
@@ -39,6 +40,7 @@ class StepOp:
         left, right: settings that differ, or what each run did.
         unwritten: among its inputs is uninitialized memory.
         description: the finding in words.
+        origins: lines that explain the content of those tensors, for "source".
         agreed: how many operations agreed before it.
     """
 
@@ -57,6 +59,7 @@ class StepOp:
     unwritten: bool
     description: str
     agreed: int
+    origins: tuple[str, ...] = ()
 
 
 def compare_step_ops(
@@ -92,6 +95,7 @@ def compare_step_ops(
         unwritten=finding.unwritten,
         description=finding.describe(),
         agreed=finding.index,
+        origins=finding.origins,
     )
 
 
@@ -112,6 +116,20 @@ def compare_step_tensors(
     return found
 
 
+def has_other_order(
+    folders: tuple[Path, Path], processes: tuple[Process, Process], step: int, group: str
+) -> bool:
+    """Whether a group of a step's tensors holds the same tensors in both runs.
+
+    For a group whose digest differs: then their order does.
+    """
+    one, two = (
+        _read_tensors(folder, process, step).get(group, {})
+        for folder, process in zip(folders, processes, strict=True)
+    )
+    return bool(one) and sorted(one.values()) == sorted(two.values())
+
+
 def find_compiled_line(
     folders: tuple[Path, Path], processes: tuple[Process, Process], step: int
 ) -> str:
@@ -125,7 +143,7 @@ def find_compiled_line(
 
 def read_ops(folder: Path, process: Process, step: int) -> "list[OpRecord]":
     """Return the recorded operations of a step; [] where there is no such file."""
-    file = folder / f"ops-{process.start.rank}-{process.start.pid}-{step}.jsonl"
+    file = _find_file(folder, process, step)
     if not file.exists():
         return []
     found: list[OpRecord] = []
@@ -135,6 +153,26 @@ def read_ops(folder: Path, process: Process, step: int) -> "list[OpRecord]":
         if values.get("kind", DRAW_PHASE) == DRAW_PHASE:  # operations have no kind
             found.append(_make_record(values))
     return found
+
+
+def find_thread_lines(
+    folders: tuple[Path, Path], processes: tuple[Process, Process], step: int
+) -> tuple[str, ...]:
+    """Return the lines of a step at which the script starts threads, in either process."""
+    pairs = zip(folders, processes, strict=True)
+    files = [_find_file(folder, process, step) for folder, process in pairs]
+    lines = [
+        str(values.get("line") or "")
+        for file in files
+        if file.exists()
+        for _, values in read_record_lines(file)
+        if values.get("kind") == THREAD_KIND
+    ]
+    return tuple(dict.fromkeys(filter(None, lines)))
+
+
+def _find_file(folder: Path, process: Process, step: int) -> Path:
+    return folder / f"ops-{process.start.rank}-{process.start.pid}-{step}.jsonl"
 
 
 def _make_record(values: dict[str, Any]) -> "OpRecord":
@@ -164,6 +202,7 @@ def _make_record(values: dict[str, Any]) -> "OpRecord":
         line=str(values.get("line") or ""),
         draws=str(values.get("draws") or ""),
         device=str(values.get("device") or ""),
+        origins=_list_texts(values.get("origins")),
     )
 
 

@@ -32,7 +32,7 @@ def try_out(
     for name in choose_experiments(candidates, case):
         result = run_experiment(runner, name, case)
         results.append(result)
-        if not result.removed:
+        if not (result.removed or result.confirms):
             continue
         for candidate in candidates:
             if candidate.experiment == name:
@@ -46,16 +46,14 @@ def try_out(
             return confirm(judge_hash_order(case), result.sentence), results
         general = _explain_general(name, result)
         return general, results
-    if best is not None and best.confidence == POSSIBLE and best.experiment:
-        return None, results  # its experiment spoke against it
-    return best, results
+    # What is only possible does not hold against its experiment.
+    left = (one for one in candidates if one.confidence != POSSIBLE or not one.experiment)
+    return next(left, None), results
 
 
 def _explain_general(name: str, result: Result) -> Candidate:
     """Return the cause for an experiment that no rule asked for."""
-    cause = {"one-thread": "threads", "deterministic": "nondeterministic-op"}.get(
-        name, "unseeded-draws"
-    )
+    cause = "threads" if name == "one-thread" else "unseeded-draws"
     words = {
         "generator": "a generator",
         "call": "random.seed, np.random.seed and torch.manual_seed",
