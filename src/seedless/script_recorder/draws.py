@@ -11,6 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable
 
+from .import_hooks import name_wrapper
 from .recorder import Recorder
 from .user_lines import find_user_frame, is_for_itself, show_frame
 
@@ -48,8 +49,7 @@ class DrawRecorder:
             if hasattr(module, name):
                 function = getattr(module, name)
                 wrapper = self._count("python", f"random.{name}", function, module.getstate)
-                wrapper.__module__, wrapper.__qualname__ = "random", name  # found by pickle
-                setattr(module, name, wrapper)
+                setattr(module, name, name_wrapper(wrapper, "random", name))
 
     def watch_numpy(self, module: ModuleType) -> None:
         """Count what `np.random.rand` and the like draw; all are methods of one generator."""
@@ -58,8 +58,7 @@ class DrawRecorder:
             function = getattr(module, name)
             if getattr(function, "__self__", None) is generator and name not in NOT_DRAWS:
                 wrapper = self._count("numpy", f"np.random.{name}", function, module.get_state)
-                wrapper.__module__, wrapper.__qualname__ = "numpy.random", name
-                setattr(module, name, wrapper)
+                setattr(module, name, name_wrapper(wrapper, "numpy.random", name))
 
     def write(self) -> None:
         """Write a line for each place that has drawn since the last call."""

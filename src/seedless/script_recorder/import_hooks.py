@@ -1,4 +1,7 @@
-"""Run a function as soon as a module has been imported, before anyone uses it."""
+"""Run a function as soon as a module has been imported, before anyone uses it.
+
+Such a function puts wrappers in place of what the module holds.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,12 @@ def call_after_import(name: str, hook: Hook) -> None:
             finder.hooks.setdefault(name, []).append(hook)
             return
     sys.meta_path.insert(0, _HookFinder({name: [hook]}))
+
+
+def name_wrapper(wrapper: Any, module: str, name: str) -> Any:
+    """Give the wrapper of a function the name under which pickle finds it; return it."""
+    wrapper.__module__, wrapper.__qualname__ = module, name
+    return wrapper
 
 
 class _HookFinder:

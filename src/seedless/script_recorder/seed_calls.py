@@ -13,6 +13,7 @@ from numbers import Integral
 from types import FrameType, ModuleType
 from typing import Any
 
+from .import_hooks import name_wrapper
 from .recorder import Recorder
 from .user_lines import find_user_line, is_for_itself, is_standard_library
 
@@ -134,8 +135,8 @@ class SeedRecorder:
 
         entropy.randbits = recorded_bits
         numpy_random.RandomState = self._record_random_state(numpy_random.RandomState)
-        numpy_random.seed = _name(recorded_seed, "numpy.random", "seed")
-        numpy_random.default_rng = _name(recorded_default_rng, "numpy.random", "default_rng")
+        numpy_random.seed = name_wrapper(recorded_seed, "numpy.random", "seed")
+        numpy_random.default_rng = name_wrapper(recorded_default_rng, "numpy.random", "default_rng")
 
     def _record_random_state(self, made: Any) -> Any:
         """Return the class `RandomState`, recorded.
@@ -165,7 +166,7 @@ class SeedRecorder:
                 finally:
                     recorded._depth -= 1
 
-        random_state = _name(RandomState, made.__module__, "RandomState")
+        random_state = name_wrapper(RandomState, made.__module__, "RandomState")
         return random_state
 
     def watch_torch(self, module: ModuleType) -> None:
@@ -229,9 +230,3 @@ def _find_caller(file: str) -> FrameType | None:
     ):
         frame = frame.f_back
     return frame
-
-
-def _name(function: Any, module: str, name: str) -> Any:
-    """Give a wrapper the name under which pickle finds it."""
-    function.__module__, function.__qualname__ = module, name
-    return function

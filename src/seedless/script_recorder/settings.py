@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Any, Mapping  # noqa: UP035  # Python 3.9 runs this file too
+from typing import Any, Mapping, Sequence  # noqa: UP035  # Python 3.9 runs this file too
 
 SETTINGS_VARIABLE = "SEEDLESS_RECORDER"
 INJECT_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inject")
@@ -24,6 +24,7 @@ class Settings:
         files: whether files that the script opens are observed.
         deterministic: for experiments: use torch's deterministic algorithms from the start, and do
             not let the script change that.
+        fixed: for experiments: "clock", "entropy" or "completion"; see outside_values.
     """
 
     folder: str
@@ -32,6 +33,7 @@ class Settings:
     seeds: Mapping[str, Any] = field(default_factory=dict)
     files: bool = True
     deterministic: bool = False
+    fixed: Sequence[str] = ()
 
 
 def read_settings(path: str) -> Settings:

@@ -14,6 +14,7 @@ from .file_observer import FileObserver
 from .import_hooks import call_after_import
 from .imported_sources import describe_sources
 from .loaded_packages import describe_packages
+from .outside_values import OutsideRecorder
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
 from .settings import SETTINGS_VARIABLE, read_settings
@@ -25,6 +26,7 @@ def start() -> None:
     if not path:
         return
     recorder = Recorder(read_settings(path))
+    OutsideRecorder(recorder).watch()
     seeds = SeedRecorder(recorder)
     draws = DrawRecorder(recorder)
     start_with_torch = functools.partial(_start_with_torch, recorder, seeds, draws)

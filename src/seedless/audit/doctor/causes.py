@@ -92,6 +92,18 @@ CAUSES = {
         "find out where the value at {line} comes from, and fix it: a clock, a process number, an "
         "address, an order",
     ),
+    "clock": Cause(
+        "a value that is read from a clock decides what is computed",
+        "let a constant or a count of steps decide in place of the clock that {line} reads",
+    ),
+    "entropy": Cause(
+        "a value comes from the entropy of the operating system, which no seed fixes",
+        "take the value at {line} from a seeded generator, as random.Random(0)",
+    ),
+    "completion-order": Cause(
+        "results of threads or processes are used in the order in which they end",
+        "use the results of {call} at {line} in the order of their tasks: map, imap, or a sort",
+    ),
     "thread-order": Cause(
         "threads of the script change a tensor, in an order that is not the same in each run",
         "let each thread that {line} starts return its result, and combine the results in a fixed "

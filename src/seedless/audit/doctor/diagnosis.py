@@ -14,8 +14,10 @@ from seedless.audit.doctor.environment_rules import (
     judge_program,
     judge_variables,
 )
+from seedless.audit.doctor.first_step import STEP_COUNT
 from seedless.audit.doctor.hash_order import judge_parameter_order
 from seedless.audit.doctor.op_rules import judge_op
+from seedless.audit.doctor.outside_rules import judge_outside_values
 from seedless.audit.doctor.value_rules import judge_foreign_writes, judge_python_value
 from seedless.script_recorder.causal_order import CAUSAL_ORDER
 
@@ -132,16 +134,22 @@ def _ask_rules(case: Case) -> Iterator[Candidate]:
         yield from variables
     # [Step 3] The first operation that differs, if pass 2 found it.
     values = list(judge_python_value(case))
+    known = {one.line for one in values if one.confidence != POSSIBLE}
+    outside = list(judge_outside_values(case, known))
+    if case.first.what == STEP_COUNT:  # every value agrees: only a clock or a file ends a run
+        yield from outside
     yield from judge_parameter_order(case)
     if (draw := judge_draw(case)) is not None:
         yield draw
     yield from judge_op(case)
     yield from judge_foreign_writes(case)
+    yield from (one for one in outside if one.confidence != POSSIBLE)
     yield from (one for one in values if one.confidence != POSSIBLE)
-    # [Step 4] Files, and generators whose draws no operation shows.
+    # [Step 4] Files, generators whose draws no operation shows, and what no seed fixes.
     yield from judge_files(case)
     yield from judge_states(case)
     yield from judge_random_sources(case)
+    yield from outside
     yield from values
     yield from variables
 

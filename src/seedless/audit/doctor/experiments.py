@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seedless.audit.doctor.case import Candidate, Case
+from seedless.audit.doctor.first_step import STEP_COUNT
 from seedless.audit.doctor.pair import Pair, Runner
 from seedless.core.bounded_reading import read_file
 from seedless.core.errors import SeedlessError
+from seedless.script_recorder.outside_values import CLOCK, COMPLETION, ENTROPY
 from seedless.script_recorder.settings import Settings
 
 MAX_ERROR_BYTES = 16 * 2**20
@@ -23,12 +25,14 @@ class Experiment:
         variables: changes to the environment.
         seeds: generators that the recorder seeds.
         deterministic: torch's deterministic algorithms are used.
+        fixed: values from outside that the recorder fixes.
     """
 
     title: str
     variables: Mapping[str, str] = field(default_factory=dict)
     seeds: Mapping[str, Any] = field(default_factory=dict)
     deterministic: bool = False
+    fixed: tuple[str, ...] = ()
 
 
 _ALL = {"python": 0, "numpy": 0, "torch": 0}
@@ -57,6 +61,11 @@ EXPERIMENTS = {
         "torch.use_deterministic_algorithms",
         variables={"CUBLAS_WORKSPACE_CONFIG": ":4096:8"},
         deterministic=True,
+    ),
+    "fixed-clock": Experiment("clocks that show the same in each run", fixed=(CLOCK,)),
+    "fixed-entropy": Experiment("the same bytes from os.urandom in each run", fixed=(ENTROPY,)),
+    "fixed-completion": Experiment(
+        "results taken in the order of their tasks", fixed=(COMPLETION,)
     ),
 }
 NO_FORM = "does not have a deterministic implementation"  # of torch's warning
@@ -91,6 +100,7 @@ def run_experiment(runner: Runner, name: str, case: Case) -> Result:
         end_after=case.first.step + 1,
         seeds=experiment.seeds,
         deterministic=experiment.deterministic,
+        fixed=experiment.fixed,
     )
     pair = runner.run_pair(f"experiment with {experiment.title}", settings, experiment.variables)
     result = judge_pair(name, experiment.title, pair, case)
@@ -122,6 +132,9 @@ def judge_pair(name: str, title: str, pair: Pair, case: Case) -> Result:
         (len(process.steps) for run in (pair.a, pair.b) for process in run.recorded.training),
         default=0,
     )
+    if pair.first is None and case.first.what == STEP_COUNT and _has_finished(pair):
+        sentence = f"with {title}, both runs make {made} steps, and agree"
+        return Result(name, title, True, sentence, runs)
     if made < case.first.step:
         sentence = f"with {title}, the runs ended before step {case.first.step}: it shows nothing"
         return Result(name, title, False, sentence, runs)
@@ -139,6 +152,13 @@ def judge_pair(name: str, title: str, pair: Pair, case: Case) -> Result:
     return Result(name, title, False, sentence, runs)
 
 
+def _has_finished(pair: Pair) -> bool:
+    """Return whether both runs ended by themselves."""
+    processes = [process for run in (pair.a, pair.b) for process in run.recorded.training]
+    ends = [process.end for process in processes]
+    return bool(ends) and all(end is not None and end.reason == "exit" for end in ends)
+
+
 def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:
     """Return the experiments to run, in order: those that candidates ask for, then general ones."""
     asked = [one.experiment for one in candidates if one.experiment in EXPERIMENTS]
@@ -149,6 +169,8 @@ def choose_experiments(candidates: list[Candidate], case: Case) -> list[str]:
     general = [*([] if has_hash_seed else ["hash-seed"]), "seed-all", "one-thread"]
     if case.op is not None and case.op.kind == "op":
         general = ["one-thread"]  # equal inputs: no order and no seed explains it
+    if case.first.what == STEP_COUNT:
+        general.remove("one-thread")  # every value agrees: no sum was split another way
     if case.reordered or asked[:1] == ["deterministic"]:
         general = []  # what differs is known; the rest would only cost time
     return list(dict.fromkeys([*asked, *general]))[:MAX_EXPERIMENTS]

@@ -68,6 +68,16 @@ class Draws(RecordLine):
     after: int = 0
 
 
+class Outside(RecordLine):
+    """Values of one line that no seed fixes: of a clock, of entropy, of the order of results."""
+
+    source: str
+    call: str = ""
+    line: str = ""
+    count: int = 0
+    after: int = 0
+
+
 class Listing(RecordLine):
     """The names in a folder, in the order the system gave them and sorted, as digests."""
 

@@ -17,6 +17,7 @@ from seedless.audit.doctor.record_lines import (
     End,
     Files,
     Listing,
+    Outside,
     Packages,
     RecorderError,
     RecordLine,
@@ -41,7 +42,7 @@ class Process:
     Attributes:
         file: the record's name.
         steps: the steps of its optimizers; backward passes where it has no optimizer.
-        seeds, draws, listings: events, each with the number of steps before it.
+        seeds, draws, outside, listings: events, each with the number of steps before it.
         sources: digests of its own source files, by path.
         packages: the packages that it had loaded at its end.
         errors: failures of the recorder itself, after which it recorded nothing.
@@ -54,6 +55,7 @@ class Process:
     steps: tuple[Step, ...] = ()
     seeds: tuple[Seed, ...] = ()
     draws: tuple[Draws, ...] = ()
+    outside: tuple[Outside, ...] = ()
     listings: tuple[Listing, ...] = ()
     files: Files = field(default_factory=Files)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -141,6 +143,7 @@ def read_process(file: Path, replace: Mapping[str, str] | None = None) -> Proces
         steps=tuple(found.get("step") or found.get("backward") or ()),
         seeds=tuple(found.get("seed", ())),
         draws=tuple(found.get("draws", ())),
+        outside=tuple(found.get("outside", ())),
         listings=tuple(found.get("listing", ())),
         files=Files(read=_make_relative(read, start), written=_make_relative(written, start)),
         sources={source.path: source.sha256 or "" for source in _make_relative(sources, start)},
@@ -175,6 +178,7 @@ _MODELS: dict[str, type[RecordLine]] = {
     "torch": Torch,
     "seed": Seed,
     "draws": Draws,
+    "outside": Outside,
     "listing": Listing,
     "files": Files,
     "sources": Sources,
