@@ -30,6 +30,9 @@ PLACES = (
     "tests/gpu/test_training.py",
     "tests/portable/test_microbatch.py",
     "tests/studies/test_variance.py",
+    "tests/models/test_conversion.py",
+    "tests/numerics/test_active_keys.py",
+    "tests/proof/test_recorded_loop.py",
     "tests/gpu",
 )
 LINE = re.compile(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)")  # as pytest-xdist prints it

@@ -1,11 +1,13 @@
 """Every module of the benchmarks can be imported: none still uses a name that has gone."""
 
 import importlib
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
 
 import benchmarks
+from benchmarks.gpu_check import PLACES
 
 MODULES = [
     module.name
@@ -17,3 +19,13 @@ MODULES = [
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_of_the_benchmarks_can_be_imported(name):
     importlib.import_module(name)
+
+
+def test_the_check_of_the_gpu_runs_every_test_that_needs_one():
+    root = Path(__file__).parent.parent
+    marked = {
+        str(file.relative_to(root))
+        for file in (root / "tests").rglob("test_*.py")
+        if "mark." + "gpu" in file.read_text()
+    }
+    assert {file for file in marked if not file.startswith(PLACES)} == set()

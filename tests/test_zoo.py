@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.zoo import run
+from benchmarks.zoo import page, run
 from benchmarks.zoo.catalog import NETWORKS, find_networks
 from benchmarks.zoo.columns import COLUMNS, answer_plain, answer_portable, answer_threads
 from benchmarks.zoo.network import Given, Network, compute_loss
 from benchmarks.zoo.weights import fill_from_counter, switch_dropout_off
+from seedless.numerics.environment import capture_environment
 
 
 def make_small() -> nn.Module:
@@ -98,3 +99,30 @@ def test_a_record_is_read_back_as_it_was_written(tmp_path: Path):
     run.write_record(path, record)
     assert run.read_record(path)["results"] == {"small": {"init": {"error": "no"}}}
     assert json.loads(path.read_text())["libraries"]["torch"]
+
+
+def make_record(results: dict[str, object]) -> dict[str, object]:
+    environment = capture_environment()
+    return {"command": "run it", "environment": environment, "libraries": {}, "results": results}
+
+
+def test_the_page_is_written_from_the_records():
+    assert page.make_page() == page.PAGE.read_text(), "run python -m benchmarks.zoo.page"
+
+
+def test_the_page_counts_what_was_asked_and_joins_records():
+    fast = {"portable": {"digest": "d", "losses": [2.0], "seconds": 3.0, "finite": True}}
+    fast |= {"plain": {"same": False, "seconds": 1.0, "loss": 2.0}, "float64": {"loss": 2.0}}
+    refused = {"portable": {"error": "NumericsError: aten.acos is not portable, at x.py:1: no"}}
+    gpu = {"timm/a": {"cuda": {"same start": True, "same": True}}}
+    gpu |= {"timm/b": {"cuda": {"same start": False, "same": False}}}
+    text = page.make_page(
+        {
+            "zoo": make_record({"timm/a": fast, "timm/b": refused}),
+            "zoo-cuda": make_record(gpu),
+            "other": make_record({}),
+        }
+    )
+    assert "| timm | 2 |  |  |  | 1 of 2 |  | 0 of 1 | 1 of 1 | 3.0 | 1 of 1 |" in text
+    assert "| portable | NumericsError: aten.acos is not portable | 1 | timm/b |" in text
+    assert "| timm/b |  |  |  | no |  |  | other start |  |  |" in text

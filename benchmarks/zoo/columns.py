@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -60,10 +60,37 @@ def answer_init(network: Network) -> Answer:
 
 
 def answer_convert(network: Network) -> Answer:
-    """Count the dropouts that `seedless.convert` replaces, and those that remain."""
+    """Convert the network with its dropout on, and compute it with the keys of its samples.
+
+    ``repeats``: two passes with the same keys are equal. ``varies``: another epoch differs, where
+    the network draws at all.
+    """
     torch.manual_seed(0)
-    report = seedless.convert(network.make().train()).seedless_report
-    return {"replaced": len(report.replaced), "remaining": [str(one) for one in report.remaining]}
+    model = seedless.convert(network.make().train())
+    report = model.seedless_report
+    start = copy.deepcopy(model.state_dict())  # a pass changes running statistics
+    positional, named = network.make_inputs()
+    outputs = []
+    for epoch in (0, 0, 1):
+        model.load_state_dict(start)
+        with torch.no_grad(), use_keys(positional, named, epoch):
+            outputs.append(float(compute_loss(model(*positional, **named), has_gradient=False)))
+    return {
+        "replaced": len(report.replaced),
+        "intercepted": len(report.intercepted),
+        "remaining": [str(one)[:200] for one in report.remaining],
+        "repeats": outputs[0] == outputs[1],
+        "varies": outputs[0] != outputs[2],
+    }
+
+
+def use_keys(
+    positional: Sequence[Tensor], named: Mapping[str, Tensor], epoch: int
+) -> AbstractContextManager[None]:
+    """Return the context in which sample i of a batch has key i."""
+    first = [*positional, *named.values()][0]
+    keys = torch.arange(first.shape[0], device=first.device)
+    return seedless.dropout_keys(samples=keys, epoch=epoch, step=epoch)
 
 
 def train(
@@ -81,9 +108,9 @@ def train(
     named = {key: _place(one, device, dtype) for key, one in named.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     losses, seconds = [], []
-    for _ in range(steps):
+    for step in range(steps):
         start = time.process_time()
-        with arithmetic():
+        with use_keys(positional, named, step), arithmetic():
             optimizer.zero_grad()
             loss = compute_loss(model(*positional, **named))
             loss.backward()
@@ -116,6 +143,7 @@ def train_portable(network: Network, device: str, threads: int) -> tuple[str, li
     """Return the digest after two steps in portable arithmetic, the losses, a step's seconds."""
     torch.set_num_threads(threads)
     model = copy.deepcopy(make_start(network))
+    seedless.convert(model)  # LayerDrop draws a number even where it drops nothing
     losses, seconds = train(model, network, device, seedless.portable)
     return hash_model(model), losses, seconds[-1]
 

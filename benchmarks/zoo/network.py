@@ -51,24 +51,25 @@ class Network:
         )
 
 
-def list_reals(output: Any) -> list[Tensor]:
+def list_reals(output: Any, has_gradient: bool = True) -> list[Tensor]:
     """Return every tensor of real numbers in what a network returned, that has a gradient."""
     if isinstance(output, Tensor):
-        return [output] if output.is_floating_point() and output.requires_grad else []
+        is_used = output.is_floating_point() and (output.requires_grad or not has_gradient)
+        return [output] if is_used else []
     if isinstance(output, Mapping):
         output = list(output.values())
     if isinstance(output, list | tuple):
-        return [tensor for part in output for tensor in list_reals(part)]
+        return [tensor for part in output for tensor in list_reals(part, has_gradient)]
     return []
 
 
-def compute_loss(output: Any) -> Tensor:
+def compute_loss(output: Any, has_gradient: bool = True) -> Tensor:
     """Return cross-entropy of (batch, classes) scores, or squared distances, over all outputs.
 
     Row i is asked for class 3 i + 1; other outputs for values that repeat with a period of 5.
     """
     losses = []
-    for scores in list_reals(output):
+    for scores in list_reals(output, has_gradient):
         if scores.ndim == 2 and scores.shape[1] > 1:
             classes = (torch.arange(len(scores), device=scores.device) * 3 + 1) % scores.shape[1]
             losses.append(nn.functional.cross_entropy(scores, classes))

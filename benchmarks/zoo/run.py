@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the zoo and write its record."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo")
     parser.add_argument("--only", default="*", help="a shell pattern of names, such as timm/*")
-    parser.add_argument("--columns", default="init,portable,threads,plain,float64")
+    parser.add_argument("--columns", default=",".join(CPU_COLUMNS))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compare", type=Path, help="a record of the CPU, for --device")
     parser.add_argument("--out", type=Path, default=RESULTS / "zoo.json")

@@ -54,7 +54,7 @@ def switch_dropout_off(model: nn.Module) -> None:
     """Set every probability of dropout in modules and configurations to zero, in place."""
     for module in model.modules():
         _set_to_zero(module)
-        if hasattr(module, "config"):  # some networks read it in each step
+        if hasattr(getattr(module, "config", None), "to_dict"):  # some read it in each step
             _set_to_zero(module.config)
 
 

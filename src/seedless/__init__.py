@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from seedless.core.digests import digest, md5, sample_keys
     from seedless.core.errors import SeedlessError
     from seedless.core.marks import mark
+    from seedless.data.augment_generators import augment
     from seedless.init import basis, initialize
     from seedless.models import build, convert
     from seedless.numerics.active_keys import dropout_keys
     from seedless.numerics.determinism import make_deterministic
     from seedless.numerics.dropout import Dropout
+    from seedless.ordering import Sampler
     from seedless.ordering import make_order as order
     from seedless.portable.mode import portable
     from seedless.proof.recorded_loop import record
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Dropout",
+    "Sampler",
     "SeedlessError",
     "__version__",
+    "augment",
     "basis",
     "build",
     "churn",

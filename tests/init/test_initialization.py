@@ -118,7 +118,7 @@ def test_dense_rows_are_orthogonal_up_to_centring():
 class Own(nn.Module):
     def __init__(self):
         super().__init__()
-        self.token = nn.Parameter(torch.zeros(1, 1, 8))
+        self.token = nn.Parameter(torch.randn(1, 1, 8))
         self.inner = nn.Linear(8, 8)
         self.inner.gamma = nn.Parameter(torch.zeros(8))
 
@@ -423,3 +423,73 @@ def test_an_embeddings_padding_row_counts_in_what_is_measured():
     whole = make_plan(nn.Embedding(6, 6), "dct").measures["weight"]
     assert padded["distinct"] == whole["distinct"] == 6
     assert padded["coherence"] <= whole["coherence"]
+
+
+def make_branch():
+    """A layer, a norm that its author switched off, and a table of positions that is frozen."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Embedding(6, 4))
+    with torch.no_grad():
+        model[1].weight.zero_()
+        model[2].weight.copy_(torch.arange(24.0).reshape(6, 4))
+    model[2].weight.requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize("basis", STARTS)
+def test_frozen_parameters_stay_as_they_are(basis):
+    model = make_branch()
+    plan = seedless.initialize(model, basis)
+    assert torch.equal(model[2].weight, torch.arange(24.0).reshape(6, 4))
+    assert not model[2].weight.requires_grad
+    row = plan.rows[-1]
+    assert (row.rule, row.kept) == ("kept", "frozen")
+    assert "2.weight" not in plan.tensors()
+    assert "frozen" in str(plan)
+
+
+def test_what_is_frozen_is_part_of_the_digest():
+    one, two = make_branch(), make_branch()
+    with torch.no_grad():
+        two[2].weight.add_(1.0)
+    assert make_plan(one, "dct").digest != make_plan(two, "dct").digest
+    assert make_plan(one, "dct").digest == make_plan(make_branch(), "dct").digest
+
+
+def test_a_claim_is_stronger_than_frozen():
+    model = make_branch()
+    seedless.mark(model[2], claims={"weight": "zeros"})
+    seedless.initialize(model, "dct")
+    assert not model[2].weight.any()
+
+
+def test_a_frozen_norm_keeps_its_statistics():
+    frozen, free = nn.BatchNorm1d(3).requires_grad_(False), nn.BatchNorm1d(3)
+    for norm in (frozen, free):
+        norm.running_mean.fill_(2.0)
+    model = nn.Sequential(frozen, free)
+    plan = seedless.initialize(model, "dct")
+    assert (frozen.running_mean == 2).all()
+    assert (free.running_mean == 0).all()
+    assert "0.running_mean" in plan.kept_buffers
+
+
+def test_a_model_that_is_frozen_whole_is_refused():
+    with pytest.raises(seedless.SeedlessError, match="every parameter is frozen"):
+        seedless.initialize(nn.Linear(3, 3).requires_grad_(False), "dct")
+
+
+def test_zeros_are_kept_where_asked_and_the_plan_says_so():
+    model = make_branch()
+    seedless.initialize(model, "dct")
+    assert (model[1].weight == 1).all()  # by default a gain is 1
+    model = make_branch()
+    plan = seedless.initialize(model, "dct", keep="zeros")
+    assert not model[1].weight.any()
+    assert model[0].weight.any()
+    assert [row.kept for row in plan.rows if row.parameter == "1.weight"] == ["zeros"]
+    assert "kept zeros" in str(plan)
+
+
+def test_keep_is_zeros_or_nothing():
+    with pytest.raises(seedless.SeedlessError, match='expected keep to be "zeros" or None'):
+        seedless.initialize(nn.Linear(3, 3), "dct", keep="ones")

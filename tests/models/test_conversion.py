@@ -61,7 +61,7 @@ class DropPath(nn.Module):
 
 def drop_connect(x, p=0.5):
     """As the first EfficientNet for torch has it: one uniform number for each sample."""
-    return x / (1 - p) * torch.floor(1 - p + torch.rand([x.shape[0], 1, 1], dtype=x.dtype))
+    return x / (1 - p) * torch.floor(1 - p + torch.rand([len(x), 1, 1], device=x.device))
 
 
 class Attention(nn.Module):
@@ -97,7 +97,7 @@ class Recurrent(nn.Module):
 
 class Packed(Recurrent):
     def forward(self, x):
-        lengths = (x[:, 0, 0].abs() * 100).long() % 6 + 1  # a function of the sample
+        lengths = (x[:, 0, 0].abs() * 100).long().cpu() % 6 + 1  # a function of the sample
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.layers(packed)[0], batch_first=True, total_length=7)[0]
 
@@ -113,7 +113,7 @@ MODELS = {
     "F.alpha_dropout": lambda: Lambda(lambda x: F.alpha_dropout(x, 0.5, True)),
     "F.feature_alpha_dropout": lambda: Lambda(lambda x: F.feature_alpha_dropout(x, 0.5, True)),
     "rand_like": lambda: Lambda(lambda x: x * (torch.rand_like(x) < 0.5)),
-    "uniform_": lambda: Lambda(lambda x: x * torch.empty(len(x), 1, 1).uniform_(-1, 1)),
+    "uniform_": lambda: Lambda(lambda x: x * x.new_empty(len(x), 1, 1).uniform_(-1, 1)),
     "bernoulli": lambda: Lambda(lambda x: x * torch.bernoulli(torch.full_like(x, 0.5))),
     "DropPath": DropPath,
     "drop_connect": lambda: Lambda(drop_connect),
@@ -165,6 +165,17 @@ def test_draws_belong_to_samples_and_epochs_and_use_no_generator(name):
 def test_negative_control_other_keys_give_other_draws(name):
     model, x = make(name)
     assert not torch.equal(call(model, x), call(model, x, keys=KEYS + 1))
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:RNN module weights are not part of single contiguous chunk")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_gpu_draws_the_same(name):
+    model, x = make(name)
+    out = call(model, x)
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        on_gpu = call(model.cuda(), x.cuda()).cpu()
+    torch.testing.assert_close(on_gpu, out, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["Dropout", "LSTM", "MultiheadAttention with weights"])

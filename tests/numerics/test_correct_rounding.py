@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seedless.numerics import correct_rounding
 from seedless.numerics.correct_rounding import round_real, rounded_cosines, rounded_sqrt
 
 
@@ -37,3 +39,17 @@ def test_negative_and_zero_reals_round():
     assert round_real(lambda mp: -mp.pi) == -math.pi
     assert round_real(lambda mp: mp.mpf(0)) == 0.0
     assert round_real(lambda mp: mp.sqrt(2) ** 2) == 2.0
+
+
+@pytest.mark.parametrize("power", [Fraction(1), Fraction(2, 301)])
+@pytest.mark.parametrize("denominator", [1, 2, 3, 64, 301, 602])
+def test_a_table_of_cosines_has_the_bits_of_single_ones(denominator, power):
+    phases = np.arange(-denominator, 3 * denominator)
+    single = [rounded_cosines(np.array([phase]), denominator, power)[0] for phase in phases]
+    table = rounded_cosines(phases, denominator, power)
+    assert table.tobytes() == np.array(single).tobytes()
+
+
+def test_a_single_cosine_does_not_cost_a_table(monkeypatch):
+    monkeypatch.setattr(correct_rounding, "_quarter_of_cosines", pytest.fail)
+    assert rounded_cosines(np.array([0]), 10**9)[0] == 1.0

@@ -66,6 +66,15 @@ CASES = [
     ("div.Scalar", A, 1.75),
     ("div.Tensor_mode", A, B, {"rounding_mode": None}),
     ("div.Scalar_mode", A, 1.75, {"rounding_mode": None}),
+    ("atan", WIDE),
+    *((name, some(40, scale=0.999)) for name in ("asin", "acos")),
+    ("floor_divide", A, B),
+    ("floor_divide.Scalar", A * 9, 0.3),
+    *((name, some(40, shift=2.01)) for name in ("lgamma", "digamma")),
+    *((name, some(40, scale=20.0)) for name in ("lgamma", "digamma")),
+    ("lgamma", torch.tensor([1e-45, 3e38, 1.0000001, 1.9999999, 0.5, 1.5, 2.5, 8.0, -2.4570246])),
+    ("digamma", torch.tensor([1e-30, 3e38, 1.4616321, 8.0])),
+    *(("polygamma", n, some(40, scale=20.0)) for n in (0, 1)),
     ("pow.Tensor_Tensor", PLUS, A),
     ("pow.Tensor_Scalar", PLUS, 1.7),
     ("pow.Scalar", 1.7, A),
@@ -108,6 +117,9 @@ CASES = [
     ("logsumexp", G, [1]),
     ("mm", some(3, 200), some(200, 2, name="b")),
     ("bmm", some(2, 3, 7), some(2, 7, 2, name="b")),
+    ("_grouped_mm", some(5, 7), some(3, 7, 2, name="b"), whole(2, 2, 4)),
+    ("_grouped_mm", some(3, 2, 7), some(7, 4, name="b"), whole(1, 3, 4)),
+    ("_grouped_mm", some(2, 7), some(7, 3, name="b"), whole(3, 7)),
     ("mv", some(3, 7), some(7)),
     *((name, some(9), some(9, name="b")) for name in ("dot", "vdot")),
     ("addmm", some(3, 2), some(3, 7), some(7, 2), 0.3, 0.7),
@@ -148,6 +160,8 @@ CASES = [
         *(whole(0, 0, 2, 2, 2), whole(2, 0, 2), whole(0), 5, False, 1, False, None, 2),
     ),
     ("unfold_backward", some(2, 3, 3), [2, 7], 1, 3, 2),
+    ("histc", some(300), 7, -1.0, 1.5),
+    ("histc", some(300), 7),
     ("sort", torch.round(G), 1, True),
     ("sort.stable", torch.round(G), {"stable": False, "dim": 1, "descending": True}),
     ("topk", torch.round(G), 2, 1),
@@ -297,6 +311,19 @@ for name, place in (("max_pool2d", 2), ("max_pool3d", 3)):
     CASES.append((f"{name}_with_indices_backward", some(*best.shape, name="g"), x, *given, where))
     best, where = REGISTRY[f"aten::adaptive_{name}"](x, [3] * place)
     CASES.append((f"adaptive_{name}_backward", some(*best.shape, name="g"), x, where))
+CTC = (
+    torch.log_softmax(some(7, 3, 4, scale=3.0).double(), 2).float(),
+    whole([1, 2, 2], [3, 1, 0], [2, 0, 0]),
+)
+CTC_LENGTHS = (whole(7, 5, 3), whole(3, 2, 1))
+for form in ("", ".Tensor"):
+    sizes = CTC_LENGTHS if form else tuple(one.tolist() for one in CTC_LENGTHS)
+    losses, alphas = REGISTRY["aten::_ctc_loss"](*CTC, *sizes)
+    CASES += [
+        (f"_ctc_loss{form}", *CTC, *sizes),
+        (f"_ctc_loss{form}", CTC[0], whole(1, 2, 2, 3, 1, 2), *sizes, 0, True),
+        (f"_ctc_loss_backward{form}", some(3), *CTC, *sizes, losses, alphas, 0),
+    ]
 ADAM = {"lr": 0.013, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.02, "eps": 1e-8}
 SGD = {"weight_decay": 0.02, "momentum": 0.9, "lr": 0.013, "dampening": 0.1}
 STEPS = [

@@ -21,7 +21,8 @@ from seedless.portable.ops import convolution, norm
 from tests.portable.reference import laws
 
 SPAN = {"exp": 87, "erf": 6, "sigmoid": 80, "tanh": 9, "sin": 1e5, "cos": 1e5, "expm1": 40}
-REFERENCES = ("exp", "erf", "sigmoid", "tanh", "sin", "cos", "expm1", "softplus")
+SPAN |= {"atan": 50, "asin": 0.9999, "acos": 0.9999}
+REFERENCES = ("exp", "erf", "sigmoid", "tanh", "sin", "cos", "expm1", "softplus", "atan")
 
 
 def points(name, count=400):

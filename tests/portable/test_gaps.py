@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -25,15 +26,61 @@ COUNTS = torch.arange(1, 9)
         lambda: torch.cumprod(COUNTS, 0, dtype=torch.float32),
         lambda: torch.remainder(COUNTS, 0.3),
         lambda: torch.fmod(COUNTS, 0.3),
-        lambda: COUNTS // 0.3,
     ],
-    ids=["prod", "cumprod", "remainder", "fmod", "floor_divide"],
+    ids=["prod", "cumprod", "remainder", "fmod"],
 )
 def test_an_op_on_integers_alone_is_refused_where_its_result_is_real(
     run: Callable[[], Tensor],
 ) -> None:
     with portable(), pytest.raises(NumericsError, match="not portable"):
         run()
+
+
+@pytest.mark.parametrize("divisor", [0.3, -0.7, 2, math.inf, -math.inf, 0.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_division_rounded_to_whole_numbers_is_torchs(divisor: float, dtype: torch.dtype) -> None:
+    special = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e30, -3.0, 7.5]
+    x = torch.cat([torch.linspace(-9, 9, 999), torch.tensor(special)])
+    x = x.nan_to_num(0.0, 9.0, -9.0).clamp(-9, 9).to(dtype) if dtype == torch.int64 else x
+
+    def run() -> list[Tensor]:
+        return [x // divisor, *(torch.div(x, divisor, rounding_mode=m) for m in ("floor", "trunc"))]
+
+    with portable():
+        found = run()
+    for one, two in zip(found, run(), strict=True):
+        assert one.dtype == two.dtype
+        assert torch.equal(one.nan_to_num(12345.0), two.nan_to_num(12345.0))
+        assert torch.equal(one.isnan(), two.isnan())
+
+
+def test_float64_is_not_divided_with_a_floor() -> None:
+    """1.0 // 0.1 is 9 in Python, and the rounded quotient is 10."""
+    with portable(), pytest.raises(NumericsError, match="cast to float32"):
+        torch.ones(3, dtype=torch.float64) // 0.1
+
+
+@pytest.mark.parametrize("name", ["atan", "asin", "acos"])
+def test_arcs_of_special_values_and_their_gradients_are_torchs(name: str) -> None:
+    special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, math.inf, -math.inf, math.nan]
+    x, inside = torch.tensor(special), torch.linspace(-0.99, 0.99, 200).requires_grad_()
+    with portable():
+        found = getattr(torch, name)(x)
+        (slope,) = torch.autograd.grad(getattr(torch, name)(inside).sum(), inside)
+    assert torch.equal(found.nan_to_num(9.0), getattr(torch, name)(x).nan_to_num(9.0))
+    (expected,) = torch.autograd.grad(getattr(torch, name)(inside).sum(), inside)
+    assert torch.allclose(slope, expected, rtol=1e-5)
+
+
+def test_values_are_counted_in_torch_s_bins() -> None:
+    x = torch.linspace(-3, 3, 1001) + 0.00123  # none at an edge
+    with portable():
+        found = torch.histc(x, 12, -2, 2), torch.histc(x, 7)
+        assert torch.histc(torch.ones(4), 2).tolist() == [0.0, 4.0]
+        with pytest.raises(NumericsError, match="finite bounds"):
+            torch.histc(x, 12, 2, -2)
+    assert torch.equal(found[0], torch.histc(x, 12, -2, 2))
+    assert torch.equal(found[1], torch.histc(x, 7))
 
 
 def test_integers_raised_to_a_fraction_are_computed_as_reals_are() -> None:

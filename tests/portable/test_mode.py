@@ -123,12 +123,6 @@ def test_fused_foreach_and_plain_adam_are_one_and_the_same():
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-def test_an_optimizer_with_host_powers_is_refused():
-    net = make_net()
-    with portable(), pytest.raises(NumericsError, match="NAdam"):
-        fit(net, torch.optim.NAdam(net.parameters()))
-
-
 def test_a_device_that_flushes_denormals_is_refused():
     if not torch.set_flush_denormal(True):
         pytest.skip("this processor cannot flush denormals")

@@ -46,7 +46,7 @@ class Odd(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad.atan()  # the gradient
+        return grad.erfinv()  # the gradient
 
 
 class Hidden(nn.Module):
@@ -58,7 +58,7 @@ class Own(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure=None):
         for parameter in self.param_groups[0]["params"]:
-            parameter.copy_(parameter.atan())  # the step
+            parameter.copy_(parameter.erfinv())  # the step
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ class Own(torch.optim.Optimizer):
         (lambda: Hidden()(X), "aten.prod.dim_int", "the layer"),
         (
             lambda: Odd.apply(X.clone().requires_grad_()).sum().backward(),
-            "aten.atan",
+            "aten.erfinv",
             "the gradient",
         ),
-        (lambda: Own([X.clone()], {}).step(), "aten.atan", "the step"),
+        (lambda: Own([X.clone()], {}).step(), "aten.erfinv", "the step"),
     ],
 )
 def test_a_refusal_names_op_and_line_in_forward_backward_and_step(call, op, mark):
@@ -125,7 +125,7 @@ def test_half_and_double_are_refused():
         lambda x: torch.arange(0, 1, 0.1),
         lambda x: torch.round(x, decimals=2),
         lambda x: torch.scatter(x, 0, torch.zeros(1, 6, dtype=torch.int64), 1.0, reduce="add"),
-        lambda x: torch.div(x, 2.0, rounding_mode="floor"),
+        lambda x: torch.histc(x, 0),
         lambda x: torch.pow(-2.0, x),
         lambda x: x.norm(3),
         lambda x: F.embedding_bag(torch.zeros(2, 2, dtype=torch.int64), x, mode="max"),

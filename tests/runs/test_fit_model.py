@@ -166,7 +166,9 @@ def test_torchs_dropout_is_refused_and_the_message_names_ours(tmp_path):
     with pytest.raises(NumericsError) as caught:
         fit(model, TRAIN, VAL, config=settings(), out=tmp_path / "run")
     message = str(caught.value)
-    assert "torch's CPU generator moved by the end of epoch 1" in message
+    assert "torch's CPU generator moved in step 1, at " in message
+    assert "in module '1'" in message
+    assert "seedless.convert(model)" in message
     assert "seedless.Dropout" in message
     assert not (tmp_path / "run" / "receipt.json").exists()
     assert list_checkpoints(tmp_path / "run") == []  # nothing is kept of such an epoch

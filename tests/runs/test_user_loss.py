@@ -11,7 +11,10 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import seedless
-from seedless.core.errors import ConfigError, DataError, NumericsError, RunError
+from seedless.core.digests import canonical_json, digest_value
+from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, StatsError
+from seedless.core.files import hash_file
+from seedless.proof.provenance import make_provenance
 from seedless.train.checkpoint import list_checkpoints
 from tests.runs import user_problems as own
 from tests.runs.user_problems import REGRESSION, SETTINGS, small_net
@@ -84,17 +87,80 @@ def test_negative_control_other_targets_differ(regression):
     assert verdict.outcome == "differs"
 
 
-def test_a_changed_receipt_is_invalid(regression, tmp_path):
-    """A role that does not exist, and a function that the configuration does not have."""
-    copy = tmp_path / "copy"
-    shutil.copytree(regression.path, copy)
-    receipt = json.loads((copy / "receipt.json").read_text())
-    receipt["predicate"]["callables"][0]["role"] = "another"
-    text = json.dumps(receipt, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    (copy / "receipt.json").write_text(text + "\n")
-    verdict = seedless.verify(copy, validate_only=True)
+def seal_again(run, folder, change):
+    """Copy a run, change its receipt and metrics, and write the digests that belong to them."""
+    shutil.copytree(run.path, folder)
+    receipt = json.loads((folder / "receipt.json").read_text())
+    claims = receipt["predicate"]
+    change(claims)
+    (folder / "metrics.json").write_text(json.dumps(claims["metrics"]))
+    claims["files"]["metrics.json"] = hash_file(folder / "metrics.json")
+    del claims["digest"]
+    claims["digest"] = digest_value(receipt)
+    (folder / "receipt.json").write_bytes(canonical_json(receipt) + b"\n")
+    return seedless.verify(folder, validate_only=True)
+
+
+def set_role(claims):
+    claims["callables"][0]["role"] = "another"
+
+
+def drop_functions(claims):
+    claims["callables"] = []
+
+
+def drop_optimizer(claims):
+    del claims["callables"][2]
+
+
+def change_digest(claims):
+    claims["callables"][0]["digest"] = claims["callables"][1]["digest"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (set_role, "expected roles among"),
+        (drop_functions, "schema 2.2 is for runs of fit"),
+        (drop_optimizer, "disagree about whether there is a optimizer"),
+        (change_digest, "the trail's first line and the receipt disagree about 'callables'"),
+    ],
+)
+def test_a_changed_receipt_is_invalid(regression, tmp_path, change, words):
+    verdict = seal_again(regression, tmp_path / "copy", change)
     assert verdict.outcome == "invalid"
-    assert any("expected roles among" in line for line in verdict.details)
+    assert any(words in line for line in verdict.details), verdict.details
+
+
+def improve(claims):
+    claims["metrics"]["validation"]["loss"] /= 2
+
+
+def claim_convergence(claims):
+    claims["metrics"]["converged"] = True
+
+
+def add_content(claims):
+    claims["metrics"]["content"] = claims["predictions"]
+
+
+def add_split(claims):
+    claims["metrics"]["test"] = claims["metrics"]["validation"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (improve, "the validation loss is not that of the selected epoch"),
+        (claim_convergence, "are not those of a run with a loss of the user's own"),
+        (add_content, "belongs to runs with keys"),
+        (add_split, "expected scores of validation"),
+    ],
+)
+def test_scores_that_do_not_follow_are_invalid(regression, tmp_path, change, words):
+    verdict = seal_again(regression, tmp_path / "copy", change)
+    assert verdict.outcome == "invalid"
+    assert any(words in line for line in verdict.details), verdict.details
 
 
 def test_a_killed_run_continues_with_the_users_optimizer(regression, tmp_path):
@@ -318,8 +384,60 @@ def test_random_numbers_in_collate_are_refused(tmp_path):
         fit(small_net, **REGRESSION, collate=collate, out=tmp_path / "run")
 
 
+def name_patient(index):
+    return ("patient", index)
+
+
+class Pairs:
+    """Rows of arrays; sample 5 changes after so many readings."""
+
+    def __init__(self, inputs, targets, changes_after=10_000):
+        self.inputs, self.targets = inputs.astype(np.float32), targets.astype(np.float32)
+        self.reads, self.changes_after = 0, changes_after
+
+    def __len__(self):
+        return len(self.inputs)
+
+    def __getitem__(self, index):
+        self.reads += 1
+        changed = index == 5 and self.reads > self.changes_after
+        return self.inputs[index] + changed, self.targets[index]
+
+
+def test_keys_of_the_user_decide_the_order_and_the_content_is_in_the_receipt(tmp_path):
+    arguments = {"train": Pairs(*REGRESSION["train"]), "loss": own.squared_error}
+    arguments |= {"key": name_patient}
+    run = fit(small_net, **arguments, out=tmp_path / "run")
+    assert run.metrics["content"].startswith("sha256:")
+    # Two samples for the first check, then two epochs (in the first, content is read twice: as
+    # augmented and as it is), then the scores. There is no pass before.
+    assert arguments["train"].reads == 2 * 2 + 3 * 24 - 2 + 24
+    assert seedless.verify(run, model=small_net, **arguments).outcome == "identical"
+    moved = {**arguments, "train": Pairs(REGRESSION["train"][0] + 1e-3, REGRESSION["train"][1])}
+    assert seedless.verify(run, model=small_net, **moved).outcome == "differs"
+
+
+def test_a_sample_that_changes_during_a_run_with_keys_stops_it(tmp_path):
+    dataset = Pairs(*REGRESSION["train"], changes_after=60)
+    arguments = {"train": dataset, "loss": own.squared_error, "key": name_patient}
+    with pytest.raises(DataError, match="sample 5 is not what it was"):
+        fit(small_net, **arguments, out=tmp_path / "run")
+
+
+def test_two_samples_with_one_key_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"key\(7\) and key\(19\) are equal"):
+        fit(small_net, **REGRESSION, key=lambda index: index % 12, out=tmp_path / "run")
+
+
 def test_what_needs_predictions_of_classes_says_that_there_are_none(regression):
     with pytest.raises(RunError, match=r"no predictions: its scores are in metrics\.json"):
         seedless.evaluate(regression)
     with pytest.raises(RunError, match="no predictions"):
         seedless.report(regression)
+    with pytest.raises(StatsError, match=r"--field validation\.loss"):
+        seedless.compare([regression.path], [regression.path])
+
+
+def test_its_provenance_names_its_weights_and_scores(regression):
+    names = [item["name"] for item in json.loads(make_provenance(regression.receipt))["subject"]]
+    assert names == ["weights.safetensors", "metrics.json"]

@@ -10,7 +10,7 @@ from torch import nn
 from benchmarks.zoo.libraries.torchvision_import import import_torchvision
 from benchmarks.zoo.network import Given, Network
 
-PLANE, VOLUME = Given((2, 1, 64, 64)), Given((2, 1, 32, 32, 32))
+PLANE, VOLUME = Given((2, 1, 64, 64)), Given((1, 1, 32, 32, 32))
 COLOUR = Given((2, 3, 64, 64))
 UNET: dict[str, Any] = {"channels": (8, 16, 32), "strides": (2, 2)}
 DYNAMIC: dict[str, Any] = {

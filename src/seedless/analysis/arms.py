@@ -16,6 +16,7 @@ from seedless.core.registry import suggest
 from seedless.init.starts import write_out_defaults
 from seedless.models import MODELS
 from seedless.proof.receipt import get_content_digest
+from seedless.runs.streamed_results import has_user_loss
 from seedless.runs.validation import open_validated
 from seedless.stats.samples import read_sample
 
@@ -105,6 +106,11 @@ def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
 def _read_run(run: Path, metric: str, split: str) -> ScoredRun:
     claims = open_validated(run).claims
     metrics, data, source = claims["metrics"], claims["data"], claims["source"]
+    if has_user_loss(claims):
+        raise StatsError(
+            f"{run} is a run with a loss of its own, which has no scores of classes: compare its "
+            "metrics.json with --field, such as --field validation.loss"
+        )
     problem = {name: data[name] for name in ("task", "classes")}
     problem["digest"] = get_content_digest(claims)
     settings = _write_out_start(flatten(claims["config"]["values"]))

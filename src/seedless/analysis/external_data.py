@@ -20,8 +20,9 @@ from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, SplitPredictions
 from seedless.proof.receipt import get_content_digest
+from seedless.runs.model_preparation import move_model
 from seedless.runs.opened_run import load_model
-from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
+from seedless.runs.prepare import USER_MODEL, configure_execution, make_split
 from seedless.runs.seal import predict_split
 from seedless.runs.validation import ValidatedRun
 from seedless.train.loss import make_loss

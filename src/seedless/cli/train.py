@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +69,17 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
+def print_scores(split: str, scores: Mapping[str, Any]) -> None:
+    """Print the macro AUC of a split, or its loss and metrics where the user has a loss."""
+    if "macro_auc" in scores:
+        score = scores["macro_auc"]
+        shown = {"macro AUC": "none: too few classes" if score is None else f"{score:.4f}"}
+    else:
+        shown = {name: f"{value:.4f}" for name, value in scores.items() if name != "n"}
+    for name, text in shown.items():
+        print_line(f"{f'{split} {name}':<22} {text} (n = {scores['n']})")
+
+
 def show_run(finished: Run, as_json: bool) -> None:
     """Print the scores and digests of a finished run."""
     claims = finished.claims
@@ -78,11 +89,9 @@ def show_run(finished: Run, as_json: bool) -> None:
     selected, metrics = claims["metrics"]["selected"], claims["metrics"]
     for name in ("validation", "test", "train"):
         if name in metrics:
-            score = metrics[name]["macro_auc"]
-            shown = "none: too few classes" if score is None else f"{score:.4f}"
-            print_line(f"{name + ' macro AUC':<22} {shown} (n = {metrics[name]['n']})")
+            print_scores(name, metrics[name])
     print_line(f"{'selected epoch':<22} {selected['epoch']}")
-    if not metrics["converged"]:
+    if metrics["converged"] is False:
         print_line("NOT CONVERGED          the score is at chance; try train.warmup_steps")
     print_line(f"{'weights':<22} {claims['weights']['digest']}")
     print_line(f"{'md5':<22} {claims['weights']['md5']}")

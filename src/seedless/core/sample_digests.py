@@ -197,10 +197,10 @@ def _read_digests(
 
     check_integer("workers", workers, 0, error=DataError)
     loader: DataLoader[Any] = DataLoader(
-        dataset,
+        _SampleDigests(dataset),  # type: ignore[arg-type]  # a dataset needs no base class
         batch_sampler=_Blocks(rows),
         num_workers=workers,
-        collate_fn=_digest_block,
+        collate_fn=_join,
         generator=Generator(),  # or the loader would draw a seed from the global one
     )
     digests, done = np.empty((len(rows), DIGEST_BYTES), dtype=np.uint8), 0
@@ -212,9 +212,21 @@ def _read_digests(
     return digests
 
 
-def _digest_block(samples: Sequence[Any]) -> Digests:
-    digests = b"".join(map(digest_sample, samples))
-    return np.frombuffer(digests, dtype=np.uint8).reshape(-1, DIGEST_BYTES)
+@dataclass(frozen=True)
+class _SampleDigests:
+    """The digest of each sample of a dataset; one sample is in memory at a time."""
+
+    dataset: Any
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: SampleIndex) -> bytes:
+        return digest_sample(self.dataset[index])
+
+
+def _join(digests: Sequence[bytes]) -> Digests:
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def _read_cache(path: Path, count: int) -> Digests | None:

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
+from seedless.core.digests import digest
 from seedless.core.errors import InitError
 from seedless.core.marks import HEADS, read_marks, read_stages
 from seedless.core.registry import choose
@@ -33,6 +34,7 @@ def initialize(
     heads: str | None = None,
     seed: int | None = None,
     offset: int = 0,
+    keep: str | None = None,
 ) -> Plan:
     """Fill every parameter of ``model`` in place, and return the plan that was followed.
 
@@ -51,21 +53,29 @@ def initialize(
             each head declares.
         seed: for the random controls alone, 0 by default.
         offset: for the starts that are drawn without a seed: another number gives a replicate.
+        keep: "zeros" leaves every parameter zero that is zero, such as the last layer of a residual
+            branch that the model's author switched off; by default they are filled. Frozen
+            parameters (requires_grad is off) are always left as they are.
 
     Example:
         >>> plan = seedless.initialize(model, "dct")
         >>> print(plan.digest)
     """
     plan = make_plan(
-        model, basis, residual_scale=residual_scale, heads=heads, seed=seed, offset=offset
+        model,
+        basis,
+        residual_scale=residual_scale,
+        heads=heads,
+        seed=seed,
+        offset=offset,
+        keep=keep,
     )
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, values in plan.iterate_tensors():
             parameters[name].copy_(torch.from_numpy(values))
-    for module in model.modules():
-        if isinstance(module, _NormBase):
-            module.reset_running_stats()
+    for _, module in _list_reset_norms(model):
+        module.reset_running_stats()
     return plan
 
 
@@ -77,16 +87,18 @@ def make_plan(
     heads: str | None = None,
     seed: int | None = None,
     offset: int = 0,
+    keep: str | None = None,
 ) -> Plan:
     """Return the plan that `initialize` would follow; the model is not changed."""
     start = choose("basis", basis, INITIALIZATIONS)
-    _check_arguments(basis, residual_scale, heads, seed, offset)
+    _check_arguments(basis, residual_scale, heads, seed, offset, keep)
     _check_marks(model, heads)
     exit_scale = start.residual_scale if residual_scale is None else float(residual_scale)
     stages = read_stages(model)
     modules = dict(model.named_modules())
     rows = []
-    for owner, name, parameter, rule in assign_rules(model):
+    norms: dict[str, str] = {}  # the weight of which a parameter is the norms
+    for owner, name, parameter, rule in assign_rules(model, keep):
         # [Step 1] The row of a constant, with the layout that the other kinds of rows share.
         marks, stage = read_marks(modules[owner]), stages[owner]
         row = PlanRow(
@@ -98,28 +110,48 @@ def make_plan(
             value=rule.value,
             transposed_groups=rule.transposed_groups,
             zero_row=rule.zero_row,
+            kept=rule.kept,
         )
         # [Step 2] ETF heads, then random numbers, then matrices; what remains is constant.
         declared = marks.head if start.structured else marks.head and "basis"
         scale = exit_scale if marks.residual_exit else 1.0
-        if rule.filters is not None and (marks.head and (heads or declared)) == "etf":
+        if rule.kept in ("frozen", "table"):
+            values = {name: parameter.detach()}
+            row = replace(row, rule="kept", value=None, kept_digest=digest(values))
+        elif rule.norms_of is not None:
+            row = replace(row, rule="norms", value=None)
+            norms[name] = f"{owner}.{rule.norms_of}" if owner else rule.norms_of
+        elif rule.filters is not None and (marks.head and (heads or declared)) == "etf":
             row = _plan_etf_head(row)
         elif start.rule in ("uniform", "normal"):
-            row = _plan_random(row, start.rule, rule.bias_fan_in, scale)
+            row = _plan_random(row, start.rule, rule.bias_fan_in, scale, rule.spread)
         elif rule.filters is not None:
-            matrix = _choose_basis(basis, name, stage) if start.rule == "filters" else None
-            row = _plan_matrix(row, start.rule, matrix, scale)
+            matrix = None
+            if start.rule == "filters":
+                # Rows of a table of positions must differ; those of a cut Hadamard matrix do not.
+                matrix = "dct" if rule.spread else _choose_basis(basis, name, stage)
+            row = _plan_matrix(row, start.rule, matrix, scale, rule.spread)
         # [Step 3] What its numbers are drawn under, where it has any.
         if row.rule == start.rule and start.keyed_by == "seed":
             row = replace(row, seed=seed or 0)
         elif row.rule == start.rule and start.keyed_by == "offset":
             row = replace(row, offset=offset)
         rows.append(row)
+    # [Step 4] The norms of a weight need the weight's own row.
+    by_name = {row.parameter: row for row in rows}
+    rows = [
+        replace(row, norms_of=by_name[norms[row.parameter]]) if row.parameter in norms else row
+        for row in rows
+    ]
     return Plan(basis, tuple(rows), _list_kept_buffers(model))
 
 
-def _plan_matrix(row: PlanRow, rule: str, basis: str | None, scale: float) -> PlanRow:
+def _plan_matrix(
+    row: PlanRow, rule: str, basis: str | None, scale: float, spread: float | None
+) -> PlanRow:
     assert row.filters is not None
+    if spread is not None:
+        scale = spread / default_sigma(row.filters)
     return replace(
         row,
         rule=rule,
@@ -140,18 +172,31 @@ def _plan_etf_head(row: PlanRow) -> PlanRow:
     return replace(row, rule="frame", value=None)
 
 
-def _plan_random(row: PlanRow, rule: str, bias_fan_in: int | None, scale: float) -> PlanRow:
+def _plan_random(
+    row: PlanRow, rule: str, bias_fan_in: int | None, scale: float, spread: float | None
+) -> PlanRow:
     """Return the row of random numbers; constants stay, and so do biases of "normal"."""
     features = bias_fan_in if row.filters is None else fan_in(row.filters)
     if features is None or (row.filters is None and rule == "normal"):
         return row
     sigma = 1.0 / math.sqrt(3 * features) if rule == "uniform" else math.sqrt(2.0 / features)
+    scale = scale if spread is None else spread / sigma
     return replace(row, rule=rule, value=None, fan_in=features, sigma=scale * sigma, scale=scale)
+
+
+def _list_reset_norms(model: nn.Module) -> list[tuple[str, _NormBase]]:
+    """Return the norm layers whose running statistics are reset: all but the frozen ones."""
+    return [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, _NormBase)
+        and (not list(module.parameters()) or any(p.requires_grad for p in module.parameters()))
+    ]
 
 
 def _list_kept_buffers(model: nn.Module) -> tuple[str, ...]:
     """Return the names of the buffers that are not reset: all but those of norm layers."""
-    norms = {name for name, module in model.named_modules() if isinstance(module, _NormBase)}
+    norms = {name for name, _ in _list_reset_norms(model)}
     names = (name for name, _ in model.named_buffers())
     return tuple(name for name in names if name.rpartition(".")[0] not in norms)
 
@@ -190,8 +235,15 @@ def _check_marks(model: nn.Module, heads: str | None) -> None:
 
 
 def _check_arguments(
-    basis: str, residual_scale: float | None, heads: str | None, seed: int | None, offset: int
+    basis: str,
+    residual_scale: float | None,
+    heads: str | None,
+    seed: int | None,
+    offset: int,
+    keep: str | None,
 ) -> None:
+    if keep not in (None, "zeros"):
+        raise InitError(f'expected keep to be "zeros" or None, got {keep!r}')
     if heads is not None and heads not in HEADS:
         raise InitError(f"expected heads to be one of {', '.join(HEADS)}, got {heads!r}")
     if residual_scale is not None and not (

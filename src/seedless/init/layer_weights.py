@@ -14,7 +14,7 @@ from seedless.init.bases import BASES
 from seedless.init.random_matrices import CounterKey, draw_orthogonal, scramble_dct
 from seedless.init.tabled_matrix import TabledMatrix, table_of_entries
 from seedless.numerics.counter_random import draw_uniform
-from seedless.numerics.exact_sums import exact_weighted_sum
+from seedless.numerics.exact_sums import exact_row_sums, exact_weighted_sum
 from seedless.numerics.normal_quantile import normal_quantile
 
 Float64 = NDArray[np.float64]
@@ -109,6 +109,19 @@ def scale_filters(
     """Return the layer's weights from its filters (O, F): float32 of ``shape``, rounded once."""
     table = centre_and_scale(filters.table, filters.count(), default_sigma(shape)) * scale
     return replace(filters, table=table).fill(np.float32).reshape(shape)
+
+
+def weight_norms(weight: NDArray[np.float32], shape: tuple[int, ...]) -> Float64:
+    """Return the norms of a weight over the axes that have the length 1 in ``shape``.
+
+    A shape without axes means the norm of the whole weight.
+    """
+    values = weight.astype(np.float64)
+    kept = [axis for axis, size in enumerate(shape) if size == weight.shape[axis]]
+    rows = math.prod(weight.shape[axis] for axis in kept)
+    others = [axis for axis in range(weight.ndim) if axis not in kept]
+    squares = np.transpose(values * values, [*kept, *others]).reshape(rows, -1)
+    return np.sqrt(exact_row_sums(squares)).reshape(shape)
 
 
 def uniform_weights(shape: tuple[int, ...], features: int, key: CounterKey) -> Float64:

@@ -1,12 +1,11 @@
-"""The rule by which each parameter is filled: by layer type, then as the model declares.
+"""The rule by which each parameter is filled: as the model declares, or by layer type.
 
-A layer type has rules for its own parameters, by their exact names. A parameter without a rule is
-an error: nothing is guessed.
+A layer type of torch has rules for its own parameters, by their exact names. Other modules are
+looked at (`own_parameters`). A parameter without a rule is an error: nothing is guessed.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -16,29 +15,9 @@ from torch.nn.parameter import UninitializedParameter
 
 from seedless.core.errors import InitError
 from seedless.core.marks import read_marks
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ParameterRule:
-    """How one parameter is filled.
-
-    Attributes:
-        filters: the layer's weight as (O, I, *kernel), whatever the parameter's own layout; None
-            for a constant.
-        value: the constant.
-        transposed_groups: groups of a transposed convolution; 0 for other layers.
-        zero_row: the row of an embedding that stays zero (its padding index).
-        bias_fan_in: for a bias, the fan-in of its weight, which scales a random bias.
-    """
-
-    filters: Shape | None = None
-    value: float = 0.0
-    transposed_groups: int = 0
-    zero_row: int | None = None
-    bias_fan_in: int | None = None
-
+from seedless.init.own_parameters import find_own_rules, suggest_claims
+from seedless.init.rule import ParameterRule, Shape
+from seedless.init.weight_norm import find_weight_norm_rules
 
 FindRules = Callable[[nn.Module], dict[str, ParameterRule]]
 
@@ -128,34 +107,48 @@ LAYER_RULES: dict[type[nn.Module], FindRules] = {
 }
 
 
-def assign_rules(model: nn.Module) -> list[tuple[str, str, nn.Parameter, ParameterRule]]:
+Assignment = tuple[str, str, nn.Parameter, ParameterRule]
+
+
+def assign_rules(model: nn.Module, keep: str | None = None) -> list[Assignment]:
     """Return (module name, parameter name, parameter, rule) for every parameter, in model order.
 
-    A parameter shared by two modules has the rule of the first.
+    A parameter shared by two modules has the rule of the first. ``keep`` "zeros": a parameter that
+    is zero stays zero.
     """
     seen: set[int] = set()
     without_rule: list[str] = []
-    assigned: list[tuple[str, str, nn.Parameter, ParameterRule]] = []
+    assigned: list[Assignment] = []
     for name, module in model.named_modules():
         _refuse_wrapper(name, module)
-        parameters = {
-            f"{name}.{own}" if name else own: (own, parameter)
-            for own, parameter in module.named_parameters(recurse=False)
-        }
-        for full, (_, parameter) in parameters.items():
-            _check_parameter(full, parameter)
-        rules = _find_rules(module)
-        for full, (own, parameter) in parameters.items():
-            if id(parameter) in seen:
+        own = dict(module.named_parameters(recurse=False))
+        own = {key: parameter for key, parameter in own.items() if id(parameter) not in seen}
+        seen |= {id(parameter) for parameter in own.values()}
+        for key, parameter in own.items():
+            _check_parameter(f"{name}.{key}" if name else key, parameter)
+        rules = _find_rules(model, name, module, list(own))
+        for key, parameter in own.items():
+            if key not in rules:
+                without_rule.append(_explain(name, key, module, parameter))
                 continue
-            seen.add(id(parameter))
-            if own in rules:
-                assigned.append((name, full, parameter, rules[own]))
-            else:
-                without_rule.append(_explain(name, own, module, parameter))
+            rule = _keep_zeros(parameter, rules[key]) if keep == "zeros" else rules[key]
+            assigned.append((name, f"{name}.{key}" if name else key, parameter, rule))
     if without_rule:
         raise InitError("no rule for " + "\nand no rule for ".join(without_rule))
+    if assigned and all(rule.kept == "frozen" for *_, rule in assigned):
+        raise InitError(
+            "nothing to initialize: every parameter is frozen (requires_grad is off); call "
+            "model.requires_grad_() first, or leave the model as it is"
+        )
     return assigned
+
+
+def _keep_zeros(parameter: nn.Parameter, rule: ParameterRule) -> ParameterRule:
+    """Return the rule that leaves a parameter zero, where it is zero and would be filled."""
+    is_filled = not rule.kept and (rule.filters is not None or rule.value != 0)
+    if is_filled and not parameter.detach().any():
+        return ParameterRule(kept="zeros")
+    return rule
 
 
 def _refuse_wrapper(name: str, module: nn.Module) -> None:
@@ -169,12 +162,31 @@ def _refuse_wrapper(name: str, module: nn.Module) -> None:
         )
 
 
-def _find_rules(module: nn.Module) -> dict[str, ParameterRule]:
-    rules: dict[str, ParameterRule] = {}
+def _find_rules(
+    model: nn.Module, name: str, module: nn.Module, own: list[str]
+) -> dict[str, ParameterRule]:
+    """Return the rules of a module's own parameters; declared ones first, then frozen ones."""
+    claimed = _find_claimed_rules(module)
+    frozen = [key for key in own if not module.get_parameter(key).requires_grad]
+    rules = {
+        **_find_layer_rules(module),
+        **find_weight_norm_rules(name, module, model.get_submodule, _find_layer_rules),
+        **dict.fromkeys(frozen, ParameterRule(kept="frozen")),
+        **claimed,
+    }
+    missing = [key for key in own if key not in rules]
+    return {**rules, **find_own_rules(module, missing)} if missing else rules
+
+
+def _find_layer_rules(module: nn.Module) -> dict[str, ParameterRule]:
     for layer in type(module).__mro__:
         if layer in LAYER_RULES:
-            rules = LAYER_RULES[layer](module)
-            break
+            return LAYER_RULES[layer](module)
+    return {}
+
+
+def _find_claimed_rules(module: nn.Module) -> dict[str, ParameterRule]:
+    rules: dict[str, ParameterRule] = {}
     for name, rule in read_marks(module).claims.items():
         if name not in dict(module.named_parameters(recurse=False)):
             raise InitError(
@@ -217,7 +229,9 @@ def _check_parameter(name: str, parameter: nn.Parameter) -> None:
 def _explain(name: str, own: str, module: nn.Module, parameter: nn.Parameter) -> str:
     full = f"{name}.{own}" if name else own
     path = f'model.get_submodule("{name}")' if name else "model"
+    first, *others = suggest_claims(module, own)
     return (
         f"{full!r} of shape {tuple(parameter.shape)} in {type(module).__name__}; declare one: "
-        f'seedless.mark({path}, claims={{"{own}": "zeros"}}), or "ones", or "filters"'
+        f'seedless.mark({path}, claims={{"{own}": "{first}"}}), or '
+        + ", or ".join(f'"{other}"' for other in others)
     )

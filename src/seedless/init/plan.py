@@ -27,7 +27,9 @@ class PlanRow:
 
     parameter: str
     shape: tuple[int, ...]
-    rule: str  # filters | scrambled | orthogonal | uniform | normal | frame | constant
+    rule: (
+        str  # filters | scrambled | orthogonal | uniform | normal | frame | norms | constant | kept
+    )
     basis: str | None = None
     stage: int | None = None
     filters: tuple[int, ...] | None = None  # (O, I, *kernel), whatever the parameter's own layout
@@ -39,6 +41,9 @@ class PlanRow:
     transposed_groups: int = 0
     zero_row: int | None = None
     offset: int | None = None  # of seed-free starts that are drawn from the counter
+    norms_of: PlanRow | None = None  # the weight v of which these are the norms (weight_norm)
+    kept: str = ""  # why it stays what the model set it to: frozen, zeros, constant or table
+    kept_digest: str | None = None  # of values that no rule makes
 
     def values(self) -> Float32:
         """Return the parameter's values: float32 of its shape, rounded once, here."""
@@ -62,6 +67,8 @@ class PlanRow:
             return np.full(self.shape, self.value, dtype=np.float64)
         if self.rule == "frame":
             return simplex_etf(*self.shape)
+        if self.norms_of is not None:
+            return layer_weights.weight_norms(self.norms_of.values(), self.shape)
         if self.rule in ("uniform", "normal"):
             assert self.fan_in is not None
             draw = (
@@ -92,13 +99,16 @@ class PlanRow:
         return self.seed, self.parameter
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its fields as plain values; the offset only where there is one.
+        """Return its fields as plain values; the later ones only where they are set.
 
-        Plans of starts without an offset keep the digests from before there were any with one.
+        Plans without them keep the digests from before there were such fields.
         """
         fields = asdict(self)
-        if self.offset is None:
-            del fields["offset"]
+        for name in ("offset", "norms_of", "kept", "kept_digest"):
+            if not getattr(self, name) and getattr(self, name) != 0:
+                del fields[name]
+        if self.norms_of is not None:
+            fields["norms_of"] = self.norms_of.parameter
         return fields
 
     def key(self) -> PlanRow:
@@ -140,17 +150,19 @@ class Plan:
     kept_buffers: tuple[str, ...] = ()
 
     def tensors(self) -> dict[str, Float32]:
-        """Return every parameter's values by name. Equal layers share one array."""
+        """Return every filled parameter's values by name. Equal layers share one array."""
         values = dict(self.iterate_tensors())
-        return {row.parameter: values[row.parameter] for row in self.rows}
+        return {row.parameter: values[row.parameter] for row in self.rows if row.rule != "kept"}
 
     def iterate_tensors(self) -> Iterator[tuple[str, Float32]]:
-        """Yield each parameter's name and values, equal layers one after the other.
+        """Yield each filled parameter's name and values, equal layers one after the other.
 
         Only one layer's values are in memory at a time, if the caller does not keep them.
         """
-        digests: dict[str, str] = {}
+        digests = {row.parameter: row.kept_digest for row in self.rows if row.kept_digest}
         for rows in self._group_equal_rows().values():
+            if rows[0].rule == "kept":
+                continue
             values = rows[0].values()
             for row in rows:
                 # Computing millions of values takes longer than hashing them: hash them now.
@@ -161,7 +173,9 @@ class Plan:
     @cached_property
     def digests(self) -> dict[str, str]:
         """Each parameter's own digest."""
-        return {name: digest({name: values}) for name, values in self.iterate_tensors()}
+        for _ in self.iterate_tensors():
+            pass  # it leaves the digests here
+        return self.__dict__["digests"]  # type: ignore[no-any-return]
 
     @cached_property
     def digest(self) -> str:
@@ -240,7 +254,9 @@ _HEADER = (
 def _format_line(name: str, row: PlanRow, measures: dict[str, Any]) -> str:
     rule = row.basis or row.rule
     if row.value is not None:
-        rule = {0.0: "zeros", 1.0: "ones"}.get(row.value, str(row.value))
+        rule = {0.0: "zeros", 1.0: "ones"}.get(row.value, f"{row.value:.3g}")
+    if row.kept:
+        rule = row.kept if row.value is None else f"kept {rule}"
     cells = (
         f"{name:<44}",
         f"{rule:<10}",

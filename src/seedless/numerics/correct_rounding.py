@@ -4,6 +4,7 @@ A math library's cosine or square root may differ in the last bit from machine t
 real number is evaluated to many digits and rounded once, to the nearest float64.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from threading import Lock
@@ -19,6 +20,8 @@ Float64 = NDArray[np.float64]
 _MP = mpmath.MPContext()  # a context of our own, so that no other code changes its precision
 _MP_LOCK = Lock()  # held while the precision is set and used
 _START_BITS, _MAX_BITS = 120, 4000  # working precision
+_TABLE_SHARE = 16  # a table is made if more than one phase in so many of the denominator is wanted
+_RECURRENCE_BITS, _RECURRENCE_ERROR_BITS = 320, 100
 _GUARD_BITS = 10  # mpmath's result is assumed to be correct except for this many last bits
 
 
@@ -74,18 +77,46 @@ def rounded_cosines(
         phases: (n,) int64.
         power: the square of the amplitude, so that amplitude and cosine are rounded together.
     """
-    known: dict[int, float] = {}
-    out = np.empty(len(phases))
-    for position, phase in enumerate(phases.tolist()):
-        phase %= 2 * denominator
-        phase = min(phase, 2 * denominator - phase)  # cos is even
-        sign = 1.0
-        if 2 * phase > denominator:  # cos(pi - t) = -cos(t)
-            phase, sign = denominator - phase, -1.0
-        if phase not in known:
-            known[phase] = _scaled_cosine(phase, denominator, power)
-        out[position] = sign * known[phase] + 0.0  # +0.0: no negative zeros
-    return out
+    # [Step 1] Reduce: cos is even, and cos(pi - t) = -cos(t).
+    reduced = phases % (2 * denominator)
+    reduced = np.minimum(reduced, 2 * denominator - reduced)
+    is_negative = 2 * reduced > denominator
+    reduced = np.where(is_negative, denominator - reduced, reduced)
+    # [Step 2] Evaluate each phase once; in a table if most of a quarter of the period is wanted.
+    wanted, places = np.unique(reduced, return_inverse=True)
+    if len(wanted) * _TABLE_SHARE > denominator:
+        table = _quarter_of_cosines(denominator, power)
+        values = np.array([table[phase] for phase in wanted.tolist()])
+    else:
+        values = np.array([_scaled_cosine(phase, denominator, power) for phase in wanted.tolist()])
+    found = values[places.reshape(phases.shape)]
+    return np.where(is_negative, -found, found) + 0.0  # +0.0: no negative zeros
+
+
+def _quarter_of_cosines(denominator: int, power: Fraction) -> list[float]:
+    """Return sqrt(power) * cos(pi m / denominator), m = 0, 1, ... denominator // 2.
+
+    cos((m+1) t) = 2 cos(t) cos(m t) - cos((m-1) t), in integers of 2^-320. An error in one cosine
+    grows with m to at most m times itself, so after 2^30 steps all of them together are below
+    2^-320 2^62, far below the error that the test of the rounding allows.
+    """
+    bits = _RECURRENCE_BITS
+    with _MP_LOCK:
+        _MP.prec = 2 * bits
+        first = int(_MP.floor(_MP.ldexp(_MP.cospi(_MP.mpf(1) / denominator), bits)))
+        root = _MP.sqrt(_MP.mpf(power.numerator) / power.denominator)
+        amplitude = int(_MP.floor(_MP.ldexp(root, bits)))
+    error = (amplitude + (1 << bits)) << _RECURRENCE_ERROR_BITS
+    before, cosine = first, 1 << bits  # of the phases -1 and 0
+    table = []
+    for phase in range(denominator // 2 + 1):
+        value = amplitude * cosine
+        low, high = float(value - error), float(value + error)
+        exact = low == high and 2 * phase != denominator
+        scaled = math.ldexp(low, -2 * bits)
+        table.append(scaled if exact else _scaled_cosine(phase, denominator, power))
+        before, cosine = cosine, ((first * cosine) >> (bits - 1)) - before
+    return table
 
 
 def _scaled_cosine(phase: int, denominator: int, power: Fraction) -> float:

@@ -14,11 +14,16 @@ _SEEDLESS = str(Path(__file__).parent.parent)
 _LIBRARIES = (_TORCH, _SEEDLESS, "<frozen")
 
 
+def is_of_library(file: str) -> bool:
+    """Whether a source file is torch's or this package's."""
+    return file.startswith(_LIBRARIES)
+
+
 def find_line(frame: FrameType | None = None) -> str:
     """Return file:line of the innermost frame that is neither torch's nor this package's."""
     current: FrameType | None = frame or sys._getframe(1)
     while current is not None:
-        if not current.f_code.co_filename.startswith(_LIBRARIES):
+        if not is_of_library(current.f_code.co_filename):
             return f"{current.f_code.co_filename}:{current.f_lineno}"
         current = current.f_back
     return "an unknown line"

@@ -30,9 +30,10 @@ class GeneratorGuard:
         if moved := self.moved():
             raise NumericsError(
                 f"expected no global generator to be used, but {' and '.join(moved)} moved "
-                f"{where}, so the same bits cannot be promised: use seedless.Dropout in place "
-                "of nn.Dropout (and of dropout arguments), and draw augmentation from sample keys "
-                "(docs/how-to/dropout.md)"
+                f"{where}, so the same bits cannot be promised: make the model's draws seed-free "
+                "with seedless.convert(model), or use seedless.Dropout in place of nn.Dropout "
+                "(and of dropout arguments), and draw augmentation inside seedless.augment(index) "
+                "(docs/how-to/seed-free-script.md)"
             )
 
 

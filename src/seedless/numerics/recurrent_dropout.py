@@ -48,7 +48,10 @@ def run_layers(
                 data = drop(data, p, layer=number, axis=axis)
         own = tuple(one[layer * directions : (layer + 1) * directions] for one in states)
         begin = own if isinstance(state, tuple | list) else own[0]
-        part = (begin, weights[layer * each : (layer + 1) * each], has_biases, 1, 0.0, train)
+        own_weights = weights[layer * each : (layer + 1) * each]
+        if data.is_cuda:  # without biases, torch takes a part of its buffer for the whole of it
+            own_weights = [weight.clone() for weight in own_weights]
+        part = (begin, own_weights, has_biases, 1, 0.0, train)
         called = (data, args[1], *part) if packed else (data, *part)
         data, *end = func(*called, bidirectional, *rest[7:])
         ends.append(end)

@@ -100,8 +100,11 @@ def draw_words(
 def _draw(size: int, samples: Tensor, epoch: Tensor | int, layer: int) -> Tensor:
     """Return `sample_words`, on a CPU in numpy, which is 4 to 20 times as fast as torch there."""
     on_cpu = samples.device.type == "cpu" and samples.dtype == torch.int64
-    if not on_cpu or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
         return sample_words(size, samples=samples, epoch=epoch, layer=layer)
+    if not on_cpu:
+        with torch._C.DisableTorchFunction():  # a function mode that looks on takes a third more
+            return sample_words(size, samples=samples, epoch=epoch, layer=layer)
     keys = samples.numpy().view(np.uint64)[:, None]
     blocks = (size + 3) // 4
     words = np.empty((len(keys), blocks, 4), dtype=np.int64)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from seedless.ordering.key_collisions import Collisions, count_collisions
     from seedless.ordering.order import Order, make_order
     from seedless.ordering.registry import ORDERS
+    from seedless.ordering.sampler import Sampler
 
-__all__ = ["ORDERS", "Collisions", "Order", "Schedule", "count_collisions", "make_order"]
+__all__ = ["ORDERS", "Collisions", "Order", "Sampler", "Schedule", "count_collisions", "make_order"]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -158,6 +158,7 @@ def make_order(
 def make_digest_order(
     name: str,
     digests: NDArray[np.uint8],
+    labels: ArrayLike | None = None,
     *,
     batch_size: int = 128,
     seed: int | None = None,
@@ -165,13 +166,13 @@ def make_digest_order(
 ) -> Order:
     """Return the batch order ``name`` over samples that are known by their digests (n, 32) alone.
 
-    Orders that look at values or labels are refused.
+    Orders that look at values are refused, and those that look at labels where none are given.
 
     Example:
         >>> make_digest_order("content", digests, batch_size=32).schedule(0).batches
     """
     strategy = choose("order", name, ORDERS)
-    if strategy.needs_values or strategy.needs_labels:
+    if strategy.needs_values or (strategy.needs_labels and labels is None):
         possible = [
             other for other, one in ORDERS.items() if not one.needs_values and not one.needs_labels
         ]
@@ -180,7 +181,7 @@ def make_digest_order(
             f"order {name!r} needs {what} of all samples, and samples that are read batch by "
             f"batch are known by their digests alone; use one of {', '.join(possible)}"
         )
-    return _make(name, strategy, read_digests(digests), batch_size, seed, offset)
+    return _make(name, strategy, read_digests(digests, labels), batch_size, seed, offset)
 
 
 def _make(

@@ -60,7 +60,20 @@ def read_samples(
     source: ArrayLike, labels: ArrayLike | None, keep_unlabelled: bool = False
 ) -> Samples:
     """Return the labelled samples of data and labels, in canonical order."""
-    digests = digest_samples(source)
+    return _sort_samples(source, digest_samples(source), labels, keep_unlabelled)
+
+
+def read_digests(digests: NDArray[np.uint8], labels: ArrayLike | None = None) -> Samples:
+    """Return the labelled samples of records that are known by their digests (n, 32) alone."""
+    return _sort_samples(digests, digests, labels, False)
+
+
+def _sort_samples(
+    source: ArrayLike,
+    digests: NDArray[np.uint8],
+    labels: ArrayLike | None,
+    keep_unlabelled: bool,
+) -> Samples:
     rows, values = read_labels(labels, len(digests), keep_unlabelled)
     identity = np.concatenate([digests[rows], label_bytes(values, len(rows))], axis=1)
     canonical = sort_bytes(identity)
@@ -71,12 +84,6 @@ def read_samples(
         digests=digests[rows[canonical]],
         labels=None if values is None else values[canonical],
     )
-
-
-def read_digests(digests: NDArray[np.uint8]) -> Samples:
-    """Return samples without labels that are known by their digests (n, 32) alone."""
-    canonical = sort_bytes(digests)
-    return Samples(digests, len(digests), canonical, digests[canonical], None)
 
 
 def sample_identities(samples: Samples) -> NDArray[np.uint8]:

@@ -40,6 +40,18 @@ EXP = [_round(1 / _MP.factorial(k)) for k in range(7)]
 ATANH = [_round(_MP.mpf(2) / (2 * k + 1)) for k in range(13)]
 SIN = [_round((-1) ** k / _MP.factorial(2 * k + 1)) for k in range(9)]
 COS = [_round((-1) ** k / _MP.factorial(2 * k)) for k in range(9)]
+ATAN_STEP = 16  # centres of atan in 1
+ATAN = [_round(_MP.mpf((-1) ** k) / (2 * k + 1)) for k in range(6)]
+# For `exact.gamma`: B are Bernoulli numbers, zeta is Riemann's function.
+PI, LOG_PI = _round(_MP.pi), _round(_MP.log(_MP.pi))
+HALF_LOG_2_PI = _round(_MP.log(2 * _MP.pi) / 2)
+STIRLING = [_round(_MP.bernoulli(2 * k) / (2 * k * (2 * k - 1))) for k in range(1, 10)]
+DIGAMMA = [_round(_MP.bernoulli(2 * k) / (2 * k)) for k in range(1, 10)]
+TRIGAMMA = [_round(_MP.bernoulli(2 * k)) for k in range(1, 10)]
+LOG_GAMMA_2 = [
+    _round(1 - _MP.euler),
+    *(_round((-1) ** k * (_MP.zeta(k) - 1) / k) for k in range(2, 27)),
+]
 
 
 def powers() -> list[float]:
@@ -61,6 +73,11 @@ def erf_rows() -> list[list[float]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
+def arctangents() -> list[float]:
+    """atan(i / 16) for i = 0 .. 16."""
+    return [_round(_MP.atan(_MP.mpf(i) / ATAN_STEP)) for i in range(ATAN_STEP + 1)]
+
+
 def turns() -> list[list[float]]:
     """2^k 2/pi modulo 4 in three parts, two of 26 and 27 bits: what an integer times 2^k leaves.
 
@@ -77,7 +94,7 @@ def turns() -> list[list[float]]:
     return [list(part) for part in zip(*parts, strict=True)]
 
 
-_MAKERS = {"powers": powers, "erf": erf_rows, "turns": turns}
+_MAKERS = {"powers": powers, "erf": erf_rows, "turns": turns, "atan": arctangents}
 
 
 @lru_cache(maxsize=64)

@@ -13,25 +13,17 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.optim.optimizer import (
-    Optimizer,
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from seedless.core.errors import NumericsError
 from seedless.portable.context import CONTEXT
 from seedless.portable.function_overrides import FunctionOverrides
 from seedless.portable.ieee_check import check_device, check_once, check_threads
+from seedless.portable.ops.optimizer_hooks import prepare_optimizers
 from seedless.portable.ops.registry import FLOAT32_ONLY, REGISTRY, Kind, find_rule, name_op
-from seedless.portable.refusal import ADVICE, find_caller, refuse, refuse_backward, refuse_changed
+from seedless.portable.refusal import ADVICE, refuse, refuse_backward, refuse_changed
 from seedless.portable.self_test import check_kernels_once
 
 _HALF_TYPES = (torch.float16, torch.bfloat16)
-_ADAM = (torch.optim.Adam, torch.optim.AdamW)
-# Optimizers whose steps call ops only; the rest of torch's take powers from the host's library.
-_MADE_OF_OPS = (torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta)
 
 
 @contextmanager
@@ -54,7 +46,7 @@ def portable() -> Iterator[None]:
     check_kernels_once(torch.device("cpu"))
     with ExitStack() as stack:
         stack.enter_context(CONTEXT.share_settings(_avoid_library_kernels))
-        stack.enter_context(_prepare_optimizers())
+        stack.enter_context(prepare_optimizers())
         stack.enter_context(saved_tensors_hooks(_save, _load))
         stack.enter_context(FunctionOverrides())
         stack.enter_context(PortableMode())  # type: ignore[no-untyped-call]  # untyped in torch
@@ -218,48 +210,3 @@ def _avoid_library_kernels() -> Iterator[None]:
         torch.backends.cudnn.enabled = cudnn
         torch._C._set_mkldnn_enabled(mkldnn)
         torch.backends.mha.set_fastpath_enabled(fast)
-
-
-@contextmanager
-def _prepare_optimizers() -> Iterator[None]:
-    """Make Adam use its fused form, whose powers are ours; refuse steps that cannot be portable."""
-    before: dict[int, list[tuple[Any, Any, Any]]] = {}
-
-    def enter(optimizer: Optimizer, *_: Any) -> None:
-        if isinstance(optimizer, _ADAM):
-            forms = [(one, one.get("fused"), one.get("foreach")) for one in optimizer.param_groups]
-            before.setdefault(id(optimizer), forms)
-            for group in optimizer.param_groups:
-                group["fused"], group["foreach"] = True, False
-            _move_step_counters(optimizer)
-        elif type(optimizer).__module__.startswith("torch.") and not isinstance(
-            optimizer, _MADE_OF_OPS
-        ):
-            raise NumericsError(
-                "expected SGD, Adam, AdamW, RMSprop, Adagrad or Adadelta in `with portable():`; "
-                f"got {type(optimizer).__name__} at {find_caller()}, whose step takes powers from "
-                "the host's math library"
-            )
-
-    def restore(key: int) -> None:
-        for group, fused, foreach in before.pop(key, []):
-            group["fused"], group["foreach"] = fused, foreach
-
-    def leave(optimizer: Optimizer, *_: Any) -> None:
-        restore(id(optimizer))
-
-    handles = [register_optimizer_step_pre_hook(enter), register_optimizer_step_post_hook(leave)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-        for key in list(before):  # optimizers whose step raised an error
-            restore(key)
-
-
-def _move_step_counters(optimizer: Optimizer) -> None:
-    """Move step counters to the device of their parameters, where the fused form reads them."""
-    for parameter, state in optimizer.state.items():
-        if isinstance(state.get("step"), Tensor):
-            state["step"] = state["step"].to(parameter.device, torch.float32)

@@ -22,7 +22,11 @@ _RANDOM_OPS = """
     rrelu_with_noise _fused_dropout poisson normal_functional
 """
 RANDOM = frozenset(_RANDOM_OPS.split())
+# Ops of torch.amp.GradScaler.
+SCALING = frozenset({"_amp_foreach_non_finite_check_and_unscale", "_amp_update_scale"})
 ADVICE = {
+    "scaler": "a gradient scaler keeps small float16 gradients from becoming zero, and portable "
+    "arithmetic is in float32; leave it out, or make it with enabled=False",
     "random": "it takes random numbers from torch's generator; use seedless.Dropout, or make them "
     "before and pass them in",
     "reduced": "portable arithmetic works in float32: leave autocast and half types out",

@@ -71,3 +71,16 @@ def make_indices(x: Tensor) -> Tensor:
 def make_targets(x: Tensor) -> Tensor:
     """Return zeros and ones of the shape of x."""
     return (torch.arange(x.numel(), device=x.device) % 3 == 0).to(x.dtype).view(x.shape)
+
+
+def make_group_ends(x: Tensor) -> Tensor:
+    """Return the ends of four groups of rows, one of them empty."""
+    quarter = x.shape[0] // 4
+    ends = [quarter, quarter, 3 * quarter, x.shape[0]]
+    return torch.tensor(ends, dtype=torch.int32, device=x.device)
+
+
+def make_words(x: Tensor) -> Tensor:
+    """Return four labels above 0 for each sample of (time, samples, classes)."""
+    count = torch.arange(4 * x.shape[1], device=x.device)
+    return (count * 3 % (x.shape[2] - 1) + 1).view(x.shape[1], 4)

@@ -199,7 +199,9 @@ class _Description:
                 return _read_lambda(function)
             return textwrap.dedent(inspect.getsource(function))
         except (OSError, TypeError, SyntaxError):
-            raise self.refuse(where, function, "its source text cannot be found") from None
+            raise self.refuse(
+                where, function, "its source text cannot be found (write it in a file)"
+            ) from None
         except LookupError:
             raise self.refuse(where, function, "its line has several different lambdas") from None
 

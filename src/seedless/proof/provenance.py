@@ -29,7 +29,8 @@ DATA_DIGEST = "seedless_data"
 SOURCE_DIGEST = "seedless_source"
 # What the receipt states of the data besides; the last three are not in receipts of schema 1.
 DATA_FACTS = ("name", "records", "protocol", "splits", "repeated")
-# What a run produces; the other files that its receipt covers tell how it went.
+# What a run produces, predictions only with a loss of the configuration's; the other files that its
+# receipt covers tell how it went.
 OUTPUTS = (WEIGHTS, "metrics.json", "predictions.npz")
 
 
@@ -87,7 +88,7 @@ def _describe_run(claims: Mapping[str, Any], receipt: str) -> dict[str, Any]:
     byproducts = {name: files[name] for name in sorted(files) if name not in OUTPUTS}
     return {
         "_type": STATEMENT,
-        "subject": [describe_file(name, files[name]) for name in OUTPUTS],
+        "subject": [describe_file(name, files[name]) for name in OUTPUTS if name in files],
         "predicateType": PREDICATE,
         "predicate": {
             "buildDefinition": {

@@ -28,11 +28,11 @@ from seedless.runs.data_checks import check_data
 from seedless.runs.environment_checks import check_environment
 from seedless.runs.prepare import USER_MODEL
 from seedless.runs.seal import METRICS, PROMISES, WEIGHTS_METADATA
-from seedless.runs.streamed_results import METRIC, check_streamed_metrics, has_user_loss
+from seedless.runs.streamed_results import METRIC, has_user_loss
+from seedless.runs.user_checks import check_functions, check_user_scores, has_user_rates
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
-from seedless.train.user_optimizer import USER_FUNCTION
 
 if TYPE_CHECKING:
     from seedless.runs.validation import ValidatedRun
@@ -139,42 +139,6 @@ def check_scores(run: ValidatedRun) -> list[str]:
     return problems
 
 
-def check_user_scores(run: ValidatedRun) -> list[str]:
-    """Compare the metrics of a run with a loss of the user's own with its receipt."""
-    if PREDICTIONS in run.claims["files"]:
-        return [f"{PREDICTIONS} is there, and a run with a loss of the user's own writes none"]
-    try:
-        metrics = parse_json(read_file(run.path / METRICS, MAX_JSON_BYTES), METRICS)
-    except (SeedlessError, OSError) as error:
-        return [f"{METRICS} cannot be read: {error}"]
-    problems = check_streamed_metrics(metrics, run.claims)
-    if not is_same_json(metrics, run.claims["metrics"]):
-        problems.append(f"{METRICS} differs from the metrics in the receipt")
-    if metrics["selected"]["epoch"] != run.claims["weights"]["epoch"]:
-        problems.append("the scores are of another epoch than the weights")
-    return problems
-
-
-def check_functions(run: ValidatedRun) -> list[str]:
-    """Compare the functions of the user that a receipt names with the configuration."""
-    config, roles = run.config, {item["role"] for item in run.claims.get("callables", [])}
-    settings = {
-        "loss": config.loss.name,
-        "optimizer": config.train.optimizer,
-        "scheduler": config.train.decay,
-    }
-    problems = [
-        f"config.toml and the receipt disagree about whether there is a {role} of the user's own"
-        for role, value in settings.items()
-        if (value == USER_FUNCTION) != (role in roles)
-    ]
-    if has_user_loss(run.claims) != ("loss" in roles):
-        problems.append("the task of the data does not suit the functions in the receipt")
-    if "loss" not in roles and roles & {"collate", "key", "metrics"}:
-        problems.append("the receipt names functions that belong to a loss of the user's own")
-    return problems
-
-
 def check_trail(run: ValidatedRun) -> list[str]:
     """Compare the trail, whose chain is intact, with configuration and receipt."""
     trail, config, claims = run.trail, run.config, run.claims
@@ -264,11 +228,6 @@ def check_log(run: ValidatedRun) -> list[str]:
     if is_same_json(logged, recorded):
         return []
     return [f"{LOG_FILE} does not say what the trail says"]
-
-
-def has_user_rates(config: Config) -> bool:
-    """Whether a user's optimizer or scheduler decided the learning rates of a run."""
-    return USER_FUNCTION in (config.train.optimizer, config.train.decay)
 
 
 def check_seconds(run: ValidatedRun) -> list[str]:

@@ -24,7 +24,8 @@ from seedless.data.normalize import Scale
 from seedless.models import build
 from seedless.proof.receipt import WEIGHTS, get_content_digest
 from seedless.runs.folder import Run
-from seedless.runs.prepare import USER_MODEL, configure_execution, make_split, move_model
+from seedless.runs.model_preparation import move_model
+from seedless.runs.prepare import USER_MODEL, configure_execution, make_split
 from seedless.runs.run_data import load_run_data
 from seedless.runs.streamed_results import has_user_loss
 from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model

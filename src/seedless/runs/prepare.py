@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from seedless.core.config import Config
 from seedless.core.dataset import Dataset
-from seedless.core.digests import digest, keys_from_digests
-from seedless.core.errors import ConfigError, DataError, SeedlessError
+from seedless.core.digests import keys_from_digests
+from seedless.core.errors import ConfigError, DataError
 from seedless.core.registry import choose
 from seedless.core.threads import count_usable_cores
 from seedless.data.loading import load
@@ -24,14 +23,12 @@ from seedless.data.model_inputs import Arrays, SortedData
 from seedless.data.splits import describe_dataset, group_contents, name_repeated
 from seedless.evaluate.auc import macro_auc
 from seedless.evaluate.predictions import check_count
-from seedless.init import initialize
 from seedless.models import MODELS, build
-from seedless.models.layers import set_weight_layout
 from seedless.numerics.determinism import make_deterministic
-from seedless.numerics.dropout import check_layers
 from seedless.ordering import ORDERS, make_order
+from seedless.runs.model_preparation import check_model, initialize_model, move_model
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, make_any_optimizer
-from seedless.train.arithmetic import PRECISIONS, check_arithmetic, compute_in
+from seedless.train.arithmetic import PRECISIONS, check_arithmetic
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
@@ -42,7 +39,6 @@ from seedless.train.training_problem import (
     DataSplit,
     StreamedSplit,
     TrainingProblem,
-    to_model_input,
 )
 
 # The configuration's name for a user's own model and arrays: data.name and model.name of `fit`.
@@ -165,33 +161,6 @@ def build_problem(
     return Prepared(problem, test, classes, kind, facts)
 
 
-def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
-    """Give a model its first weights; return "initialization" and "model" of the receipt.
-
-    ``init.basis`` "given" keeps the weights that the model has.
-    """
-    lazy = [name for name, value in model.named_parameters() if is_lazy(value)]
-    if lazy:
-        raise ConfigError(
-            f"the model has layers whose shapes are not known yet, such as {lazy[0]}: call it once "
-            "on a batch before, model(batch), or use layers with shapes (Linear for LazyLinear)"
-        )
-    start = config.init
-    check_layers(model)
-    plan = None if start.basis == "given" else initialize(model, **start.model_dump())
-    return {
-        "initialization": {
-            "basis": start.basis,
-            "plan": None if plan is None else plan.digest,
-            "weights": digest(model),
-        },
-        "model": {
-            "type": type(model).__name__,
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        },
-    }
-
-
 def keep_labelled(arrays: Arrays) -> Arrays:
     """Return the samples that have at least one label."""
     labelled = np.flatnonzero(arrays.Y.any(axis=1))
@@ -199,45 +168,6 @@ def keep_labelled(arrays: Arrays) -> Arrays:
         raise DataError("expected labelled training samples, found none")
     rows = None if arrays.rows is None else arrays.rows[labelled]
     return Arrays(arrays.X[labelled], arrays.Y[labelled], arrays.ids[labelled], rows)
-
-
-@torch.no_grad()
-def check_model(problem: TrainingProblem, classes: int) -> None:
-    """Refuse a model that rejects the samples, or does not return one logit for each class."""
-    was_training = problem.model.training
-    problem.model.eval()
-    for name, split in (("train", problem.train), ("val", problem.val)):
-        if split is None:
-            continue
-        assert isinstance(split, DataSplit)
-        samples = to_model_input(split.samples[:2], problem.device)
-        try:
-            with compute_in(problem.config.execution.arithmetic):
-                logits = problem.model(samples)
-        except (SeedlessError, torch.OutOfMemoryError, MemoryError):
-            raise
-        except Exception as error:  # the model is not ours: whatever it raises is the message
-            if "allocate memory" in str(error):
-                raise
-            raise ConfigError(
-                f"the model cannot process the {name} samples, {samples.dtype} of shape "
-                f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
-            ) from error
-        if not isinstance(logits, torch.Tensor):
-            raise ConfigError(
-                f"expected the model to return logits of shape {(len(samples), classes)}, got a "
-                f"{type(logits).__name__}: for a model with several outputs give loss=, a function "
-                "of the model's outputs and the labels, such as lambda outputs, labels: "
-                "F.cross_entropy(outputs[0], labels)"
-            )
-        shape = tuple(logits.shape)
-        if shape != (len(samples), classes):
-            raise ConfigError(
-                f"expected the model to give {classes} logits a sample, one for each class, so "
-                f"shape {(len(samples), classes)}; got {shape}. Change its last layer, or name "
-                "every class with `classes`"
-            )
-    problem.model.train(was_training)
 
 
 def configure_execution(config: Config) -> Config:
@@ -301,15 +231,6 @@ STORAGE = {
     "float16": (torch.float16, True),
     "host": (torch.float32, False),
 }
-
-
-def move_model(model: nn.Module, device: torch.device, images: bool) -> None:
-    """Move a model to the device, with its weights in the memory layout its operations read."""
-    model.to(device)
-    set_weight_layout(model)
-    if images and device.type == "cuda":
-        # torch accepts memory_format alone; its type stubs do not say so.
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def make_split(arrays: Arrays, device: torch.device, storage: str) -> DataSplit:

@@ -17,7 +17,8 @@ from seedless.data.batch_reader import BatchReader
 from seedless.data.splits import Contents, count_repeated, digest_facts, name_repeated
 from seedless.ordering.order import make_digest_order
 from seedless.ordering.samples import sort_bytes
-from seedless.runs.prepare import USER_MODEL, Prepared, initialize_model, move_model
+from seedless.runs.model_preparation import initialize_model, move_model
+from seedless.runs.prepare import USER_MODEL, Prepared
 from seedless.runs.user_data import read_dataset
 from seedless.runs.user_functions import UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import compute_in

@@ -2,6 +2,7 @@
 
 from seedless.core.progress import Progress
 from seedless.train.progress_state import Observer, ProgressState
+from seedless.train.user_loss import UserLoss
 
 
 class TrainingProgress(Observer):
@@ -12,11 +13,14 @@ class TrainingProgress(Observer):
         self._display = Progress(title, shown=False)
         self._score: float | None = None
         self._loss: float | None = None
+        self._score_name = ("val AUC", 1)
 
     def begin(self, progress: ProgressState) -> None:
         """Start the clock."""
         done, epochs = progress.position.epoch, progress.problem.config.train.epochs
         self._display = Progress(self._title, epochs, "epochs", done=float(done), shown=self._shown)
+        if isinstance(progress.problem.loss, UserLoss):
+            self._score_name = ("val loss", -1)  # the score is the negative loss
         if self._shown:
             resumed = f", resumed after epoch {done}" if done else ""
             samples = len(progress.problem.train)
@@ -51,5 +55,6 @@ class TrainingProgress(Observer):
 
     def _update(self, done: float) -> None:
         loss = [] if self._loss is None else [f"loss {self._loss:.4f}"]
-        score = [] if self._score is None else [f"val AUC {self._score:.4f}"]
+        name, sign = self._score_name
+        score = [] if self._score is None else [f"{name} {sign * self._score:.4f}"]
         self._display.update(done, ", ".join(loss + score))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from seedless.core.digests import digest_value, is_digest
+from seedless.core.digests import digest_value
 from seedless.core.errors import TrainingDivergedError
 from seedless.data.splits import count_repeated, refuse_repeated
 from seedless.ordering.samples import sort_bytes
@@ -73,34 +73,3 @@ def digest_read_content(prepared: Prepared) -> str:
     facts = {"repeated": count_repeated(contents)}
     refuse_repeated(facts, prepared.config.data, "a training sample")
     return digest_value(contents["train"][sort_bytes(contents["train"])].tobytes().hex())
-
-
-def check_streamed_metrics(metrics: Mapping[str, Any], claims: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the metrics and digests that a receipt states of such a run."""
-    problems = []
-    keyed = any(item["role"] == "key" for item in claims["callables"])
-    scored = {*metrics} - {"selected", "converged", CONTENT}
-    expected = {"validation" if "val" in claims["data"]["records"] else "train"}
-    if "test" in claims["data"]["records"]:
-        expected.add("test")
-    if scored != expected:
-        problems.append(f"expected scores of {', '.join(sorted(expected))} in the metrics")
-        return problems
-    for split in scored:
-        values = metrics[split]
-        if not {"n", "loss"} <= {*values} or not all(map(_is_finite, values.values())):
-            problems.append(f"the {split} scores are not finite numbers with a loss")
-            return problems
-    if metrics["converged"] is not None or metrics["selected"]["metric"] != METRIC:
-        problems.append("the metrics are not those of a run with a loss of the user's own")
-    if "validation" in metrics and metrics["selected"]["score"] != -metrics["validation"]["loss"]:
-        problems.append("the validation loss is not that of the selected epoch")
-    if not is_digest(claims["predictions"]):
-        problems.append("the receipt does not state a digest of the outputs")
-    if is_digest(metrics.get(CONTENT)) != keyed:
-        problems.append("a digest of the content that was read belongs to runs with keys, and only")
-    return problems
-
-
-def _is_finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)

@@ -40,7 +40,8 @@ _DATA = ("train", "val", "test")
 _FUNCTIONS = tuple(item.name for item in fields(UserFunctions))
 ENTRY_HELP = (
     "give what it was trained on: seedless.verify(run, model=make_model, train=(X, Y), ...), or "
-    "--entry package.module:function, a function that returns {'model': ..., 'train': (X, Y), ...}"
+    "--entry package.module:function, a function that returns {'model': ..., 'train': (X, Y), ...} "
+    "with loss and the other functions that fit() had"
 )
 
 

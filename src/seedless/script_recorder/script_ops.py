@@ -28,7 +28,7 @@ from .op_record import (
     is_plain,
 )
 from .op_recorder import OpCall, OpRecorder
-from .op_signature import Signature, find_tensors, show_settings
+from .op_signature import Signature, find_tensors
 from .silence import is_silent
 from .tensor_digest import digest_tensors
 from .tensor_sources import UNNAMED
@@ -195,15 +195,7 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
         written = [tensor for name, tensor in call.tensors if name in call.signature.written]
         for tensor in (*written, *find_tensors(result)):
             self._sources.see_foreign(tensor, f"the result of {call.func}")
-        return OpRecord(
-            phase=self._find_phase(),
-            module=call.module,
-            op=str(call.func),
-            inputs=call.inputs,
-            sources=call.sources,
-            settings=show_settings(call.arguments),
-            note=", ".join(filter(None, (LATER, call.note))),
-        )
+        return self._make_record(call, LATER)
 
     def see_reached(self, tensor: Tensor, how: str) -> None:
         """Note that the line that runs now can write to a tensor's memory without an operation."""

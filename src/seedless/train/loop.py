@@ -8,6 +8,7 @@ Everything it computes is a pure function of the problem and of where it starts.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from seedless.core.errors import ConfigError, TrainError, TrainingDivergedError
 from seedless.core.registry import choose
 from seedless.numerics.generator_guard import GeneratorGuard
 from seedless.train.bit_flip import flip_bit, parse_target
+from seedless.train.draw_check import check_step_draws
 from seedless.train.learning_rate import learning_rate_at, set_group_rates
 from seedless.train.loss import Loss
 from seedless.train.prediction import predict
@@ -115,6 +117,7 @@ def train(
             )
             if problem.device.type == "cpu":  # on a GPU, reading a loss would wait for the device
                 check_losses(problem, losses[begin:end], batches[batch], progress.position)
+            check_step_draws(progress, guard, partial(step, rows[begin:end], epoch))
             for observer in observers:
                 observer.step(progress)
             if stop():

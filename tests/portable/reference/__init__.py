@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from tests.portable.reference import (
     convolutions,
+    ctc,
     functions,
+    gamma,
     losses,
     norms,
     optimizers,
@@ -27,5 +29,7 @@ REFERENCES: dict[str, Reference] = {
     **resampling.REFERENCES,
     **norms.REFERENCES,
     **losses.REFERENCES,
+    **ctc.REFERENCES,
+    **gamma.REFERENCES,
     **optimizers.REFERENCES,
 }

@@ -146,7 +146,10 @@ def _shrink_grad(g: float, x: float, edge: float) -> float:
 REFERENCES: dict[str, Reference] = {
     **{
         name: of_one(getattr(ref, name))
-        for name in ("exp", "expm1", "log", "log1p", "erf", "sigmoid", "tanh", "sin", "cos")
+        for name in (
+            *("exp", "expm1", "log", "log1p", "erf", "sigmoid", "tanh", "sin", "cos"),
+            *("atan", "asin", "acos"),
+        )
     },
     "sqrt": of_one(ref.root),
     "rsqrt": of_one(lambda x: 1.0 / ref.root(x)),
@@ -163,6 +166,7 @@ REFERENCES: dict[str, Reference] = {
     "sub": _alpha(-1.0),
     "rsub": lambda a, b, alpha=1: _alpha(-1.0)(b, a, alpha),
     "div": of_two(lambda a, b: a / b),
+    "floor_divide": of_two(lambda a, b: float(math.floor(a / float(np.float32(b))))),
     "addcmul": _addc(True),
     "addcdiv": _addc(False),
     "lerp": _lerp,

@@ -78,7 +78,8 @@ def multiply_add(a: float, b: float, addend: float) -> float:
     return a * b + addend
 
 
-def _horner(coefficients: Row, x: float) -> float:
+def horner(coefficients: Row, x: float) -> float:
+    """The polynomial with these coefficients, the constant first."""
     out = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         out = multiply_add(out, x, coefficient)
@@ -95,7 +96,7 @@ def exp(x: float) -> float:
     x = max(-700.0, min(700.0, x))
     n = round(x * c.PER_LN2)
     rest = (x - n * c.STEP_HIGH) - n * c.STEP_LOW
-    return _horner(c.EXP, rest) * _powers()[n & 63] * 2.0 ** (n >> 6)
+    return horner(c.EXP, rest) * _powers()[n & 63] * 2.0 ** (n >> 6)
 
 
 def log(x: float) -> float:
@@ -104,7 +105,7 @@ def log(x: float) -> float:
     if mantissa < 0.75:
         mantissa, exponent = mantissa * 2, exponent - 1
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    return multiply_add(_horner(c.ATANH, s * s), s, exponent * c.LN2)
+    return multiply_add(horner(c.ATANH, s * s), s, exponent * c.LN2)
 
 
 def erf(x: float) -> float:
@@ -113,7 +114,7 @@ def erf(x: float) -> float:
     centre = round(x * c.ERF_STEP)
     rest = x - centre * (1 / c.ERF_STEP)
     column = [row[centre + c.ERF_STEP * c.ERF_EDGE] for row in _erf_rows()]
-    return _horner(column, rest)
+    return horner(column, rest)
 
 
 def log1p(x: float) -> float:
@@ -155,7 +156,7 @@ def _wave(x: float, quarter: int) -> float:
     angle = (rest - round(rest)) * c.HALF_PI
     index = (round(one) + round(two) + round(rest) + quarter) % 4
     square = angle * angle
-    out = _horner(c.SIN, square) * angle if index % 2 == 0 else _horner(c.COS, square)
+    out = horner(c.SIN, square) * angle if index % 2 == 0 else horner(c.COS, square)
     return -out if index >= 2 else out
 
 
@@ -181,6 +182,30 @@ def root(x: float) -> float:
     for _ in range(4):
         guess = (guess + x / guess) * 0.5
     return float(guess)
+
+
+_arctangents = lru_cache(c.arctangents)
+
+
+def atan(x: float) -> float:
+    """atan(i / 16) and a series in what is left; x finite."""
+    size = abs(x)
+    a = 1.0 / size if size > 1 else size
+    centre = round(a * c.ATAN_STEP)
+    step = centre * (1 / c.ATAN_STEP)
+    t = (a - step) / (a * step + 1.0)
+    out = horner(c.ATAN, t * t) * t + _arctangents()[centre]
+    return math.copysign(c.HALF_PI - out if size > 1 else out, x)
+
+
+def asin(x: float) -> float:
+    """atan(x / sqrt((1 - x) (1 + x))) of |x| below 1."""
+    return atan(x / root((1.0 - x) * (x + 1.0)))
+
+
+def acos(x: float) -> float:
+    """2 atan(sqrt((1 - x) / (1 + x))) of |x| below 1."""
+    return atan(root((1.0 - x) / (x + 1.0))) * 2.0
 
 
 def fused(a: float, b: float, addend: float) -> float:

@@ -114,6 +114,29 @@ def index_put(x: Any, index: Any, values: Any, accumulate: bool = False, *_: Any
     return _add_places(x, np.broadcast_to(values, numbers.shape), numbers.ravel().tolist())
 
 
+def grouped_matmul(a: Any, b: Any, ends: Any) -> Array:
+    """A product for each group of rows, of columns, or of addends."""
+    parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    if a.ndim == b.ndim == 2:
+        return narrow(np.stack([multiply(a[:, part], b[part]) for part in parts]))
+    if a.ndim == 2:
+        out = np.zeros((len(a), b.shape[2]))
+        for group, part in enumerate(parts):
+            out[part] = multiply(a[part], b[group])
+        return narrow(out)
+    return narrow(np.concatenate([multiply(a[g], b[:, part]) for g, part in enumerate(parts)], 1))
+
+
+def histogram(x: Any, bins: int = 100, low: float = 0, high: float = 0) -> Array:
+    """Counts of values in equal parts of [low, high]."""
+    low, high = (float(x.min()), float(x.max())) if low == high else (float(low), float(high))
+    counts = [0] * bins
+    for value in widen(x).ravel().tolist():
+        if low <= value <= high:
+            counts[min(math.floor((value - low) * bins / (high - low)), bins - 1)] += 1
+    return narrow(counts)
+
+
 def put(x: Any, places: Any, source: Any, accumulate: bool = False) -> Array:
     """Values written or added at places of the flattened array."""
     return index_put(x.reshape(-1), (places,), source, accumulate).reshape(x.shape)
@@ -240,6 +263,8 @@ REFERENCES: dict[str, Reference] = {
     "index_copy": index_copy,
     **dict.fromkeys(("index_put", "_index_put_impl", "_unsafe_index_put"), index_put),
     "put": put,
+    "_grouped_mm": grouped_matmul,
+    "histc": histogram,
     "embedding_dense_backward": embedding_backward,
     **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), embedding_bag),
     "_embedding_bag_dense_backward": bag_backward,

@@ -18,9 +18,11 @@ from seedless.portable.test_inputs import (
     VALUES,
     Case,
     Input,
+    make_group_ends,
     make_indices,
     make_labels,
     make_targets,
+    make_words,
 )
 
 OPS: dict[str, Case] = {
@@ -48,6 +50,24 @@ OPS: dict[str, Case] = {
         lambda c, a, b: torch.baddbmm(c, a, b, beta=0.3, alpha=0.7),
         (Input((2, 5, 6)), Input((2, 5, 40)), Input((2, 40, 6))),
     ),
+    "atan": Case(torch.atan, (VALUES,)),
+    "acos": Case(torch.acos, (Input((1000,), 0.999),)),
+    "lgamma": Case(torch.lgamma, (Input((1000,), 9.0, 3.0),)),
+    "digamma": Case(torch.digamma, (Input((1000,), 9.0, 3.0),)),
+    "div_floor": Case(
+        lambda a, b: torch.div(a, b, rounding_mode="floor") * a, (VALUES, Input((4000,), 3.0))
+    ),
+    "grouped_mm": Case(
+        lambda a, b: torch._grouped_mm(a, b, offs=make_group_ends(a)),
+        (Input((40, 24)), Input((4, 24, 8))),
+    ),
+    "ctc_loss": Case(
+        lambda x: F.ctc_loss(
+            x.log_softmax(2), make_words(x), torch.tensor([12, 9, 7]), torch.tensor([4, 4, 2])
+        ),
+        (Input((12, 3, 6), 3.0),),
+    ),
+    "index_2d": Case(lambda x: x[make_indices(x.new_zeros(60)).view(12, 5)], (Input((9, 6)),)),
     "exp": Case(torch.exp, (Input((4000,), 80.0),)),
     "expm1": Case(torch.expm1, (SMALL_VALUES,)),
     "log": Case(torch.log, (POSITIVE_VALUES,)),

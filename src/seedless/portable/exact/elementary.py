@@ -1,4 +1,4 @@
-"""exp, log, erf, tanh, sin, roots and powers from float64 +, -, *, /, each its own kernel.
+"""exp, log, erf, tanh, sin, atan, roots and powers from float64 +, -, *, /, each its own kernel.
 
 Law: each function takes float64 and is a fixed sequence of IEEE operations on it, so its bits are
 those of the formula. The error is below 2^-40 of the result where that is a normal float32, so the
@@ -183,3 +183,31 @@ def _wave(x: Tensor, quarter: int) -> Tensor:
     out = torch.where((index & 1) == 0, horner(c.SIN, square) * angle, horner(c.COS, square))
     out = torch.where(index >= 2, -out, out)
     return torch.where(x.abs() < math.inf, out, math.nan)
+
+
+def atan(x: Tensor) -> Tensor:
+    """atan(i / 16) + atan((a - i / 16) / (1 + a i / 16)) with a = |x|, or 1 / |x| above 1."""
+    size = x.abs()
+    is_large = size > 1.0
+    a = torch.where(is_large, invert(size), size)
+    centre = (a * float(c.ATAN_STEP)).round()
+    step = centre * (1 / c.ATAN_STEP)
+    t = (a - step) / (a * step + 1.0)
+    row = centre.nan_to_num(nan=0.0).to(torch.int64).flatten()
+    start = c.table("atan", x.device).index_select(0, row).view(x.shape)
+    out = horner(c.ATAN, t * t) * t + start
+    out = torch.where(is_large, c.HALF_PI - out, out)
+    return torch.copysign(torch.where(x != x, x, out), x)
+
+
+def asin(x: Tensor) -> Tensor:
+    """atan(x / sqrt((1 - x) (1 + x))); NaN beyond +-1."""
+    rest = root((1.0 - x) * (x + 1.0))
+    out = atan(x / rest)
+    return torch.where(x.abs() > 1.0, math.nan, out)
+
+
+def acos(x: Tensor) -> Tensor:
+    """2 atan(sqrt((1 - x) / (1 + x))); NaN beyond +-1."""
+    out = atan(root((1.0 - x) / (x + 1.0))) * 2.0
+    return torch.where(x.abs() > 1.0, math.nan, out)

@@ -5,6 +5,7 @@ Law: two roundings stay two, so ``alpha`` and ``value`` are multiplied in a kern
 Elementary functions are computed in float64 (`exact.elementary`) and rounded once.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -121,16 +122,41 @@ def div(a: Any, b: Any) -> Tensor:
 
 
 def div_rounded(a: Any, b: Any, *, rounding_mode: str | None) -> Tensor:
-    """Return a / b; with a rounding mode integers only, rounded to whole numbers."""
+    """Return a / b, with a rounding mode as a whole number."""
     if rounding_mode is None:
         return div(a, b)
-    dtype = torch.result_type(a, b)
-    if dtype.is_floating_point:
-        raise NumericsError(
-            "portable arithmetic divides with a rounding mode on integers only; "
-            f"got {dtype} and rounding_mode={rounding_mode!r}: divide, then floor or trunc"
-        )
+    if rounding_mode == "floor":
+        return floor_divide(a, b)
+    if torch.result_type(a, b).is_floating_point:
+        return torch.trunc(div(a, b))
     return torch.div(a, b, rounding_mode=rounding_mode)
+
+
+def floor_divide(a: Any, b: Any) -> Tensor:
+    """Return the largest whole number up to a / b, with Python's rules for infinities.
+
+    The quotient of two float32 is taken in float64, where it reaches a whole number below 2^28
+    only if it is one. Of float64 the rounded quotient may be a whole number above the true one.
+    """
+    dtype = torch.result_type(a, b)
+    if dtype == torch.float64:
+        raise NumericsError(
+            "portable floor division takes float32 and integers, got float64: cast to float32"
+        )
+    if not dtype.is_floating_point:
+        return torch.floor_divide(a, b)
+    like = a if isinstance(a, Tensor) else b
+    a, b = (
+        value.to(dtype).to(torch.float64)
+        if isinstance(value, Tensor)
+        else torch.full((), value, dtype=dtype, device=like.device).to(torch.float64)
+        for value in (a, b)
+    )
+    out = torch.floor(div(a, b))
+    is_below = (a < 0) != (b < 0)
+    is_small = (b.abs() == math.inf) & (a == a) & (a != 0)
+    out = torch.where(is_small & is_below, -1.0, out)
+    return torch.where((a.abs() == math.inf) & (b != 0), math.nan, out).to(dtype)
 
 
 def reciprocal(x: Tensor) -> Tensor:
@@ -208,6 +234,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::div.Scalar": div,
     "aten::div.Tensor_mode": div_rounded,
     "aten::div.Scalar_mode": div_rounded,
+    "aten::floor_divide": floor_divide,
+    "aten::floor_divide.Scalar": floor_divide,
     "aten::reciprocal": reciprocal,
     "aten::addcmul": addcmul,
     "aten::addcdiv": addcdiv,
@@ -236,6 +264,9 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::tanh": in_float64(e.tanh),
     "aten::sin": in_float64(e.sin),
     "aten::cos": in_float64(e.cos),
+    "aten::atan": in_float64(e.atan),
+    "aten::asin": in_float64(e.asin),
+    "aten::acos": in_float64(e.acos),
     "aten::sqrt": in_float64(e.root),
     "aten::rsqrt": in_float64(e.rsqrt),
 }

@@ -17,10 +17,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
 from seedless.portable.exact.elementary import root
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import BLOCK_ELEMENTS, Implementation
+from seedless.portable.refusal import ADVICE, refuse
 
 GPU_BLOCK_ELEMENTS = 1 << 22  # computed at a time on a GPU, where each launch takes time
 STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
@@ -92,7 +92,7 @@ def _make_scalar(value: float | Tensor, like: Tensor) -> Tensor:
 
 def _refuse_scaling(grad_scale: Tensor | None, found_inf: Tensor | None) -> None:
     if grad_scale is not None or found_inf is not None:
-        raise NumericsError("portable optimizers work without a gradient scaler; leave it out")
+        raise refuse("a step with a gradient scaler", ADVICE["scaler"])
 
 
 def adam(

@@ -1,4 +1,4 @@
-"""Powers, and logarithms of several arguments, computed in float64 and rounded once."""
+"""Powers, logarithms of several arguments and the gamma function, in float64 and rounded once."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 from seedless.portable import constants as c
 from seedless.portable.exact import elementary as e
+from seedless.portable.exact import gamma
 from seedless.portable.exact.sums import list_axes, total
 from seedless.portable.ops.elementwise import Implementation, in_float64
 
@@ -92,6 +93,13 @@ def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Ten
     return out if keepdim else out.squeeze(dims)
 
 
+def polygamma(n: int, x: Tensor) -> Tensor:
+    """Return the derivative of order n of digamma, for n of 0 and 1."""
+    if n not in (0, 1):
+        raise NumericsError(f"portable polygamma has the orders 0 and 1, got {n}")
+    return in_float64(gamma.trigamma if n else gamma.digamma)(x)
+
+
 IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::pow.Tensor_Tensor": raise_tensor,
     "aten::pow.Tensor_Scalar": raise_to_number,
@@ -101,5 +109,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::xlogy.Scalar_Self": xlogy,
     "aten::logaddexp": logaddexp,
     "aten::logsumexp": logsumexp,
+    "aten::lgamma": in_float64(gamma.lgamma),
+    "aten::digamma": in_float64(gamma.digamma),
+    "aten::polygamma": polygamma,
     "aten::log10": in_float64(lambda x: e.log(x) * c.PER_LN10),
 }

@@ -54,6 +54,38 @@ def batched_matmul(a: Tensor, b: Tensor) -> Tensor:
     return multiply_and_round(a, b)
 
 
+def grouped_matmul(
+    a: Tensor,
+    b: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Return aten._grouped_mm: a product for each group, which ends at its offset.
+
+    (rows, k) x (groups, k, n) -> (rows, n), groups of rows; (groups, m, k) x (k, columns) ->
+    (m, columns), groups of columns; (m, k) x (k, n) -> (groups, m, n), groups of k. What follows
+    the last group is zero.
+    """
+    if bias is not None or out_dtype not in (None, torch.float32):
+        raise NumericsError("portable _grouped_mm takes no bias and no out_dtype; leave them out")
+    if offs is None:
+        return batched_matmul(a, b)
+    ends = [int(end) for end in offs.tolist()]
+    parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    if a.ndim == b.ndim == 2:
+        return torch.stack([matmul(a[:, part], b[part]) for part in parts])
+    if a.ndim == 2:
+        out = a.new_zeros(len(a), b.shape[2])
+        for group, part in enumerate(parts):
+            out[part] = matmul(a[part], b[group])
+        return out
+    out = a.new_zeros(a.shape[1], b.shape[1])
+    for group, part in enumerate(parts):
+        out[:, part] = matmul(a[group], b[:, part])
+    return out
+
+
 def matrix_vector(a: Tensor, b: Tensor) -> Tensor:
     """Return aten.mv: (m, k) x (k,) -> (m,)."""
     return multiply_and_round(a[None], b[None, :, None])[0, :, 0]
@@ -221,6 +253,7 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::mean.dim": mean,
     "aten::mm": matmul,
     "aten::bmm": batched_matmul,
+    "aten::_grouped_mm": grouped_matmul,
     "aten::mv": matrix_vector,
     "aten::dot": dot,
     "aten::vdot": dot,

@@ -17,6 +17,7 @@ from seedless.portable.ops import (
     activation,
     adaptive_pooling,
     convolution,
+    ctc,
     elementwise,
     embedding_bag,
     loss,
@@ -33,7 +34,7 @@ from seedless.portable.ops import (
     vector_norms,
 )
 from seedless.portable.ops.elementwise import Implementation
-from seedless.portable.refusal import ADVICE, RANDOM, refuse
+from seedless.portable.refusal import ADVICE, RANDOM, SCALING, refuse
 
 REGISTRY: dict[str, Implementation] = {
     **elementwise.IMPLEMENTATIONS,
@@ -44,6 +45,7 @@ REGISTRY: dict[str, Implementation] = {
     **pooling.IMPLEMENTATIONS,
     **adaptive_pooling.IMPLEMENTATIONS,
     **loss.IMPLEMENTATIONS,
+    **ctc.IMPLEMENTATIONS,
     **optimizer.IMPLEMENTATIONS,
     **padding.IMPLEMENTATIONS,
     **resize.IMPLEMENTATIONS,
@@ -68,6 +70,7 @@ REFUSED: dict[str, str] = {
     "aten::bmm.dtype": _TYPED,
     "aten::addmm.dtype": _TYPED,
     "aten::baddbmm.dtype": _TYPED,
+    "aten::polygamma_": "its arguments have another order in place; use torch.polygamma",
 }
 
 
@@ -120,7 +123,7 @@ EXACT = frozenset(f"{_MOVING} {_CREATING} {_CHOOSING} {_COMPARING} {_ROUNDING}".
 
 # Ops that run as they are on integers alone.
 _COUNTING = """
-    remainder floor_divide fmod bitwise_left_shift bitwise_right_shift __lshift__ __rshift__
+    remainder fmod bitwise_left_shift bitwise_right_shift __lshift__ __rshift__
     __and__ __or__ __xor__ prod bincount cumprod searchsorted bucketize
 """
 INTEGER = frozenset(_COUNTING.split())
@@ -156,6 +159,8 @@ def find_rule(func: Any) -> Rule:
         return Rule(Kind.EXACT)
     if not overload.startswith(("aten::", "prims::")):
         raise refuse(overload, ADVICE["unknown"])
+    if overload in REFUSED:
+        raise refuse(overload, REFUSED[overload])
     if op.startswith("_foreach_"):
         return Rule(Kind.EACH, _find_element(func, base.removeprefix("_foreach_")))
     if base in REPLACED:
@@ -168,6 +173,8 @@ def find_rule(func: Any) -> Rule:
         return Rule(Kind.EXACT)
     if base in INTEGER:
         return Rule(Kind.INTEGER)
+    if base in SCALING:
+        raise refuse(overload, ADVICE["scaler"])
     if base in RANDOM:
         raise refuse(overload, ADVICE["random"])
     if func._can_decompose():

@@ -1,9 +1,10 @@
-"""Sorting, the k largest values, and evenly spaced values.
+"""Sorting, the k largest values, counts in bins, and evenly spaced values.
 
 Law: a sort is stable, so that of equal values the first comes first. Negative zero equals zero.
 NaNs equal each other and are larger than every number.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -40,6 +41,29 @@ def topk(
     return values.narrow(dim, 0, k).contiguous(), indices.narrow(dim, 0, k).contiguous()
 
 
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:  # noqa: A002  # aten's names
+    """Return how many values lie in each of ``bins`` equal parts of [min, max].
+
+    Value v is in bin (v - min) bins / (max - min), rounded down, in float64; max is in the last.
+    Equal bounds stand for the smallest and the largest value.
+    """
+    wide = x.detach().to(torch.float64).reshape(-1)
+    low, high = float(min), float(max)
+    if low == high and wide.numel():
+        low, high = float(torch.amin(wide)), float(torch.amax(wide))
+    if low == high:
+        low, high = low - 1.0, high + 1.0
+    if bins <= 0 or not (abs(low) < math.inf and abs(high) < math.inf and low < high):
+        raise NumericsError(
+            f"portable histc takes bins above 0 and finite bounds, got {bins}, {low} and {high}"
+        )
+    inside = wide[(wide >= low) & (wide <= high)]
+    position = (inside - low) * float(bins)
+    position = position / torch.full((), high - low, dtype=torch.float64, device=x.device)
+    place = position.floor().to(torch.int64).clamp(0, bins - 1)
+    return torch.bincount(place, minlength=bins).to(x.dtype)
+
+
 def arange(*bounds: Any, **options: Any) -> Tensor:
     """Return whole numbers from start to end; a fraction is refused.
 
@@ -71,6 +95,7 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::sort": sort,
     "aten::sort.stable": lambda x, *, stable, dim=-1, descending=False: sort(x, dim, descending),
     "aten::topk": topk,
+    "aten::histc": histc,
     "aten::arange": arange,
     "aten::arange.start": arange,
     "aten::arange.start_step": arange,

@@ -1,0 +1,140 @@
+"""Write docs/reference/zoo.md from the records zoo*.json: ``python -m benchmarks.zoo.page``."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.pages import DOCS, Record, read_records, render
+
+PAGE = DOCS / "reference" / "zoo.md"
+Row = Mapping[str, Any]
+
+
+def make_page(recorded: Mapping[str, Record] | None = None) -> str:
+    """Return the page, with every record of the zoo that exists."""
+    found = read_records() if recorded is None else recorded
+    records = {name: one for name, one in sorted(found.items()) if name.startswith("zoo")}
+    rows = merge_rows(records.values())
+    libraries = sorted({name.partition("/")[0] for name in rows})
+    groups = {one: [row for n, row in rows.items() if n.startswith(f"{one}/")] for one in libraries}
+    return render(
+        "zoo.md",
+        records=records,
+        rows={name: describe_row(row) for name, row in rows.items()},
+        summary={name: summarize(group) for name, group in groups.items()},
+        total=summarize(rows.values()),
+        refusals=count_refusals(rows),
+    )
+
+
+def merge_rows(records: Iterable[Record]) -> dict[str, dict[str, Any]]:
+    """Return the columns of every network; of two records of one column the first is taken."""
+    rows: dict[str, dict[str, Any]] = {}
+    for record in records:
+        for name, columns in record["results"].items():
+            merged = rows.setdefault(name, {})
+            for column, answer in columns.items():
+                merged.setdefault(column, answer)
+    return dict(sorted(rows.items()))
+
+
+def count(rows: Iterable[Row], column: str, key: str | None = None) -> str:
+    """Return "n of m": rows that answered a column, or said yes to its ``key``."""
+    asked = [row[column] for row in rows if column in row]
+    if key is not None:
+        asked = [answer for answer in asked if key in answer]
+        return f"{sum(bool(answer[key]) for answer in asked)} of {len(asked)}" if asked else ""
+    return f"{sum('error' not in one for one in asked)} of {len(asked)}" if asked else ""
+
+
+def summarize(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return the cells of a library's line."""
+    group = list(rows)
+    started = [row for row in group if row.get("cuda", {}).get("same start")]
+    ratios = [ratio for row in group if (ratio := find_time_ratio(row)) is not None]
+    gradients = [row["init"]["ratio"] for row in group if row.get("init", {}).get("ratio")]
+    errors = [find_errors(row) for row in group]
+    close = [ours <= max(4 * plain, 1e-5) for ours, plain in filter(None, errors)]
+    return {
+        "networks": len(group),
+        "initialized": count(group, "init"),
+        "gradient": statistics.median(gradients) if gradients else None,
+        "converted": count(group, "convert", "repeats"),
+        "portable": count(group, "portable"),
+        "threads": count(group, "threads", "same"),
+        "plain": count(group, "plain", "same"),
+        "cuda": count(started, "cuda", "same"),
+        "ratio": statistics.median(ratios) if ratios else None,
+        "close": f"{sum(close)} of {len(close)}" if close else "",
+    }
+
+
+def find_time_ratio(row: Row) -> float | None:
+    """Return a portable step's processor time over a plain one's, with one thread."""
+    ours, plain = row.get("portable", {}), row.get("plain", {})
+    if "digest" not in ours or not plain.get("seconds"):
+        return None
+    return float(ours["seconds"] / plain["seconds"])
+
+
+def find_errors(row: Row) -> tuple[float, float] | None:
+    """Return the relative errors of the first loss against float64: portable and plain."""
+    true = row.get("float64", {}).get("loss")
+    ours, plain = row.get("portable", {}).get("losses"), row.get("plain", {}).get("loss")
+    if not true or not ours or plain is None:
+        return None
+    return abs(ours[0] - true) / abs(true), abs(plain - true) / abs(true)
+
+
+def describe_row(row: Row) -> dict[str, str]:
+    """Return the cells of a network's line."""
+    ratio, errors = find_time_ratio(row), find_errors(row)
+    init = row.get("init", {})
+    return {
+        "init": describe_answer(init),
+        "gradient": f"{init['ratio']:.2g}" if init.get("ratio") else "",
+        "convert": describe_answer(row.get("convert", {}), "repeats"),
+        "portable": describe_answer(row.get("portable", {})),
+        "threads": describe_answer(row.get("threads", {}), "same"),
+        "plain": describe_answer(row.get("plain", {}), "same"),
+        "cuda": describe_gpu(row.get("cuda", {})),
+        "ratio": "" if ratio is None else f"{ratio:.1f}",
+        "error": "" if errors is None else f"{errors[0]:.0e} / {errors[1]:.0e}",
+    }
+
+
+def describe_answer(answer: Row, key: str | None = None) -> str:
+    """Return yes, no, or an empty cell where nothing was asked."""
+    if not answer:
+        return ""
+    return "yes" if "error" not in answer and (key is None or answer.get(key)) else "no"
+
+
+def describe_gpu(answer: Row) -> str:
+    """Return whether the digest is the CPU's; another start cannot be compared."""
+    if answer.get("same start") is False:
+        return "other start"
+    return describe_answer(answer, "same")
+
+
+def count_refusals(rows: Mapping[str, Row]) -> list[tuple[str, str, int, str]]:
+    """Return column, first words of the error, how often, and one network, most frequent first."""
+    words: Counter[tuple[str, str]] = Counter()
+    example: dict[tuple[str, str], str] = {}
+    for name, row in rows.items():
+        for column in ("init", "convert", "portable", "cuda"):
+            if "error" in row.get(column, {}):
+                text = row[column]["error"].splitlines()[0]
+                text = text.split(", at ")[0].split(", in the backward")[0][:110]
+                key = column, text.replace("|", "/")
+                words[key] += 1
+                example.setdefault(key, name)
+    return [(*key, number, example[key]) for key, number in words.most_common(40)]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(make_page(), encoding="utf-8")
+    print(PAGE)

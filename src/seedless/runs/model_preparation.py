@@ -1,0 +1,91 @@
+"""A user's or a named model before training: its first weights, a first check, its device."""
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from seedless.core.config import Config
+from seedless.core.digests import digest
+from seedless.core.errors import ConfigError, SeedlessError
+from seedless.init import initialize
+from seedless.models.layers import set_weight_layout
+from seedless.numerics.dropout import check_layers
+from seedless.train.arithmetic import compute_in
+from seedless.train.training_problem import DataSplit, TrainingProblem, to_model_input
+
+
+def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
+    """Give a model its first weights; return "initialization" and "model" of the receipt.
+
+    ``init.basis`` "given" keeps the weights that the model has.
+    """
+    lazy = [name for name, value in model.named_parameters() if is_lazy(value)]
+    if lazy:
+        raise ConfigError(
+            f"the model has layers whose shapes are not known yet, such as {lazy[0]}: call it once "
+            "on a batch before, model(batch), or use layers with shapes (Linear for LazyLinear)"
+        )
+    start = config.init
+    check_layers(model)
+    plan = None if start.basis == "given" else initialize(model, **start.model_dump())
+    return {
+        "initialization": {
+            "basis": start.basis,
+            "plan": None if plan is None else plan.digest,
+            "weights": digest(model),
+        },
+        "model": {
+            "type": type(model).__name__,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        },
+    }
+
+
+@torch.no_grad()
+def check_model(problem: TrainingProblem, classes: int) -> None:
+    """Refuse a model that rejects the samples, or does not return one logit for each class."""
+    was_training = problem.model.training
+    problem.model.eval()
+    for name, split in (("train", problem.train), ("val", problem.val)):
+        if split is None:
+            continue
+        assert isinstance(split, DataSplit)
+        samples = to_model_input(split.samples[:2], problem.device)
+        try:
+            with compute_in(problem.config.execution.arithmetic):
+                logits = problem.model(samples)
+        except (SeedlessError, torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:  # the model is not ours: whatever it raises is the message
+            if "allocate memory" in str(error):
+                raise
+            raise ConfigError(
+                f"the model cannot process the {name} samples, {samples.dtype} of shape "
+                f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(logits, torch.Tensor):
+            raise ConfigError(
+                f"expected the model to return logits of shape {(len(samples), classes)}, got a "
+                f"{type(logits).__name__}: for a model with several outputs give loss=, a function "
+                "of the model's outputs and the labels, such as lambda outputs, labels: "
+                "F.cross_entropy(outputs[0], labels)"
+            )
+        shape = tuple(logits.shape)
+        if shape != (len(samples), classes):
+            raise ConfigError(
+                f"expected the model to give {classes} logits a sample, one for each class, so "
+                f"shape {(len(samples), classes)}; got {shape}. Change its last layer, or name "
+                "every class with `classes`"
+            )
+    problem.model.train(was_training)
+
+
+def move_model(model: nn.Module, device: torch.device, images: bool) -> None:
+    """Move a model to the device, with its weights in the memory layout its operations read."""
+    model.to(device)
+    set_weight_layout(model)
+    if images and device.type == "cuda":
+        # torch accepts memory_format alone; its type stubs do not say so.
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -1,0 +1,26 @@
+"""The check that a training step used no global generator, right after the step."""
+
+from collections.abc import Callable
+from typing import Any
+
+from seedless.numerics.first_draw import find_first_draw
+from seedless.numerics.generator_guard import GeneratorGuard
+from seedless.train.progress_state import ProgressState
+
+
+def check_step_draws(
+    progress: ProgressState, guard: GeneratorGuard, repeat: Callable[[], Any]
+) -> None:
+    """Raise NumericsError where a step used a global generator and train.guard is "refuse".
+
+    The message names the line and the module that drew first, which is found by ``repeat``, the
+    same step once more: the run ends here in any case. On a GPU only the first step is checked
+    here, because reading a generator there takes as long as a short step; the end of the epoch
+    checks all.
+    """
+    problem, step = progress.problem, progress.position.step
+    on_gpu = problem.device.type != "cpu"
+    if problem.config.train.guard != "refuse" or (on_gpu and step > 1) or not guard.moved():
+        return
+    draw = find_first_draw(repeat, problem.model)
+    guard.check(f"in step {step}" + ("" if draw is None else f", {draw}"))
