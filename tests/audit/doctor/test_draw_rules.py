@@ -225,3 +225,11 @@ def test_a_shuffle_of_other_data_is_no_draw_that_differs(make):
     op = replace(DRAW, op="random.shuffle", draws="python")
     assert judge_draw(make("input", op=op)).cause == "unseeded-shuffle"
     assert judge_draw(make("input", op=op, state=0)) is None
+
+
+def test_weights_are_seeded_before_the_line_that_makes_the_model(make):
+    op = replace(DRAW, line="model.py:7", maker="train.py:26")
+    found = judge_draw(make("weights_before", op=op))
+    assert (found.cause, found.line) == ("unseeded-weights", "train.py:26")
+    assert any("model.py:7" in sentence for sentence in found.evidence)
+    assert judge_draw(make("loss", op=op)).line == "model.py:7"

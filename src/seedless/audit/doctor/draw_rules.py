@@ -34,6 +34,8 @@ def judge_draw(case: Case) -> Candidate | None:
         "agree while its values differ"
     ]
     cause, line = _classify(case, op.op, op.module), op.line
+    if cause == "unseeded-weights" and op.maker:
+        line = op.maker  # a seed belongs before the line that makes the model
     if (worker_line := _find_worker_line(case, op)) and cause == "augmentation-draws":
         cause, line = "worker-draws", worker_line
         evidence.append("the workers of the DataLoader are seeded with this draw")
