@@ -132,7 +132,9 @@ def judge_states(case: Case) -> Iterator[Candidate]:
         )
         cause = _classify(case, "", "")
         experiment = _name_experiment(family, changing=False)
-        yield Candidate(cause, "", LIKELY, evidence, _describe_words(family), experiment)
+        drawn = [draw.line for draw in case.pair[0].draws if draw.generator == family and draw.line]
+        line = drawn[0] if drawn else ""
+        yield Candidate(cause, line, LIKELY, evidence, _describe_words(family), experiment)
 
 
 def judge_random_sources(case: Case) -> Iterator[Candidate]:
