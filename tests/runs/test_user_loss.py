@@ -1,5 +1,6 @@
 """`fit` with a loss of the user's own: any structure of inputs, outputs and targets."""
 
+import copy
 import json
 import shutil
 from functools import partial
@@ -11,10 +12,13 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import seedless
-from seedless.core.digests import canonical_json, digest_value
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, StatsError
 from seedless.core.files import hash_file
+from seedless.core.sample_digests import digest_dataset
+from seedless.ordering.order import make_digest_order
 from seedless.proof.provenance import make_provenance
+from seedless.runs.user_data import read_dataset
 from seedless.train.checkpoint import list_checkpoints
 from tests.runs import user_problems as own
 from tests.runs.user_problems import REGRESSION, SETTINGS, small_net
@@ -237,6 +241,27 @@ def test_sentences_of_different_lengths_are_padded_by_collate(tmp_path):
     assert seedless.verify(run, model=own.MeanOfWords, **arguments).outcome == "identical"
     turned = {**arguments, "train": own.Sentences(reversed(range(24)))}
     assert fit(own.MeanOfWords, **turned, out=tmp_path / "turned").digest == run.digest
+
+
+def test_a_step_has_the_bits_of_a_plain_loop(tmp_path):
+    """One epoch of one batch: loss.backward() and optimizer.step(), as anyone writes them."""
+    inputs, targets = own.make_regression(41)  # in float32, 1 / 41 * 41 is not 1
+    settings = {
+        "execution": SETTINGS["execution"],
+        "train": {"epochs": 1},
+        "init": {"basis": "given"},
+    }
+    begun = small_net()
+    model = copy.deepcopy(begun)
+    arguments = {"train": (inputs, targets), "loss": own.squared_error, "optimizer": own.adamw}
+    run = seedless.fit(begun, **arguments, config=settings, out=tmp_path / "run")
+    digests = digest_dataset(read_dataset("train", (inputs, targets)), shown=False)
+    rows = make_digest_order("content", digests).epoch(0)
+    optimizer = own.adamw(model)
+    outputs = model(torch.from_numpy(inputs[rows]).float())
+    own.squared_error(outputs, torch.from_numpy(targets[rows]).float()).backward()
+    optimizer.step()
+    assert digest(model) == run.digest
 
 
 def test_micro_batches_are_read_in_parts(tmp_path):
