@@ -4,6 +4,7 @@ import copy
 import pickle
 import random
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -329,6 +330,22 @@ def test_other_draws_are_refused_with_module_and_line(draw):
     model = nn.Sequential(nn.Linear(8, 8), Lambda(draw))
     with pytest.raises(NumericsError, match=r"module '1' calls \w+ at .*test_conversion\.py:\d+"):
         call(seedless.convert(model), fill(B, 7, 8))
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("Python's random", random.random),
+        ("numpy's np.random", np.random.rand),
+        ("torch's CPU generator", lambda: torch.ops.aten.rand([2]).sum()),
+    ],
+)
+def test_draws_that_torch_does_not_show_are_refused_after_the_first_pass(name, draw):
+    model = nn.Sequential(Lambda(lambda x: x * float(draw())))
+    with pytest.raises(NumericsError, match=rf"first forward pass of module '' used {name}.*keep="):
+        call(seedless.convert(model), fill(B, 8))
+    kept = seedless.convert(nn.Sequential(Lambda(lambda x: x * float(draw()))), keep=["0"])
+    assert call(kept, fill(B, 8)).shape == (B, 8)
 
 
 def test_after_an_error_torch_draws_as_ever():

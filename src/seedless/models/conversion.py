@@ -6,7 +6,8 @@ Three things are done to a model, in place:
 2. The root and every module that torch did not write note their calls, so that a draw inside them
    has a name. While the model computes in training mode, functions of torch's that draw (functional
    dropout, attention, recurrent layers, uniform and Bernoulli numbers) draw by these names too.
-3. What would still draw from a generator is refused when it happens, with module and line.
+3. What would still draw from a generator is refused: a function of torch's when it is called, with
+   module and line; all else after the first forward pass.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | Non
         if not name or not _is_of_torch(module) or isinstance(module, _DRAWING) or name in kept:
             found = _find_draws(module)
             draws = bool(found.intercepted or found.remaining or found.unclear)
-            note_calls(module, NotedCall(name, axes.get(name), name in kept, draws))
+            note_calls(module, NotedCall(name, axes.get(name), name in kept, draws, not kept))
     # [Step 3] Report.
     report = ConversionReport(tuple(replaced), *_list_draws(named, kept))
     setattr(model, "seedless_report", report)  # noqa: B010  # no tensor or module, as mypy expects
