@@ -264,6 +264,16 @@ def test_a_step_has_the_bits_of_a_plain_loop(tmp_path):
     assert digest(model) == run.digest
 
 
+def test_in_portable_arithmetic_the_threads_change_no_bit(tmp_path):
+    digests = set()
+    for threads in (1, 2):
+        execution = {"device": "cpu", "threads": threads, "arithmetic": "portable"}
+        settings = {**SETTINGS, "execution": execution}
+        out = tmp_path / str(threads)
+        digests.add(seedless.fit(small_net, **REGRESSION, config=settings, out=out).digest)
+    assert len(digests) == 1
+
+
 def test_micro_batches_are_read_in_parts(tmp_path):
     """A mean over a batch is the mean over its parts, but for the rounding."""
     whole = fit(small_net, **REGRESSION, out=tmp_path / "whole")
@@ -447,6 +457,25 @@ def test_a_sample_that_changes_during_a_run_with_keys_stops_it(tmp_path):
     arguments = {"train": dataset, "loss": own.squared_error, "key": name_patient}
     with pytest.raises(DataError, match="sample 5 is not what it was"):
         fit(small_net, **arguments, out=tmp_path / "run")
+
+
+class Noisy(Pairs):
+    """Adds noise that depends on the sample and the epoch alone."""
+
+    def __getitem__(self, index):
+        inputs, targets = super().__getitem__(index)
+        with seedless.augment(index):
+            return inputs + 0.1 * torch.rand(6).numpy(), targets
+
+
+def test_augmentation_by_sample_and_epoch_is_the_same_from_any_worker(tmp_path):
+    arguments = {"train": Noisy(*REGRESSION["train"]), "loss": own.squared_error}
+    run = fit(small_net, **arguments, workers=2, out=tmp_path / "run")
+    assert seedless.verify(run, model=small_net, **arguments).outcome == "identical"
+    plain = fit(
+        small_net, **{**arguments, "train": Pairs(*REGRESSION["train"])}, out=tmp_path / "b"
+    )
+    assert plain.digest != run.digest
 
 
 def test_two_samples_with_one_key_are_refused(tmp_path):
