@@ -15,7 +15,9 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -72,6 +74,18 @@ def run_script(command: str, folder: Path, variables: dict[str, str]) -> None:
         raise RuntimeError(f"{command} failed in {folder}: {done.stderr[-2000:]}")
 
 
+@contextmanager
+def plant(pair: Pair) -> Iterator[tuple[Path, list[str]]]:
+    """Write a pair's script into a temporary folder, prepared; yield it and its right lines."""
+    with TemporaryDirectory(dir=WORKSPACE) as place:
+        folder = Path(place) / "project"
+        write_script(pair, folder)
+        lines = find_right_lines(pair, folder)
+        if pair.setup:
+            run_script(pair.setup, folder, {})
+        yield folder, lines
+
+
 def digest_weights(folder: Path) -> str:
     """Return a digest of the weights that the script saved last, from all ranks."""
     digest = hashlib.sha256()
@@ -81,13 +95,9 @@ def digest_weights(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def compare_runs(pair: Pair, place: Path) -> tuple[str, str]:
-    """Return the digests of the final weights of both runs."""
-    first, second = place / "first", place / "second"
-    write_script(pair, first)
-    find_right_lines(pair, first)
-    if pair.setup:
-        run_script(pair.setup, first, {})
+def compare_runs(pair: Pair, first: Path) -> tuple[str, str]:
+    """Return the digests of the final weights of both runs, of which one is in ``first``."""
+    place, second = first.parent, first.parent / "second"
     outs = [place / "out-0", place / "out-1"]
     commands = [pair.full_command.replace("{out}", shlex.quote(str(out))) for out in outs]
     a, b = list_variables(pair)
@@ -110,8 +120,8 @@ def check_pair(pair: Pair) -> dict[str, str]:
     """Return what both runs of a pair came to: "identical", "different" or "failed"."""
     found, error = "failed", {}
     try:
-        with TemporaryDirectory(dir=WORKSPACE) as place:
-            first, second = compare_runs(pair, Path(place))
+        with plant(pair) as (folder, _):
+            first, second = compare_runs(pair, folder)
         found = "identical" if first == second else "different"
     except RuntimeError as raised:
         error = {"error": str(raised).strip().splitlines()[-1][:200]}

@@ -42,7 +42,7 @@ def main() -> None:
     sys.path[0] = os.getcwd()
     mode = DebugMode(record_stack_trace=True)
     atexit.register(write_calls, mode, out)
-    with mode, DebugMode.log_tensor_hashes(["norm", "hash_tensor"]):
+    with mode, DebugMode.log_tensor_hashes("hash_tensor"):
         runpy.run_path(sys.argv[0], run_name="__main__")
 
 

@@ -12,12 +12,10 @@ import json
 import os
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.doctor.check import WORKSPACE
-from benchmarks.doctor.pair import Pair, write_script
+from benchmarks.doctor.check import plant
+from benchmarks.doctor.pair import Pair
 from benchmarks.doctor.run import ANSWERS, ask_doctor, describe_command
 from benchmarks.measure import write_results
 from benchmarks.pages import RESULTS
@@ -82,9 +80,7 @@ QUESTIONS = (
 
 def ask(question: Pair) -> dict[str, Any]:
     """Return what the doctor says of one script."""
-    with TemporaryDirectory(dir=WORKSPACE) as place:
-        folder = Path(place) / "project"
-        write_script(question, folder)
+    with plant(question) as (folder, _):
         code, answer, errors = ask_doctor(question, folder)
     row: dict[str, Any] = {name: answer.get(name) for name in (*ANSWERS, "evidence")}
     row |= {"exit": code, "command": describe_command(question)}

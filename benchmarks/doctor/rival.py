@@ -13,14 +13,13 @@ import argparse
 import json
 import os
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.doctor.catalog import list_pairs
-from benchmarks.doctor.check import WORKSPACE, list_variables, run_script
-from benchmarks.doctor.pair import Pair, find_right_lines, write_script
+from benchmarks.doctor.check import list_variables, plant, run_script
+from benchmarks.doctor.pair import Pair
 from benchmarks.measure import write_results
 from benchmarks.pages import RESULTS
 
@@ -29,17 +28,12 @@ ENTRY = Path(__file__).with_name("debug_mode_entry.py")
 
 def try_pair(pair: Pair) -> dict[str, Any]:
     """Return what DebugMode finds of one fault."""
-    with TemporaryDirectory(dir=WORKSPACE) as place:
-        folder = Path(place) / "project"
-        write_script(pair, folder)
-        lines = find_right_lines(pair, folder)
-        if pair.setup:
-            run_script(pair.setup, folder, {})
-        calls = []
+    with plant(pair) as (folder, lines):
+        calls, place = [], folder.parent
         for number, variables in enumerate(list_variables(pair)):
-            out = Path(place) / f"calls-{number}"
+            out = place / f"calls-{number}"
             out.mkdir()
-            command = start_under_debug_mode(pair, Path(place), out)
+            command = start_under_debug_mode(pair, place, out)
             run_script(command, folder, variables | shim(place, out))
             calls.append(read_calls(out))
     first = next((both for both in zip(*calls, strict=False) if both[0] != both[1]), None)
@@ -59,9 +53,9 @@ def start_under_debug_mode(pair: Pair, place: Path, out: Path) -> str:
     return command.replace(" train_ddp.py", f" {ENTRY} {out} train_ddp.py")
 
 
-def shim(place: str, out: Path) -> dict[str, str]:
+def shim(place: Path, out: Path) -> dict[str, str]:
     """Return a PATH on which ``python`` starts a script under DebugMode."""
-    folder = Path(place) / f"bin-{out.name}"
+    folder = place / f"bin-{out.name}"
     folder.mkdir()
     program = folder / "python"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {ENTRY} {out} "$@"\n', encoding="utf-8")
@@ -75,35 +69,43 @@ def read_calls(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
 
+def judge(pair: Pair) -> dict[str, Any]:
+    """Return what is recorded for one fault, with a note where nothing could be compared."""
+    nothing = {"noticed": False, "right_line": False, "lines": [], "op": ""}
+    if "--resume-at" in pair.options:
+        return {**nothing, "note": "it has no way to compare a resumed run"}
+    try:
+        return try_pair(pair)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1][:200]
+        return {**nothing, "note": f"the script fails under it: {reason}"}
+
+
 def main() -> None:
-    """Try every fault on the CPU that repeats a command; write the record after each."""
+    """Try every fault on the CPU that is not recorded yet; write the record after each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="pairs whose name contains this, again")
     parser.add_argument("--out", type=Path, default=RESULTS / "doctor-rival.json")
+    parser.add_argument("--processes", type=int, default=1, help="pairs at the same time")
     arguments = parser.parse_args()
     out = arguments.out
     rows = json.loads(out.read_text(encoding="utf-8"))["results"]["rows"] if out.exists() else {}
-    for pair in list_pairs():
-        wanted = arguments.only in pair.name and (arguments.only or pair.name not in rows)
-        if not pair.causes or not wanted:
-            continue
-        start = time.perf_counter()
-        if "--resume-at" in pair.options:
-            row: dict[str, Any] = {"noticed": False, "right_line": False, "lines": [], "op": ""}
-            row["note"] = "it has no way to compare a resumed run"
-        else:
-            try:
-                row = try_pair(pair)
-            except RuntimeError as error:
-                row = {"noticed": False, "right_line": False, "lines": [], "op": ""}
-                row["note"] = f"the script fails under it: {str(error).splitlines()[-1][:200]}"
-        rows[pair.name] = row
-        counts = {
-            name: sum(row[name] for row in rows.values()) for name in ("noticed", "right_line")
-        }
-        results = {"rows": rows, "faults": len(rows), "counts": counts}
-        write_results(out.stem, "python -m benchmarks.doctor.rival", results, out.parent)
-        print(f"{pair.name}: {row} ({time.perf_counter() - start:.0f} s)", flush=True)
+    faults = [
+        pair
+        for pair in list_pairs()
+        if pair.causes and arguments.only in pair.name and (arguments.only or pair.name not in rows)
+    ]
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        waiting = {pool.submit(judge, pair): pair.name for pair in faults}
+        for done in as_completed(waiting):
+            row = rows[waiting[done]] = done.result()
+            counts = {
+                name: sum(found[name] for found in rows.values())
+                for name in ("noticed", "right_line")
+            }
+            results = {"rows": rows, "faults": len(rows), "counts": counts}
+            write_results(out.stem, "python -m benchmarks.doctor.rival", results, out.parent)
+            print(f"{waiting[done]}: {row}", flush=True)
 
 
 if __name__ == "__main__":

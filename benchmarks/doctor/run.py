@@ -23,20 +23,13 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from benchmarks.doctor.catalog import list_pairs
-from benchmarks.doctor.check import (
-    WORKSPACE,
-    locate_record,
-    make_environment,
-    read_checked,
-    run_script,
-)
-from benchmarks.doctor.pair import Pair, digest_pair, find_right_lines, write_script
+from benchmarks.doctor.check import locate_record, make_environment, plant, read_checked
+from benchmarks.doctor.pair import Pair, digest_pair
 from benchmarks.measure import write_results
 from benchmarks.pages import RESULTS, ROOT
 
@@ -47,12 +40,7 @@ JUDGED = ("audit/doctor", "script_recorder")  # what the answers depend on
 
 def judge_pair(pair: Pair) -> dict[str, Any]:
     """Return what the doctor said of a pair, what was right, and whether they agree."""
-    with TemporaryDirectory(dir=WORKSPACE) as place:
-        folder = Path(place) / "project"
-        write_script(pair, folder)
-        lines = find_right_lines(pair, folder)
-        if pair.setup:
-            run_script(pair.setup, folder, {})
+    with plant(pair) as (folder, lines):
         start = time.perf_counter()
         code, answer, errors = ask_doctor(pair, folder)
         seconds = time.perf_counter() - start

@@ -102,3 +102,53 @@ def test_leaves_are_found_in_the_graph_of_a_loss():
     assert [id(leaf) for leaf in find_leaves(loss)] == [id(used)]
     both = find_leaves([loss, (unused * loss).sum()])
     assert {id(leaf) for leaf in both} == {id(used), id(unused)}
+
+
+UNSEEN = """
+import torch
+
+def train(update, passes=1):
+    for _ in range(4):
+        for _ in range(passes):
+            (weight.square().sum() / passes).backward()
+        update()
+        weight.grad = None
+
+weight = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+
+@torch.no_grad()
+def change():
+    # Stands for a compiled step, which calls no hook either.
+    weight.sub_(0.1 * weight.grad)
+
+train({update}, {passes})
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "passes", "kinds"),
+    [("change", 1, ["backward"] * 3), ("optimizer.step", 2, ["step"] * 4)],
+)
+def test_steps_that_call_no_hook_are_counted_by_backward_passes(scripts, update, passes, kinds):
+    """From the second pass on: then the weights have changed, and no step was seen."""
+    text = UNSEEN.replace("{update}", update).replace("{passes}", str(passes))
+    found = scripts.run(text)
+    steps = [line for line in found.lines if line["kind"] in ("step", "backward")]
+    assert [line["kind"] for line in steps] == kinds
+    assert len({line["values"]["weights_before"] for line in steps}) == len(kinds)
+
+
+def test_optimizers_that_step_within_a_backward_pass_are_counted_each(scripts):
+    text = """
+import torch
+weights = [torch.ones(3, requires_grad=True) for _ in range(2)]
+optimizers = {weight: torch.optim.SGD([weight], lr=0.1) for weight in weights}
+for weight in weights:
+    weight.register_post_accumulate_grad_hook(lambda one: optimizers[one].step())
+for _ in range(3):
+    sum(weight.square().sum() for weight in weights).backward()
+"""
+    steps = scripts.run(text).of_kind("step")
+    assert [line["step"] for line in steps] == [1, 2, 3, 4, 5, 6]
+    assert {line["line"] for line in steps} == {"script.py:6"}

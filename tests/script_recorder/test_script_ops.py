@@ -279,3 +279,17 @@ def test_values_from_python_have_the_line_that_made_a_tensor_of_them():
     (line,) = [line for line in record(run) if line["op"] == "aten.exp.default"]
     assert line["sources"][0].startswith("unnamed argument")
     assert line["origins"][0].endswith(number_of("values = torch.tensor([1.0, 2.0])"))
+
+
+def test_a_draw_inside_an_operation_of_the_scripts_own_is_seen():
+    @torch.library.custom_op("recorded_here::jitter", mutates_args=())
+    def jitter(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand(x.shape)
+
+    @torch.library.custom_op("recorded_here::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    lines = record(lambda: double(jitter(torch.ones(2))))
+    assert find(lines, "recorded_here.jitter.default")["draws"] == "torch"
+    assert find(lines, "recorded_here.double.default")["draws"] == ""

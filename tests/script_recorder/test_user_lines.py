@@ -7,7 +7,12 @@ import numpy as np
 import torch
 
 from seedless.script_recorder import user_lines
-from seedless.script_recorder.user_lines import find_user_line, is_installed, is_standard_library
+from seedless.script_recorder.user_lines import (
+    find_maker_line,
+    find_user_line,
+    is_installed,
+    is_standard_library,
+)
 
 
 def test_files_are_told_apart(tmp_path):
@@ -36,3 +41,22 @@ def test_a_file_is_preferred_to_code_without_one():
         {"found": found, "find_user_line": find_user_line},
     )
     assert found[0].rpartition(":")[0].endswith("test_user_lines.py")
+
+
+class Part:
+    """Draws in a comprehension, as a model makes its layers."""
+
+    def __init__(self):
+        (self.line,) = [find_maker_line(lambda one: isinstance(one, Part)) for _ in "1"]
+
+
+class Whole(Part):
+    def __init__(self):
+        self.part = Part()
+
+
+def test_the_maker_of_a_model_is_outside_its_methods():
+    whole, number = Whole(), sys._getframe().f_lineno
+    assert whole.part.line.endswith(f"test_user_lines.py:{number}")
+    line, number = find_maker_line(lambda one: False), sys._getframe().f_lineno
+    assert line.endswith(f"test_user_lines.py:{number}")

@@ -265,7 +265,10 @@ class RecordedLoop:
 
 def _choose_folder(folder: Path) -> Path:
     into = os.environ.get(FOLDER_VARIABLE)
-    return Path(into) / folder.absolute().name if into else folder
+    if not into:
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)  # the script may save its checkpoints there
+    return Path(into) / folder.absolute().name
 
 
 def _end_if_executed_again(step: int) -> None:

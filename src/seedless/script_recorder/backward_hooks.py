@@ -1,4 +1,4 @@
-"""Record backward passes; in a script without an optimizer, each counts as a step."""
+"""Record backward passes; where no optimizer makes steps that are seen, each counts as a step."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ def watch_backward(recorder: Recorder, steps: StepRecorder, call: OutermostCall)
     @recorder.guard
     def before_backward(tensors: Any) -> None:
         steps.see_loss(tensors)
-        if not steps.has_optimizer:
+        steps.look_for_unseen_steps()
+        if steps.counts_backward:
             leaves[:] = find_leaves(tensors)
             steps.before_backward(leaves)
 
     @recorder.guard
     def after_backward() -> None:
-        if not steps.has_optimizer:
+        if steps.counts_backward:
             steps.after_backward([leaf.grad for leaf in leaves])
             leaves.clear()
+        steps.note_weights()
 
     @recorder.guard
     def after_grad(outputs: Any, inputs: Any, gradients: Any) -> None:
@@ -48,14 +50,14 @@ def watch_backward(recorder: Recorder, steps: StepRecorder, call: OutermostCall)
         with call:  # what is computed again in a backward pass is already recorded
             result = backward(tensors, *args, **kwargs)
         after_backward()
-        if not steps.has_optimizer:
+        if steps.counts_backward:
             recorder.end_if_asked()
         return result
 
     @functools.wraps(grad)
     def recorded_grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         result = grad(outputs, inputs, *args, **kwargs)
-        if is_compiling() or steps.has_optimizer or call.is_under_way or is_silent():
+        if is_compiling() or not steps.counts_backward or call.is_under_way or is_silent():
             return result
         after_grad(outputs, inputs, result)
         recorder.end_if_asked()

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from .import_hooks import name_wrapper
+from .numpy_global import make_recorded
 from .recorder import Recorder
 from .user_lines import find_user_frame, is_for_itself, show_frame
 
@@ -53,12 +54,20 @@ class DrawRecorder:
 
     def watch_numpy(self, module: ModuleType) -> None:
         """Count what `np.random.rand` and the like draw; all are methods of one generator."""
-        generator = sys.modules["numpy.random.mtrand"]._rand
+        mtrand: Any = sys.modules["numpy.random.mtrand"]
+        generator = mtrand._rand
         for name in dir(module):
             function = getattr(module, name)
             if getattr(function, "__self__", None) is generator and name not in NOT_DRAWS:
                 wrapper = self._count("numpy", f"np.random.{name}", function, module.get_state)
                 setattr(module, name, name_wrapper(wrapper, "numpy.random", name))
+
+        def record(name: str, method: Any) -> Any:
+            if name in NOT_DRAWS:
+                return method
+            return self._count("numpy", f"np.random.{name}", method, module.get_state)
+
+        mtrand._rand = make_recorded(generator, record)
 
     def write(self) -> None:
         """Write a line for each place that has drawn since the last call."""

@@ -28,7 +28,7 @@ MAX_SECONDS_OF_WORKER = 2.0  # a DataLoader ends a worker that takes longer
 CHUNK = 1 << 20
 OUTSIDE = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/share/", "/usr/lib/")
 IN_MEMORY = "/dev/shm/"  # a file system in memory, where data are copied to be read faster
-SKIPPED_ENDINGS = (".py", ".pyc", ".so", ".pth")
+SKIPPED_ENDINGS = (".py", ".pyc", ".so")
 SKIPPED_PARTS = ("/torchinductor_", "/.triton/", "/__pycache__/")
 
 

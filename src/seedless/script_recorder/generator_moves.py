@@ -10,6 +10,7 @@ from torch import Tensor
 from .flags import is_cuda_used
 from .op_recorder import OpCall
 
+TORCH_NAMESPACES = ("aten", "prims", "prim", "c10d", "_c10d_functional", "profiler", "higher_order")
 OWN_GENERATOR = "torch-generator"  # one that the script made
 
 
@@ -22,8 +23,11 @@ class GeneratorState(NamedTuple):
 
 
 def read_states(call: OpCall) -> list[GeneratorState]:
-    """Return the states of the generators that an operation may draw from; often none."""
-    if not call.signature.drawing:
+    """Return the states of the generators that an operation may draw from; often none.
+
+    What an operation of the script's own does inside is not recorded, and its schema does not tell.
+    """
+    if not call.signature.drawing and call.func.namespace in TORCH_NAMESPACES:
         return []
     generators = _list_default_generators()
     given: Any = call.arguments.get("generator")

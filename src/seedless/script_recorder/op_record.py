@@ -48,6 +48,7 @@ class OpRecord:
         origins: for each input the lines that explain content which no operation wrote: where its
             memory was made uninitialized, where a tensor from outside was used first, or where the
             script took the memory's address. "" where there is none; empty if it is not recorded.
+        maker: for a draw, the user's line outside the methods of a model that led to it; or "".
     """
 
     phase: str
@@ -63,6 +64,7 @@ class OpRecord:
     draws: str = ""
     device: str = ""
     origins: tuple[str, ...] = ()
+    maker: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the operation did as plain values for canonical JSON: nothing after note."""

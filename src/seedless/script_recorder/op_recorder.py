@@ -148,6 +148,10 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
         kind = UNINITIALIZED if signature.uninitialized else ""
         if signature.view or signature.rebinds:
             kind = "view"
+        return self._make_record(call, kind, outputs=outputs, shapes=shapes)
+
+    def _make_record(self, call: OpCall, kind: str, **results: Any) -> OpRecord:
+        """Return the record of an operation; ``kind`` comes first in its note."""
         return OpRecord(
             phase=self._find_phase(),
             module=call.module,
@@ -155,10 +159,9 @@ class OpRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
             inputs=call.inputs,
             sources=call.sources,
             settings=show_settings(call.arguments),
-            outputs=outputs,
-            shapes=shapes,
             note=", ".join(filter(None, (kind, call.note))),
             origins=call.origins,
+            **results,
         )
 
     def _digest_inputs(

@@ -28,11 +28,11 @@ from .op_record import (
     is_plain,
 )
 from .op_recorder import OpCall, OpRecorder
-from .op_signature import Signature, find_tensors, show_settings
+from .op_signature import Signature, find_tensors
 from .silence import is_silent
 from .tensor_digest import digest_tensors
 from .tensor_sources import UNNAMED
-from .user_lines import find_user_line
+from .user_lines import find_maker_line, find_user_line
 
 MAX_OPERATIONS = 200_000
 FAILED = f"{NOT_COMPARED}: the recorder could not read it"
@@ -148,7 +148,10 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
             for name, value in vars(record).items()
         }
         self.count += 1
-        self._write({**values, "line": self.lines.find(), "draws": draws, "device": device})
+        found = {"line": self.lines.find(), "draws": draws, "device": device}
+        if draws:
+            found["maker"] = find_maker_line(_is_module)
+        self._write({**values, **found})
 
     def _find_phase(self) -> str:
         if torch._C._current_graph_task_id() != -1:
@@ -192,15 +195,7 @@ class ScriptOps(OpRecorder):  # type: ignore[no-untyped-call]  # untyped in torc
         written = [tensor for name, tensor in call.tensors if name in call.signature.written]
         for tensor in (*written, *find_tensors(result)):
             self._sources.see_foreign(tensor, f"the result of {call.func}")
-        return OpRecord(
-            phase=self._find_phase(),
-            module=call.module,
-            op=str(call.func),
-            inputs=call.inputs,
-            sources=call.sources,
-            settings=show_settings(call.arguments),
-            note=", ".join(filter(None, (LATER, call.note))),
-        )
+        return self._make_record(call, LATER)
 
     def see_reached(self, tensor: Tensor, how: str) -> None:
         """Note that the line that runs now can write to a tensor's memory without an operation."""
@@ -246,6 +241,10 @@ def digest_one(tensor: Tensor) -> Any:
         return digest_tensors([tensor])
     parts = find_parts(tensor)
     return digest_tensors(parts) if parts else f"{NOT_COMPARED}: {describe_type(tensor)}"
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, nn.Module)
 
 
 def _ends_later(call: OpCall, result: Any) -> bool:

@@ -23,7 +23,7 @@ class Settings:
             place of every seed from entropy; `"values": True` replaces explicit seeds too.
         files: whether files that the script opens are observed.
         deterministic: for experiments: use torch's deterministic algorithms from the start, and do
-            not let the script change that.
+            not let the script change that; fill the memory of `np.empty`, too.
         fixed: for experiments: "clock", "entropy" or "completion"; see outside_values.
     """
 

@@ -14,6 +14,7 @@ from .file_observer import FileObserver
 from .import_hooks import call_after_import
 from .imported_sources import describe_sources
 from .loaded_packages import describe_packages
+from .numpy_memory import fill_empty_arrays
 from .outside_values import OutsideRecorder
 from .recorder import Recorder
 from .seed_calls import SeedRecorder
@@ -39,6 +40,8 @@ def start() -> None:
         ("torch", start_with_torch),
     ):
         call_after_import(module, recorder.guard(watch, nested=True))
+    if recorder.settings.deterministic:
+        call_after_import("numpy", recorder.guard(fill_empty_arrays, nested=True))
     if files is not None:
         call_after_import("torch", recorder.guard(files.watch_torch, nested=True))
     recorder.before_end.append(functools.partial(_write_sources, recorder))

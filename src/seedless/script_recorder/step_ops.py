@@ -96,8 +96,8 @@ class OpsOfStep:
             self._write({**draw, "value": digest_value(value)})
 
     def see_thread(self, line: str) -> None:
-        """Record that the script starts a thread: what it computes is not recorded."""
-        if self._is_open and self._threads < MAX_THREADS:
+        """Record that the script starts a thread, also in a step before this one."""
+        if self._recorder.step < self._step and self._threads < MAX_THREADS:
             self._threads += 1
             self._write({"kind": "thread", "line": line})
 

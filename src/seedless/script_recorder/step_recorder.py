@@ -40,11 +40,13 @@ class StepRecorder:
         self._before: dict[str, Any] = {}
         self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._flags: dict[str, Any] | None = None
+        self._has_unseen_steps = False
+        self._versions: list[int] | None = None  # of the weights, after the last backward pass
 
     @property
-    def has_optimizer(self) -> bool:
-        """Whether the script has made an optimizer of torch."""
-        return bool(self._number_of_optimizers)
+    def counts_backward(self) -> bool:
+        """Whether backward passes count as steps, since no optimizer makes steps that are seen."""
+        return not self._number_of_optimizers or self._has_unseen_steps
 
     # Events between steps.
 
@@ -96,6 +98,7 @@ class StepRecorder:
         A closure, as Lightning passes one, computes the gradients within the step: those that are
         there before it are of the last step, and are not recorded.
         """
+        self._has_unseen_steps = False
         for function in self.recorder.before_step:
             function(optimizer)
         parameters = read_parameters(optimizer)
@@ -132,6 +135,22 @@ class StepRecorder:
         self.see_optimizer(optimizer)
         number, name = self.optimizers[optimizer], type(optimizer).__name__
         self.write_step("step", values, {"optimizer": number, "optimizer_type": name})
+
+    def look_for_unseen_steps(self) -> None:
+        """Notice, before a backward pass, that the weights have changed without a step.
+
+        A step that is compiled as a whole calls no hook, nor does an update by hand.
+        """
+        if self.recorder.step == 0 and self._number_of_optimizers and self._versions is not None:
+            self._has_unseen_steps = self._versions != self._read_versions()
+
+    def note_weights(self) -> None:
+        """Remember, after a backward pass, which writes to the weights have been made."""
+        if self.recorder.step == 0 and self._number_of_optimizers:
+            self._versions = self._read_versions()
+
+    def _read_versions(self) -> list[int]:
+        return [each._version for each in self._read_all_parameters()]
 
     def before_backward(self, leaves: list[Tensor]) -> None:
         """Record the tensors a script without an optimizer is about to get gradients for."""

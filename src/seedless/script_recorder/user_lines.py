@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from functools import cache
 from types import CodeType, FrameType
+from typing import Callable  # Python 3.9 runs this file too
 
 _START_FOLDER = os.getcwd()
 _RECORDER = os.path.dirname(os.path.abspath(__file__))
@@ -94,6 +95,25 @@ def is_for_itself(frame: FrameType | None) -> bool:
 def find_user_line(frame: FrameType | None = None) -> str:
     """Return "path:line" of the innermost frame of the user's own code, or ""."""
     found = find_user_frame(frame or sys._getframe(1))
+    return "" if found is None else show_frame(found.f_code, found.f_lineno)
+
+
+def find_maker_line(is_part: Callable[[object], bool]) -> str:
+    """Return the line of the user's code that makes an object, and not of the object's own methods.
+
+    Args:
+        is_part: whether an object is one whose methods are passed over, as a module in a model.
+
+    A model draws its weights in its `__init__`; whoever wants to seed before it needs the line that
+    calls it.
+    """
+    found = frame = find_user_frame(sys._getframe(1))
+    while frame is not None:
+        outer = find_user_frame(frame.f_back)
+        is_method = frame.f_code.co_varnames[:1] == ("self",)
+        if is_method and outer is not None and is_part(frame.f_locals.get("self")):
+            found = outer
+        frame = outer
     return "" if found is None else show_frame(found.f_code, found.f_lineno)
 
 

@@ -44,5 +44,31 @@ def test_a_clock_that_a_value_does_not_come_from_is_not_blamed(source):
 def test_clocks_that_only_time_something_are_left_out():
     timing = "start = time.time()\nwork()\nprint(time.time() - start)"
     assert list_changing_calls(timing) == []
-    (found,) = list_changing_calls(f"{timing}\nx = time.time() % 7")
+    (found,) = list_changing_calls(f"{timing}\nx = time.time() % 7\ny.fill_(x)")
     assert (found.line, found.text) == (4, "time.time()")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "run = uuid.uuid4().hex\nos.makedirs(f'runs/{run}')\nlog.info('run %s', run)",
+        "t = time.time()\nhistory.append(time.time() - t)\njson.dump(history, file)",
+        "def f():\n  return time.time()\nprint(f())",
+    ],
+)
+def test_values_that_are_only_shown_or_stored_are_left_out(source):
+    assert list_changing_calls(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while time.monotonic() - start < budget: train()",
+        "group['lr'] = base / (time.perf_counter() - start)",
+        "def measure():\n  return time.time() % 7",
+        "keys = []\nfor node in nodes: keys.append(id(node))\nx.copy_(keys)",
+        "with tempfile.TemporaryDirectory() as path:\n  train(sorted(path))",
+    ],
+)
+def test_values_that_are_computed_with_are_found(source):
+    assert len(list_changing_calls(source)) == 1

@@ -8,6 +8,7 @@ from seedless.audit.doctor.draw_rules import (
     choose_draw,
     judge_draw,
     judge_random_sources,
+    judge_states,
 )
 from seedless.audit.doctor.random_sources import list_sources
 from seedless.audit.doctor.step_ops import StepOp
@@ -225,3 +226,18 @@ def test_a_shuffle_of_other_data_is_no_draw_that_differs(make):
     op = replace(DRAW, op="random.shuffle", draws="python")
     assert judge_draw(make("input", op=op)).cause == "unseeded-shuffle"
     assert judge_draw(make("input", op=op, state=0)) is None
+
+
+def test_weights_are_seeded_before_the_line_that_makes_the_model(make):
+    op = replace(DRAW, line="model.py:7", maker="train.py:26")
+    found = judge_draw(make("weights_before", op=op))
+    assert (found.cause, found.line) == ("unseeded-weights", "train.py:26")
+    assert any("model.py:7" in sentence for sentence in found.evidence)
+    assert judge_draw(make("loss", op=op)).line == "model.py:7"
+
+
+def test_a_state_that_differs_has_the_line_of_the_first_draw(make):
+    lines = [draws("numpy", line="split.py:4", call="np.random.permutation")]
+    found = {one.words["generator"]: one for one in judge_states(make("input", (lines, lines)))}
+    assert found["numpy's global generator"].line == "split.py:4"
+    assert found["torch's generator"].line == "", "its draws are not counted"

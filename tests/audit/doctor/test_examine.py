@@ -103,6 +103,16 @@ def test_a_difference_that_nothing_explains_is_unknown(run):
     assert len(found.experiments) == 3
 
 
+def test_weights_that_agree_are_no_weights_in_another_order(run):
+    def write(records, number, settings, variables):
+        write_steps(records, make_step(1, loss=f"run {number}"))
+        if settings.ops_at:
+            tensors = json.dumps({"weights_before": {"fc.weight": "w"}})
+            (records / "tensors-0-100-1.json").write_text(tensors)
+
+    assert len(run(write)[0].experiments) == 3
+
+
 def test_a_difference_that_does_not_come_again_is_intermittent(run):
     found, calls = run(write_once(2))
     assert found.identical is False
@@ -272,6 +282,7 @@ def test_runs_of_different_length_that_both_ended_well_differ(run):
 
     found, _ = run(write)
     assert (found.identical, found.what) == (False, "number of steps")
+    assert "one-thread" not in [one["name"] for one in found.experiments]
 
 
 def test_ranks_that_drift_apart_are_reported_though_the_runs_agree(run):

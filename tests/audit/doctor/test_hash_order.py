@@ -35,6 +35,12 @@ def test_the_same_weights_in_another_order_are_a_set_of_tensors(tmp_path):
         step = {**make_step(1, weights_before=order), "line": "train.py:9"}
         write_process(tmp_path / order, [make_process(cwd=str(tmp_path)), step, make_end(1)])
         runs.append(read_run(tmp_path / order))
-    (found,) = judge_parameter_order(make_case(*runs, reordered=True))
-    assert (found.cause, found.line, found.confidence) == ("hash-order", "train.py:1", "likely")
+    by_hash, by_address = judge_parameter_order(make_case(*runs, reordered=True))
+    assert (by_hash.cause, by_hash.line, by_hash.experiment) == (
+        "hash-order",
+        "train.py:2",
+        "hash-seed",
+    )
+    assert (by_address.cause, by_address.line) == ("address-order", "train.py:1")
+    assert (by_hash.confidence, by_address.confidence) == ("possible", "likely")
     assert list(judge_parameter_order(make_case(*runs))) == [], "other weights are no other order"

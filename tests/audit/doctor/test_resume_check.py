@@ -76,6 +76,20 @@ def test_further_causes_are_named(check):
     assert "further causes: resume-scheduler" in found.evidence
 
 
+def test_the_generator_that_the_step_drew_from_is_named(check):
+    """Every generator has another state in another process; dropout drew from torch's alone."""
+    whole = [
+        {**step, "generators": {"python": "p", "torch": f"t{step['step']}", "numpy": "n"}}
+        for step in make_steps(1, 6)
+    ]
+    resumed = make_steps(5, 6, output="x", loss="x")
+    found = check(
+        resumed, whole=whole, generators={"python": "p2", "torch": "other", "numpy": "n2"}
+    )
+    assert found.cause == "resume-generator"
+    assert found.words["generator"] == "the torch generator"
+
+
 @pytest.mark.parametrize("name", ["output", "batch", "input"])
 def test_a_generator_that_was_not_restored(check, name):
     steps = make_steps(5, 6, **{name: "other", "weights": "other"})

@@ -27,12 +27,14 @@ FULL = replace(
 def make(tmp_path):
     """Return a function that makes the case of two runs of a source, with an operation."""
 
-    def make(op, source=CLOCK, **values):
+    def make(op, source=CLOCK, lines=(), **values):
         (tmp_path / "train.py").write_text(source)
+        files = [{"path": path, "sha256": "0" * 64} for path in lines]
         runs = []
         for name in ("one", "two"):
-            lines = [make_process(cwd=str(tmp_path)), make_step(1, input=name), make_end(1)]
-            write_process(tmp_path / name, lines)
+            step, imported = make_step(1, input=name), {"kind": "sources", "files": files}
+            process = make_process(cwd=str(tmp_path))
+            write_process(tmp_path / name, [process, step, imported, make_end(1)])
             runs.append(read_run(tmp_path / name))
         return make_case(*runs, op=op, **values)
 
@@ -77,6 +79,28 @@ def test_threads_explain_a_tensor_that_no_operation_changed(make):
     assert (found.cause, found.line) == ("thread-order", "train.py:9")
     assert list(judge_foreign_writes(make(op))) == []
     assert list(judge_foreign_writes(make(OP, thread_lines=("train.py:9",)))) == []
+
+
+def test_threads_are_possible_for_a_value_from_outside(make):
+    op = replace(OP, kind="source", names=("unnamed argument 'self'",))
+    (found,) = judge_foreign_writes(make(op, thread_lines=("train.py:9",)))
+    assert (found.cause, found.confidence) == ("thread-order", "possible")
+
+
+def test_arrays_without_content_are_possible_and_can_be_tried_out(make):
+    op = replace(FULL, kind="source", names=("unnamed argument 'self'",), origins=(), line="")
+    first, second = judge_python_value(make(op, "import numpy as np\ncanvas = np.empty((4, 4))\n"))
+    assert (first.cause, first.line) == ("uninitialized-memory", "train.py:2")
+    assert first.experiment == "deterministic"
+    assert second.cause == "python-value"
+
+
+def test_a_call_that_changes_in_another_file_is_the_line(make, tmp_path):
+    op = replace(FULL, line="other.py:1")
+    (tmp_path / "other.py").write_text("x = torch.full((2,), compute())\n")
+    source = "def compute():\n    return id(object()) % 7\n"
+    found = next(iter(judge_python_value(make(op, source, lines=["train.py"]))))
+    assert (found.line, found.confidence) == ("train.py:2", "possible")
 
 
 def test_the_names_are_those_of_the_recorder():

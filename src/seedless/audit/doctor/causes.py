@@ -52,8 +52,11 @@ CAUSES = {
     ),
     "hash-order": Cause(
         "the order of a set, or a value of hash(), changes from process to process",
-        "use sorted(...), or a list in place of the set, at {line}; where its elements are texts, "
-        "PYTHONHASHSEED=0 fixes their order too",
+        "use sorted(...) at {line}, or start Python with PYTHONHASHSEED=0",
+    ),
+    "address-order": Cause(
+        "a set gives its elements in the order of their addresses, which changes from run to run",
+        "use a list in place of the set at {line}",
     ),
     "listing-order": Cause(
         "the names in a folder were not given in the same order",

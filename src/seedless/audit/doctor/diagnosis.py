@@ -142,14 +142,15 @@ def _ask_rules(case: Case) -> Iterator[Candidate]:
     if (draw := judge_draw(case)) is not None:
         yield draw
     yield from judge_op(case)
-    yield from judge_foreign_writes(case)
-    yield from (one for one in outside if one.confidence != POSSIBLE)
-    yield from (one for one in values if one.confidence != POSSIBLE)
-    # [Step 4] Files, generators whose draws no operation shows, and what no seed fixes.
+    writes = list(judge_foreign_writes(case))
+    yield from (one for one in writes if one.confidence != POSSIBLE)
+    # [Step 4] Files, and generators whose draws no operation shows.
     yield from judge_files(case)
     yield from judge_states(case)
     yield from judge_random_sources(case)
+    # [Step 5] What no seed fixes: a seed may come from a clock, too.
     yield from outside
+    yield from writes
     yield from values
     yield from variables
 

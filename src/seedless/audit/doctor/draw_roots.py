@@ -54,4 +54,5 @@ def _make_root(record: "OpRecord", index: int) -> StepOp:
         unwritten=False,
         description=f"{record.op} at {place} drew other values in each run.",
         agreed=index,
+        maker=record.maker,
     )

@@ -34,6 +34,8 @@ def judge_draw(case: Case) -> Candidate | None:
         "agree while its values differ"
     ]
     cause, line = _classify(case, op.op, op.module), op.line
+    if cause == "unseeded-weights" and op.maker:
+        line = op.maker  # a seed belongs before the line that makes the model
     if (worker_line := _find_worker_line(case, op)) and cause == "augmentation-draws":
         cause, line = "worker-draws", worker_line
         evidence.append("the workers of the DataLoader are seeded with this draw")
@@ -130,7 +132,9 @@ def judge_states(case: Case) -> Iterator[Candidate]:
         )
         cause = _classify(case, "", "")
         experiment = _name_experiment(family, changing=False)
-        yield Candidate(cause, "", LIKELY, evidence, _describe_words(family), experiment)
+        drawn = [draw.line for draw in case.pair[0].draws if draw.generator == family and draw.line]
+        line = drawn[0] if drawn else ""
+        yield Candidate(cause, line, LIKELY, evidence, _describe_words(family), experiment)
 
 
 def judge_random_sources(case: Case) -> Iterator[Candidate]:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from seedless.audit.doctor.case import LIKELY, Candidate, Case
-from seedless.audit.doctor.first_step import INITIAL_WEIGHTS
+from seedless.audit.doctor.case import LIKELY, POSSIBLE, Candidate, Case
 from seedless.audit.doctor.script_sources import list_source_paths
 from seedless.audit.doctor.set_order import find_ordered_lines
 
@@ -28,22 +27,19 @@ def judge_hash_order(case: Case) -> Candidate:
 
 
 def judge_parameter_order(case: Case) -> Iterator[Candidate]:
-    """Yield the cause where the optimizer has the same weights in both runs, in another order.
+    """Yield causes where the optimizer has the same weights in both runs, in another order.
 
-    A set of tensors has the order of their addresses: then PYTHONHASHSEED does not change it, and
-    the cause stays likely. The line is the one that makes the set, for tensors cannot be sorted.
+    A set of names has the order of their hashes, which an experiment shows. One of tensors has the
+    order of their addresses, and its elements cannot be sorted: the line is the one that makes it.
     """
-    if case.first.what != INITIAL_WEIGHTS or not case.reordered:
+    if not case.reordered:
         return
-    sentence = "the optimizer has the same weights in both runs, in another order"
-    uses = [
-        (place, use)
-        for place, use in find_ordered_lines(*list_source_paths(case))
-        if use.kind == "set"
-    ]
-    line, found = "", [sentence]
-    if uses:
-        place, use = uses[0]
-        line = f"{place.rpartition(':')[0]}:{use.made}"
-        found.append(f"{place} takes the elements of a set in their order: {use.text}")
-    yield Candidate("hash-order", line, LIKELY, tuple(found), experiment=EXPERIMENT)
+    evidence = ["the optimizer has the same weights in both runs, in another order"]
+    found = [one for one in find_ordered_lines(*list_source_paths(case)) if one[1].kind == "set"]
+    used = made = ""
+    if found:
+        used, use = found[0]
+        made = f"{used.rpartition(':')[0]}:{use.made}"
+        evidence.append(f"{used} takes the elements of a set in their order: {use.text}")
+    yield Candidate("hash-order", used, POSSIBLE, tuple(evidence), experiment=EXPERIMENT)
+    yield Candidate("address-order", made, LIKELY, tuple(evidence))

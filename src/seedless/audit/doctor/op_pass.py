@@ -6,7 +6,7 @@ from typing import Any
 
 from seedless.audit.doctor.case import Case
 from seedless.audit.doctor.draw_roots import find_draw_roots
-from seedless.audit.doctor.first_step import PROCESS_COUNT, STEP_COUNT
+from seedless.audit.doctor.first_step import INITIAL_WEIGHTS, PROCESS_COUNT, STEP_COUNT
 from seedless.audit.doctor.pair import Pair, Runner
 from seedless.audit.doctor.step_ops import (
     compare_step_ops,
@@ -66,7 +66,8 @@ def record_step(runner: Runner, case: Case, seeds: Mapping[str, Any] | None = No
             op=op,
             draws=find_draw_roots(pair.folders, fresh.pair, step),
             tensors=compare_step_tensors(pair.folders, fresh.pair, step),
-            reordered=has_other_order(pair.folders, fresh.pair, step, "weights_before"),
+            reordered=first.what == INITIAL_WEIGHTS
+            and has_other_order(pair.folders, fresh.pair, step, "weights_before"),
             thread_lines=find_thread_lines(pair.folders, fresh.pair, step),
             compiled_line=find_compiled_line(pair.folders, fresh.pair, step),
         )

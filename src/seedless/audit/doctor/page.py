@@ -79,6 +79,6 @@ def _pair_ops(pair: Pair | None, step: int | None) -> list[OpPair]:
     folders = pair.folders
     ops = align_operations(read_ops(folders[0], left, step), read_ops(folders[1], right, step))
     return [
-        (one.as_dict() if one is not None else None, two.as_dict() if two is not None else None)
+        (asdict(one) if one is not None else None, asdict(two) if two is not None else None)
         for one, two in ops
     ]

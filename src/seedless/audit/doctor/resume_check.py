@@ -212,11 +212,18 @@ def _explain_step(
     if position:
         return "resume-sampler", {}, position
     if states and any(name in names for name in GENERATOR_VALUES):
-        name = states[0].partition(":")[0]
+        drawn = [name for name in states if _drew(whole, left, name)]
+        name = (drawn or states)[0].partition(":")[0]
         found = [f"after that step, the state of these generators differs: {', '.join(states)}"]
         words = {"generator": f"the {name} generator", "call": CALLS_OF_GENERATORS.get(name, name)}
         return "resume-generator", words, found
     return "unknown", {}, []
+
+
+def _drew(whole: Process, step: Step, name: str) -> bool:
+    """Return whether a step moved a generator; others may differ because nobody seeds them."""
+    before = [other for other in whole.steps if other.step < step.step]
+    return not before or before[-1].generators.get(name) != step.generators.get(name)
 
 
 def _find_position(step: Step, whole: Process, number: int, names: Sequence[str]) -> int | None:

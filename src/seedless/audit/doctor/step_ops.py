@@ -42,6 +42,7 @@ class StepOp:
         description: the finding in words.
         origins: lines that explain the content of those tensors, for "source".
         agreed: how many operations agreed before it.
+        maker: for a draw, the line outside the methods of a model that led to it, or "".
     """
 
     kind: str
@@ -60,6 +61,7 @@ class StepOp:
     description: str
     agreed: int
     origins: tuple[str, ...] = ()
+    maker: str = ""
 
 
 def compare_step_ops(
@@ -203,6 +205,7 @@ def _make_record(values: dict[str, Any]) -> "OpRecord":
         draws=str(values.get("draws") or ""),
         device=str(values.get("device") or ""),
         origins=_list_texts(values.get("origins")),
+        maker=str(values.get("maker") or ""),
     )
 
 

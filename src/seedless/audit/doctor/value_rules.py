@@ -6,6 +6,7 @@ from seedless.audit.doctor.case import LIKELY, POSSIBLE, Candidate, Case
 from seedless.audit.doctor.changing_values import (
     ChangingCall,
     find_changing_origin,
+    find_empty_arrays,
     list_changing_calls,
 )
 from seedless.audit.doctor.script_sources import list_source_paths, read_source
@@ -25,10 +26,12 @@ def judge_foreign_writes(case: Case) -> Iterator[Candidate]:
         line = op.origins[-1]
         sentence = f"the script took the address of that tensor's memory at {', '.join(op.origins)}"
         yield Candidate("atomics", line, LIKELY, (sentence,), {"op": op.op})
-    if CHANGED_OUTSIDE in op.names and case.thread_lines:
+    if case.thread_lines and (CHANGED_OUTSIDE in op.names or _has_outside_value(op)):
         places = ", ".join(case.thread_lines[:3])
         sentence = f"the script starts threads at {places}; their operations are not recorded"
-        yield Candidate("thread-order", case.thread_lines[0], LIKELY, (sentence,))
+        # A value from outside may have come by another way than through a thread.
+        confidence = LIKELY if CHANGED_OUTSIDE in op.names else POSSIBLE
+        yield Candidate("thread-order", case.thread_lines[0], confidence, (sentence,))
 
 
 def judge_python_value(case: Case) -> Iterator[Candidate]:
@@ -51,11 +54,29 @@ def judge_python_value(case: Case) -> Iterator[Candidate]:
         sentence = f"it comes from {call.text} at {line}"
         yield Candidate("python-value", line, LIKELY, (*evidence, sentence))
         return
-    others = _list_other_calls(case)
-    if others:
-        evidence.append(f"calls that change from run to run: {', '.join(others[:3])}")
-    line = others[0].rpartition(" at ")[2] if len(others) == 1 else place
+    others = _list_calls(case)
+    if not others:
+        yield from _judge_numpy_memory(case, evidence)
+    found = [f"{call.text} at {line}" for line, call in others]
+    if found:
+        evidence.append(f"calls whose results change from run to run: {', '.join(found[:3])}")
+    line = others[0][0] if len(others) == 1 else place
     yield Candidate("python-value", line, POSSIBLE, tuple(evidence))
+
+
+def _judge_numpy_memory(case: Case, evidence: list[str]) -> Iterator[Candidate]:
+    """Yield the cause where the script makes arrays of numpy's that have no content."""
+    paths, folder = list_source_paths(case)
+    for path in paths:
+        for number in find_empty_arrays(read_source(folder, path) or ""):
+            sentence = f"{path}:{number} makes an array without writing to it"
+            yield Candidate(
+                "uninitialized-memory",
+                f"{path}:{number}",
+                POSSIBLE,
+                (*evidence, sentence),
+                experiment="deterministic",
+            )
 
 
 def _has_outside_value(op: StepOp) -> bool:
@@ -69,17 +90,15 @@ def _find_origin(case: Case, place: str) -> tuple[str, ChangingCall] | None:
     path, _, number = place.rpartition(":")
     _, folder = list_source_paths(case)
     source = read_source(folder, path) if path and number.isdecimal() else None
-    if source is None:
-        return None
-    call = find_changing_origin(source, int(number))
+    call = find_changing_origin(source or "", int(number)) if number.isdecimal() else None
     return (f"{path}:{call.line}", call) if call is not None else None
 
 
-def _list_other_calls(case: Case) -> list[str]:
-    """Return the calls in the script's sources whose results change, as "call at path:line"."""
+def _list_calls(case: Case) -> list[tuple[str, ChangingCall]]:
+    """Return the calls in the script's sources whose changing results are used, and their lines."""
     paths, folder = list_source_paths(case)
     return [
-        f"{call.text} at {path}:{call.line}"
+        (f"{path}:{call.line}", call)
         for path in paths
         for call in list_changing_calls(read_source(folder, path) or "")
     ]
