@@ -42,12 +42,15 @@ def merge_rows(records: Iterable[Record]) -> dict[str, dict[str, Any]]:
 
 
 def count(rows: Iterable[Row], column: str, key: str | None = None) -> str:
-    """Return "n of m": rows that answered a column, or said yes to its ``key``."""
+    """Return "n of m": of the rows asked for a column, those without error that say yes to key."""
     asked = [row[column] for row in rows if column in row]
-    if key is not None:
-        asked = [answer for answer in asked if key in answer]
-        return f"{sum(bool(answer[key]) for answer in asked)} of {len(asked)}" if asked else ""
-    return f"{sum('error' not in one for one in asked)} of {len(asked)}" if asked else ""
+    yes = ["error" not in one and (key is None or bool(one.get(key))) for one in asked]
+    return f"{sum(yes)} of {len(yes)}" if yes else ""
+
+
+def count_of_those_that_ran(rows: Iterable[Row], column: str, key: str) -> str:
+    """Return the same of the rows without an error: what did not run has no bits to compare."""
+    return count([row for row in rows if key in row.get(column, {})], column, key)
 
 
 def summarize(rows: Iterable[Row]) -> dict[str, Any]:
@@ -63,10 +66,10 @@ def summarize(rows: Iterable[Row]) -> dict[str, Any]:
         "initialized": count(group, "init"),
         "gradient": statistics.median(gradients) if gradients else None,
         "converted": count(group, "convert", "repeats"),
-        "portable": count(group, "portable"),
-        "threads": count(group, "threads", "same"),
-        "plain": count(group, "plain", "same"),
-        "cuda": count(started, "cuda", "same"),
+        "portable": count(group, "portable", "finite"),
+        "threads": count_of_those_that_ran(group, "threads", "same"),
+        "plain": count_of_those_that_ran(group, "plain", "same"),
+        "cuda": count_of_those_that_ran(started, "cuda", "same"),
         "ratio": statistics.median(ratios) if ratios else None,
         "close": f"{sum(close)} of {len(close)}" if close else "",
     }
@@ -97,7 +100,7 @@ def describe_row(row: Row) -> dict[str, str]:
         "init": describe_answer(init),
         "gradient": f"{init['ratio']:.2g}" if init.get("ratio") else "",
         "convert": describe_answer(row.get("convert", {}), "repeats"),
-        "portable": describe_answer(row.get("portable", {})),
+        "portable": describe_answer(row.get("portable", {}), "finite"),
         "threads": describe_answer(row.get("threads", {}), "same"),
         "plain": describe_answer(row.get("plain", {}), "same"),
         "cuda": describe_gpu(row.get("cuda", {})),
