@@ -84,6 +84,14 @@ def test_a_refusal_names_op_and_line_in_forward_backward_and_step(call, op, mark
     assert "ops that have a portable form" in str(refused.value)
 
 
+def test_a_library_beside_torch_whose_name_begins_like_torchs_is_named():
+    file = f"{Path(torch.__file__).parent}vision/flow.py"
+    names = {}
+    exec(compile("def run(x):\n    return x.erfinv()", file, "exec"), names)
+    with portable(), pytest.raises(NumericsError, match=r"torchvision/flow\.py:2"):
+        names["run"](X)
+
+
 def test_a_refusal_in_a_converted_model_names_the_line_of_the_model():
     """What makes its draws seed-free stands between the model and torch."""
     model = convert(nn.Sequential(Hidden(), nn.Dropout(0.1))).train()

@@ -12,9 +12,9 @@ import torch
 
 from seedless.core.errors import NumericsError
 
-_TORCH = str(Path(torch.__file__).parent)
-_HERE = str(Path(__file__).parent)
-_DRAWS = str(Path(__file__).parents[1] / "numerics")  # stands between a converted model and torch
+_TORCH = f"{Path(torch.__file__).parent}/"  # torchvision lies beside it
+_HERE = f"{Path(__file__).parent}/"
+_DRAWS = f"{Path(__file__).parents[1]}/numerics/"  # stands between a converted model and torch
 _NOT_THE_CALLER = (_TORCH, _HERE, _DRAWS, "<frozen")
 
 # Ops that take random numbers from torch's generator.
