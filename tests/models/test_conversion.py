@@ -514,6 +514,14 @@ def test_a_single_layer_is_refused():
         seedless.convert(nn.Dropout(0.5))
 
 
+@pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile])
+def test_a_wrapped_model_is_refused(wrap):
+    model = nn.Sequential(nn.Dropout(0.5))
+    with pytest.raises(ModelError, match=r"wrapped in \w+: call seedless\.convert\(model\) first"):
+        seedless.convert(wrap(model))
+    assert type(model[0]) is nn.Dropout
+
+
 def test_channels_need_an_axis():
     with pytest.raises(NumericsError, match=r"\(samples, channels, \.\.\.\)"):
         call(seedless.convert(nn.Sequential(nn.Dropout1d(0.5))), fill(B))
