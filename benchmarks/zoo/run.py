@@ -204,9 +204,13 @@ def answer(name: str, column: str, device: str, limit: float) -> dict[str, Any]:
             found = COLUMNS[column](NETWORKS[name])
     except Exception as error:  # what the libraries raise is recorded, whatever it is
         text = f"{type(error).__name__}: {error}"
-        # Leave paths of this machine out.
-        text = re.sub(r"/\S*/(site|dist)-packages/", "", text).replace(f"{ROOT}/", "")
         found = {"error": text[:MAX_ERROR_LENGTH]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+    found = json.loads(remove_paths(json.dumps(found)))
     return found | {"wall": time.monotonic() - start}
+
+
+def remove_paths(text: str) -> str:
+    """Return a text without the places where this machine keeps libraries and this package."""
+    return re.sub(r"/[^\s\"]*/(site|dist)-packages/", "", text).replace(f"{ROOT}/", "")
