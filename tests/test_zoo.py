@@ -76,11 +76,22 @@ def test_a_digest_is_compared_with_the_row_of_the_cpu():
 
 def test_an_error_is_recorded_with_its_text(monkeypatch):
     def fail(network: Network) -> dict[str, object]:
-        raise ValueError("too small")
+        raise ValueError("too small, at /home/me/lib/python3/site-packages/timm/layers.py:3")
 
     monkeypatch.setitem(NETWORKS, "small", SMALL)
     monkeypatch.setitem(COLUMNS, "init", fail)
-    assert run.answer("small", "init", "cpu", 60)["error"] == "ValueError: too small"
+    found = run.answer("small", "init", "cpu", 60)
+    assert found["error"] == "ValueError: too small, at timm/layers.py:3"
+
+
+def test_a_network_that_takes_too_long_is_recorded_so(monkeypatch):
+    def wait(network: Network) -> dict[str, object]:
+        while True:
+            pass
+
+    monkeypatch.setitem(NETWORKS, "small", SMALL)
+    monkeypatch.setitem(COLUMNS, "init", wait)
+    assert "more than 0.2 s" in run.answer("small", "init", "cpu", 0.2)["error"]
 
 
 def test_unknown_columns_and_names_are_refused(capsys, tmp_path: Path):

@@ -51,6 +51,11 @@ def test_positions_are_rows_of_the_basis():
     (row,) = [row for row in plan.rows if row.parameter == "c"]
     assert (row.rule, row.basis, row.filters) == ("filters", "dct", (17, 8))
     assert row.sigma == pytest.approx(0.02)
+    # Not the constant row: with a token of zeros it would be a constant input of a norm layer.
+    assert float(model.c.detach()[0].std(dim=1).min()) > 0.005
+    expected = torch.from_numpy(seedless.basis("dct", 18)[1:, :8])
+    expected = (expected - expected.mean()) * (0.02 / expected.std(correction=0))
+    assert torch.allclose(model.c[0].double(), expected, atol=1e-8)
 
 
 class Window(nn.Module):

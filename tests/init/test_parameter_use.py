@@ -19,6 +19,7 @@ class Reader(nn.Module):
     def forward(self, x, index, mask):
         y = self.bias_by_add + x
         y += self.added_later
+        y[0].add_(self.added_in_place)
         held = [x]
         held.append(self.in_a_list.expand(3, -1))
         y = torch.cat(held + [y], dim=1)  # noqa: RUF005 - as libraries write it
@@ -48,6 +49,7 @@ class Reader(nn.Module):
     [
         ("bias_by_add", {Use("added")}),
         ("added_later", {Use("added")}),
+        ("added_in_place", {Use("added")}),
         ("in_a_list", {Use("joined")}),
         ("written", {Use("substituted")}),
         ("chosen", {Use("substituted")}),

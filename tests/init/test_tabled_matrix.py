@@ -44,3 +44,8 @@ def test_entries_of_their_own_come_back():
     matrix = table_of_entries(entries)
     np.testing.assert_array_equal(matrix.fill(), entries)
     assert (matrix.count() == 1).all()
+
+
+def test_rows_are_left_out():
+    matrix = make_matrix()
+    np.testing.assert_array_equal(matrix.drop_rows(3).fill(), matrix.fill()[3:])

@@ -4,6 +4,7 @@ import copy
 import pickle
 import random
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -331,6 +332,22 @@ def test_other_draws_are_refused_with_module_and_line(draw):
         call(seedless.convert(model), fill(B, 7, 8))
 
 
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("Python's random", random.random),
+        ("numpy's np.random", np.random.rand),
+        ("torch's CPU generator", lambda: torch.ops.aten.rand([2]).sum()),
+    ],
+)
+def test_draws_that_torch_does_not_show_are_refused_after_the_first_pass(name, draw):
+    model = nn.Sequential(Lambda(lambda x: x * float(draw())))
+    with pytest.raises(NumericsError, match=rf"first forward pass of module '' used {name}.*keep="):
+        call(seedless.convert(model), fill(B, 8))
+    kept = seedless.convert(nn.Sequential(Lambda(lambda x: x * float(draw()))), keep=["0"])
+    assert call(kept, fill(B, 8)).shape == (B, 8)
+
+
 def test_after_an_error_torch_draws_as_ever():
     with pytest.raises(NumericsError):
         call(seedless.convert(Reparametrize()), fill(B, 8))
@@ -495,6 +512,14 @@ def test_unknown_modules_are_refused(options, message):
 def test_a_single_layer_is_refused():
     with pytest.raises(ModelError, match=r"convert the model that holds it"):
         seedless.convert(nn.Dropout(0.5))
+
+
+@pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile])
+def test_a_wrapped_model_is_refused(wrap):
+    model = nn.Sequential(nn.Dropout(0.5))
+    with pytest.raises(ModelError, match=r"wrapped in \w+: call seedless\.convert\(model\) first"):
+        seedless.convert(wrap(model))
+    assert type(model[0]) is nn.Dropout
 
 
 def test_channels_need_an_axis():

@@ -54,7 +54,11 @@ def test_every_epoch_has_every_sample_once_in_another_order():
 
 
 def test_workers_change_nothing():
-    assert read_epochs(workers=2) == read_epochs(workers=0)
+    dataset = Rows()
+    loader = DataLoader(
+        dataset, batch_sampler=make(dataset), num_workers=2, persistent_workers=True
+    )
+    assert [read(loader) for _ in range(2)] == read_epochs(workers=0)
 
 
 def test_the_place_of_the_samples_changes_nothing():
@@ -130,6 +134,14 @@ def test_ranks_share_the_batches_of_one_process(world, size):
     ]
     together = [[row for part in parts for row in part] for parts in zip(*ranks, strict=True)]
     assert together == alone
+
+
+def test_rank_and_world_size_are_those_of_torch_distributed(monkeypatch):
+    given = list(make(batch_size=4, rank=1, world_size=2))
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.distributed.get_rank", lambda: 1)
+    monkeypatch.setattr("torch.distributed.get_world_size", lambda: 2)
+    assert list(make(batch_size=4)) == given
 
 
 def test_ranks_share_the_last_batch_as_evenly_as_it_goes():

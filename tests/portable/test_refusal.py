@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from seedless.core.errors import NumericsError
+from seedless.models.conversion import convert
+from seedless.numerics.active_keys import dropout_keys
 from seedless.portable.mode import portable
 from seedless.portable.ops.registry import REGISTRY
 from seedless.portable.test_inputs import Input
@@ -80,6 +82,15 @@ def test_a_refusal_names_op_and_line_in_forward_backward_and_step(call, op, mark
     assert f"{Path(__file__).name}:{find_line(mark)}" in str(refused.value)
     assert ("OddBackward" in str(refused.value)) == (mark == "the gradient")
     assert "ops that have a portable form" in str(refused.value)
+
+
+def test_a_refusal_in_a_converted_model_names_the_line_of_the_model():
+    """What makes its draws seed-free stands between the model and torch."""
+    model = convert(nn.Sequential(Hidden(), nn.Dropout(0.1))).train()
+    keys = dropout_keys(samples=torch.arange(len(X)), epoch=0)
+    with keys, portable(), pytest.raises(NumericsError) as refused:
+        model(X)
+    assert f"{Path(__file__).name}:{find_line('the layer')}" in str(refused.value)
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")

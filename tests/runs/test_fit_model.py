@@ -62,6 +62,21 @@ def test_basis_given_keeps_the_weights_of_the_model(tmp_path):
     assert run.digest != before
 
 
+def test_trained_weights_are_not_discarded_without_a_word(tmp_path, capsys):
+    """Once they are kept, and in a model that was not trained, there is nothing to say."""
+    model = nn.Sequential(nn.LayerNorm(TRAIN[0].shape[-1]), linear())
+    new = copy.deepcopy(model)
+    nn.init.constant_(model[0].bias, 0.5)
+    one = {"train": {"epochs": 1}}
+    fit(copy.deepcopy(model), TRAIN, VAL, config=one, out=tmp_path / "replaced")
+    said = capsys.readouterr().err
+    assert "seen in 0)" in said
+    assert 'init.basis to "given"' in said
+    fit(model, TRAIN, VAL, config=one | {"init": {"basis": "given"}}, out=tmp_path / "kept")
+    fit(new, TRAIN, VAL, config=one, out=tmp_path / "new")
+    assert "init.basis" not in capsys.readouterr().err
+
+
 def test_basis_given_is_verified_with_the_first_weights(tmp_path):
     model = linear()
     begun = copy.deepcopy(model)

@@ -1,5 +1,6 @@
 """`fit` with a loss of the user's own: any structure of inputs, outputs and targets."""
 
+import copy
 import json
 import shutil
 from functools import partial
@@ -11,10 +12,13 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import seedless
-from seedless.core.digests import canonical_json, digest_value
+from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, StatsError
 from seedless.core.files import hash_file
+from seedless.core.sample_digests import digest_dataset
+from seedless.ordering.order import make_digest_order
 from seedless.proof.provenance import make_provenance
+from seedless.runs.user_data import read_dataset
 from seedless.train.checkpoint import list_checkpoints
 from tests.runs import user_problems as own
 from tests.runs.user_problems import REGRESSION, SETTINGS, small_net
@@ -239,6 +243,37 @@ def test_sentences_of_different_lengths_are_padded_by_collate(tmp_path):
     assert fit(own.MeanOfWords, **turned, out=tmp_path / "turned").digest == run.digest
 
 
+def test_a_step_has_the_bits_of_a_plain_loop(tmp_path):
+    """One epoch of one batch: loss.backward() and optimizer.step(), as anyone writes them."""
+    inputs, targets = own.make_regression(41)  # in float32, 1 / 41 * 41 is not 1
+    settings = {
+        "execution": SETTINGS["execution"],
+        "train": {"epochs": 1},
+        "init": {"basis": "given"},
+    }
+    begun = small_net()
+    model = copy.deepcopy(begun)
+    arguments = {"train": (inputs, targets), "loss": own.squared_error, "optimizer": own.adamw}
+    run = seedless.fit(begun, **arguments, config=settings, out=tmp_path / "run")
+    digests = digest_dataset(read_dataset("train", (inputs, targets)), shown=False)
+    rows = make_digest_order("content", digests).epoch(0)
+    optimizer = own.adamw(model)
+    outputs = model(torch.from_numpy(inputs[rows]).float())
+    own.squared_error(outputs, torch.from_numpy(targets[rows]).float()).backward()
+    optimizer.step()
+    assert digest(model) == run.digest
+
+
+def test_in_portable_arithmetic_the_threads_change_no_bit(tmp_path):
+    digests = set()
+    for threads in (1, 2):
+        execution = {"device": "cpu", "threads": threads, "arithmetic": "portable"}
+        settings = {**SETTINGS, "execution": execution}
+        out = tmp_path / str(threads)
+        digests.add(seedless.fit(small_net, **REGRESSION, config=settings, out=out).digest)
+    assert len(digests) == 1
+
+
 def test_micro_batches_are_read_in_parts(tmp_path):
     """A mean over a batch is the mean over its parts, but for the rounding."""
     whole = fit(small_net, **REGRESSION, out=tmp_path / "whole")
@@ -277,6 +312,11 @@ PAIRS = TensorDataset(torch.zeros(8, 6), torch.zeros(8, 1))
         ),
         ({"optimizer": torch.optim.SGD}, ConfigError, r"optimizer\(model\) failed.*lambda model"),
         ({"optimizer": lambda model: None}, ConfigError, "to return a torch.optim.Optimizer"),
+        (
+            {"optimizer": lambda model: torch.optim.LBFGS(model.parameters())},
+            ConfigError,
+            r"LBFGS\.step needs closure",
+        ),
         ({"scheduler": lambda epoch, step: None}, ConfigError, "to return a number"),
         ({"scheduler": lambda epoch, step: -1.0}, ConfigError, "a factor from 0, got -1.0"),
         ({"metrics": own.absolute_error}, ConfigError, "metrics as a dict of functions by name"),
@@ -422,6 +462,25 @@ def test_a_sample_that_changes_during_a_run_with_keys_stops_it(tmp_path):
     arguments = {"train": dataset, "loss": own.squared_error, "key": name_patient}
     with pytest.raises(DataError, match="sample 5 is not what it was"):
         fit(small_net, **arguments, out=tmp_path / "run")
+
+
+class Noisy(Pairs):
+    """Adds noise that depends on the sample and the epoch alone."""
+
+    def __getitem__(self, index):
+        inputs, targets = super().__getitem__(index)
+        with seedless.augment(index):
+            return inputs + 0.1 * torch.rand(6).numpy(), targets
+
+
+def test_augmentation_by_sample_and_epoch_is_the_same_from_any_worker(tmp_path):
+    arguments = {"train": Noisy(*REGRESSION["train"]), "loss": own.squared_error}
+    run = fit(small_net, **arguments, workers=2, out=tmp_path / "run")
+    assert seedless.verify(run, model=small_net, **arguments).outcome == "identical"
+    plain = fit(
+        small_net, **{**arguments, "train": Pairs(*REGRESSION["train"])}, out=tmp_path / "b"
+    )
+    assert plain.digest != run.digest
 
 
 def test_two_samples_with_one_key_are_refused(tmp_path):

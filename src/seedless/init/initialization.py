@@ -131,6 +131,9 @@ def make_plan(
                 # Rows of a table of positions must differ; those of a cut Hadamard matrix do not.
                 matrix = "dct" if rule.spread else _choose_basis(basis, name, stage)
             row = _plan_matrix(row, start.rule, matrix, scale, rule.spread)
+            if matrix and rule.spread:
+                # The first row is constant: a norm layer would divide it by nearly zero.
+                row = replace(row, first_row=1)
         # [Step 3] What its numbers are drawn under, where it has any.
         if row.rule == start.rule and start.keyed_by == "seed":
             row = replace(row, seed=seed or 0)

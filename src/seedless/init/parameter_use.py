@@ -235,7 +235,7 @@ class _Reader:
             self.uses.add(Use(operation, flow.indexed, flow.transposed))
 
     def _add(self, flows: list[Flow | None]) -> Flow | None:
-        if all(flows):
+        if len(flows) > 1 and all(flows):
             return flows[0]  # a part of the parameter added to another part of it
         self._use("added", flows)
         return None

@@ -44,6 +44,7 @@ class PlanRow:
     norms_of: PlanRow | None = None  # the weight v of which these are the norms (weight_norm)
     kept: str = ""  # why it stays what the model set it to: frozen, zeros, constant or table
     kept_digest: str | None = None  # of values that no rule makes
+    first_row: int = 0  # rows of the basis that are left out
 
     def values(self) -> Float32:
         """Return the parameter's values: float32 of its shape, rounded once, here."""
@@ -88,7 +89,9 @@ class PlanRow:
         if self.rule == "orthogonal":
             return layer_weights.orthogonal_filters(self.filters, self._counter_key)
         assert self.basis is not None
-        return layer_weights.basis_filters(self.basis, self.filters)
+        filters, *features = self.filters
+        rows = (filters + self.first_row, *features)
+        return layer_weights.basis_filters(self.basis, rows).drop_rows(self.first_row)
 
     @property
     def _counter_key(self) -> CounterKey:
@@ -104,8 +107,9 @@ class PlanRow:
         Plans without them keep the digests from before there were such fields.
         """
         fields = asdict(self)
-        for name in ("offset", "norms_of", "kept", "kept_digest"):
-            if not getattr(self, name) and getattr(self, name) != 0:
+        unset = {"offset": None, "norms_of": None, "kept": "", "kept_digest": None, "first_row": 0}
+        for name, value in unset.items():
+            if getattr(self, name) == value:
                 del fields[name]
         if self.norms_of is not None:
             fields["norms_of"] = self.norms_of.parameter

@@ -70,6 +70,15 @@ class TabledMatrix:
             self.rows, self.columns, table, lambda rows: place[self.find_positions(rows)]
         )
 
+    def drop_rows(self, count: int) -> "TabledMatrix":
+        """Return the matrix without its first ``count`` rows."""
+        return TabledMatrix(
+            self.rows - count,
+            self.columns,
+            self.table,
+            lambda rows: self.find_positions(rows + count),
+        )
+
     def _find_block(self, block: slice) -> Int64:
         return self.find_positions(np.arange(block.start, block.stop, dtype=np.int64))
 

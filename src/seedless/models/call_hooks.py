@@ -12,10 +12,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from seedless.core.errors import NumericsError
 from seedless.numerics.draw_interception import begin_interception, end_interception
 from seedless.numerics.forward_calls import begin_call, end_call
+from seedless.numerics.generator_guard import GeneratorGuard
 
 _CALL = "_seedless_call"
+_GUARD = "_seedless_guard"
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,14 @@ class NotedCall:
         axis: the axis of the samples in what it draws for, where someone said it.
         kept: whether its draws are left as they are.
         draws: whether its own code draws, as far as its source says.
+        guarded: whether its first forward pass must leave all global generators where they are.
     """
 
     name: str
     axis: int | None
     kept: bool
     draws: bool
+    guarded: bool
 
 
 def note_calls(module: nn.Module, call: NotedCall) -> None:
@@ -48,22 +53,36 @@ def _begin(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     """Note a call. A compiled model runs modules that draw as they are, outside its graph."""
     call: NotedCall = getattr(module, _CALL)
     if module.training and (call.draws or not torch.compiler.is_compiling()):
-        _begin_call(call, inputs)
+        _begin_call(module, call, inputs)
 
 
 def _end(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
     call: NotedCall = getattr(module, _CALL)
     if call.draws or not torch.compiler.is_compiling():
-        _end_call(call)
+        _end_call(module, call, failed=output is None)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # untyped in torch
-def _begin_call(call: NotedCall, inputs: tuple[Any, ...]) -> None:
+def _begin_call(module: nn.Module, call: NotedCall, inputs: tuple[Any, ...]) -> None:
     if begin_call(call.name, call.axis, inputs, call.kept):
         begin_interception()
+        if call.guarded and _GUARD not in vars(module):
+            setattr(module, _GUARD, GeneratorGuard())
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # untyped in torch
-def _end_call(call: NotedCall) -> None:
-    if end_call(call.name):
-        end_interception()
+def _end_call(module: nn.Module, call: NotedCall, failed: bool) -> None:
+    if not end_call(call.name):
+        return
+    end_interception()
+    guard = vars(module).get(_GUARD)
+    if isinstance(guard, GeneratorGuard) and not failed:
+        setattr(module, _GUARD, None)  # the first pass is checked, and no other: it costs time
+        if moved := guard.moved():
+            raise NumericsError(
+                f"the first forward pass of module {call.name!r} used {' and '.join(moved)} where "
+                "no function of torch's was seen to draw. Draws by Python's random and by numpy "
+                "have no form by sample: model.seedless_report names the lines that were found. "
+                "Draw from torch.rand or bernoulli instead, or name the module in "
+                "seedless.convert(model, keep=[...])"
+            )

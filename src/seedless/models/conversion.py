@@ -6,7 +6,8 @@ Three things are done to a model, in place:
 2. The root and every module that torch did not write note their calls, so that a draw inside them
    has a name. While the model computes in training mode, functions of torch's that draw (functional
    dropout, attention, recurrent layers, uniform and Bernoulli numbers) draw by these names too.
-3. What would still draw from a generator is refused when it happens, with module and line.
+3. What would still draw from a generator is refused: a function of torch's when it is called, with
+   module and line; all else after the first forward pass.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ from seedless.models.draw_scan import DrawLine, ModuleDraws, scan_module
 
 M = TypeVar("M", bound=nn.Module)
 _TRANSFORMER_LAYERS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+_WRAPPERS = (
+    "DataParallel",
+    "DistributedDataParallel",
+    "FullyShardedDataParallel",
+    "OptimizedModule",
+)
 _RECURRENT = (nn.LSTM, nn.GRU, nn.RNN)
 _DRAWING_IN_TORCH = (nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
 _DRAWING = (*_RECURRENT, nn.MultiheadAttention, *_DRAWING_IN_TORCH)
@@ -102,15 +109,11 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | Non
         intercepted: 0
         remaining: 0
     """
+    _check_model(model)
     named = dict(model.named_modules())
     axes = dict(axes or {})
     kept = _find_kept(named, keep)
     _check_names("axes", axes, named)
-    if type(model) in REPLACEMENTS:
-        raise ModelError(
-            f"expected a model, got a single {type(model).__name__}, which cannot be replaced in "
-            "place: convert the model that holds it, or use seedless.Dropout"
-        )
     # [Step 1] Replace torch's dropout layers.
     known_axes = {**_find_transformer_axes(named), **axes}
     replaced = []
@@ -127,11 +130,26 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | Non
         if not name or not _is_of_torch(module) or isinstance(module, _DRAWING) or name in kept:
             found = _find_draws(module)
             draws = bool(found.intercepted or found.remaining or found.unclear)
-            note_calls(module, NotedCall(name, axes.get(name), name in kept, draws))
+            note_calls(module, NotedCall(name, axes.get(name), name in kept, draws, not kept))
     # [Step 3] Report.
     report = ConversionReport(tuple(replaced), *_list_draws(named, kept))
     setattr(model, "seedless_report", report)  # noqa: B010  # no tensor or module, as mypy expects
     return model
+
+
+def _check_model(model: nn.Module) -> None:
+    """Refuse a single layer, and a wrapper, whose name would be part of every module's name."""
+    kind = type(model).__name__
+    if type(model) in REPLACEMENTS:
+        raise ModelError(
+            f"expected a model, got a single {kind}, which cannot be replaced in place: convert "
+            "the model that holds it, or use seedless.Dropout"
+        )
+    if kind in _WRAPPERS and type(model).__module__.startswith("torch."):
+        raise ModelError(
+            f"expected a model, got it wrapped in {kind}: call seedless.convert(model) first, and "
+            "wrap or compile it then, so that its masks do not depend on the wrapper"
+        )
 
 
 def _check_names(what: str, names: Iterable[str], named: Mapping[str, nn.Module]) -> None:

@@ -31,6 +31,7 @@ _BY_GENERATOR = """
 INTERCEPTED = frozenset(_BY_SAMPLE.split())
 REFUSED = frozenset(_BY_GENERATOR.split())
 _NAME = re.compile(r"[\w.]+")
+_ATTRIBUTE = re.compile(r"[\w.]*\.\w+")  # of a module or a value, or ".method"
 _GENERATOR_MODULES = ("random", "numpy.random", "np.random")
 
 
@@ -89,7 +90,11 @@ def scan_module(module: nn.Module) -> ModuleDraws:
                 found.intercepted.append(draw)
             elif inspect.isfunction(known := names.get(called)):
                 waiting.append(known)
-            elif own is not None or (name == called and called not in names):
+            elif (
+                own is not None
+                or not _NAME.fullmatch(called)
+                or (name == called and called not in names)
+            ):
                 found.unclear = True
     return found
 

@@ -14,6 +14,8 @@ from seedless.core.errors import NumericsError
 
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
+_DRAWS = str(Path(__file__).parents[1] / "numerics")  # stands between a converted model and torch
+_NOT_THE_CALLER = (_TORCH, _HERE, _DRAWS, "<frozen")
 
 # Ops that take random numbers from torch's generator.
 _RANDOM_OPS = """
@@ -41,7 +43,7 @@ def find_caller() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_TORCH, _HERE, "<frozen")) and Path(name).name != "contextlib.py":
+        if not name.startswith(_NOT_THE_CALLER) and Path(name).name != "contextlib.py":
             return f"{name}:{frame.f_lineno}"
         if frame.f_back is None:
             break
@@ -62,7 +64,7 @@ def find_place() -> str:
     lines = [
         f"{name}:{number}"
         for name, number in re.findall(r'File "([^"]+)", line (\d+)', stack)
-        if not name.startswith((_TORCH, _HERE, "<frozen"))
+        if not name.startswith(_NOT_THE_CALLER)
     ]
     if lines:
         return f"in the backward pass ({what}) of {lines[-1]}"

@@ -10,6 +10,7 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import RunError
+from seedless.init.trained_signs import warn_of_discarded_weights
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import get_content_digest
@@ -110,7 +111,9 @@ def fit(
             return _load_same(run, preparer(read()), configured)
         if resume and (run / CONFIG).exists():
             return resume_run(run, observers=observers, preparer=preparer, warn=display.say)
-        return train_run(read(), run, force=force, observers=observers, preparer=preparer)
+        parsed = read()
+        warn_of_discarded_weights(model, parsed.init.basis, display.say)
+        return train_run(parsed, run, force=force, observers=observers, preparer=preparer)
     finally:
         display.close()
 

@@ -75,7 +75,7 @@ class Step:
             inputs = None if samples is None else samples[index * size :][: len(part)]
             losses = self.forward(inputs, part, epoch)
             with self.phase("backward"):
-                torch.autograd.backward(add_losses(losses, len(part)) / len(rows))
+                torch.autograd.backward(average(losses, len(part), len(rows)))
             batch_losses.append(spread_loss(losses.detach(), len(part)))
         return torch.cat(batch_losses)
 
@@ -128,6 +128,12 @@ class Step:
         return self.problem.loss(self.problem.model, samples, labels)
 
 
-def add_losses(losses: Tensor, samples: int) -> Tensor:
-    """Return the sum of the losses (B,); a single loss () is the mean of so many samples."""
-    return losses.sum() if losses.ndim else losses * samples
+def average(losses: Tensor, samples: int, total: int) -> Tensor:
+    """Return what the samples of a micro-batch add to the mean loss of a batch of ``total``.
+
+    The losses are one for each sample, (B,), or a single one, (), the mean of so many samples. That
+    of a whole batch is returned as it is, so that its gradient is the one of `loss.backward()`.
+    """
+    if losses.ndim:
+        return losses.sum() / total
+    return losses if samples == total else losses * (samples / total)
