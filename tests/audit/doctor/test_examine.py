@@ -8,6 +8,7 @@ from seedless.audit.doctor import pair as pairs
 from seedless.audit.doctor.examine import examine
 from seedless.audit.doctor.op_pass import MAX_PAIRS
 from seedless.audit.doctor.pair import Runner
+from seedless.cli.doctor import describe
 from seedless.core.errors import RunError
 from tests.audit.doctor.records import (
     Script,
@@ -65,6 +66,10 @@ def test_an_evaluation_of_other_samples_that_changes_nothing_is_no_difference(ru
     assert (found.identical, len(calls)) == (True, 2)
     (sentence,) = found.evidence
     assert "at step 2 input, output differ" in sentence
+    assert (found.step, found.what) == (2, "input")
+    text = describe(found, 200)
+    assert "IDENTICAL: every loss, gradient and weight recorded in 3 steps agrees" in text
+    assert sentence in text
 
 
 def test_an_evaluation_that_changes_a_later_step_is_a_difference(run):

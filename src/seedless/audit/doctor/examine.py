@@ -51,9 +51,8 @@ def examine(runner: Runner, runs: int = 2) -> Examination:
     pairs = [compare(made[0], other) for other in made[1:]]
     pair = next((one for one in pairs if _is_different(one)), pairs[0])
     if not _is_different(pair):
-        agreement = judge_agreement(made)
-        notes = [_describe_observed(one.first) for one in pairs if one.first is not None]
-        return Examination(add_evidence(agreement, *notes[:1]), pair)
+        observed = next((one.first for one in pairs if one.first is not None), None)
+        return Examination(_add_observed(judge_agreement(made), observed), pair)
     if cut_off := find_cut_off(pair):
         return Examination(Diagnosis(None, steps=_count_steps(pair.a), reason=cut_off), pair)
     # [Step 2] With a variable varied: do the runs differ without it, too?
@@ -109,11 +108,15 @@ def _is_different(pair: Pair) -> bool:
     return pair.first is not None and has_effect(pair.a.recorded, pair.b.recorded)
 
 
-def _describe_observed(first: FirstStep) -> str:
-    return (
+def _add_observed(diagnosis: Diagnosis, first: FirstStep | None) -> Diagnosis:
+    """Return the answer for runs that agree, with what differs without an effect, if anything."""
+    if first is None or not diagnosis.identical:
+        return diagnosis
+    sentence = (
         f"at step {first.step} {', '.join(first.names)} differ, and no loss, gradient or weight of "
         "any step: the model was also called with something else, as in an evaluation"
     )
+    return add_evidence(replace(diagnosis, step=first.step, what=first.what), sentence)
 
 
 def _look_behind(runner: Runner, case: Case, draw: Candidate) -> tuple[Case, Candidate] | None:
