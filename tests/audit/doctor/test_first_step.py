@@ -2,7 +2,7 @@
 
 import pytest
 
-from seedless.audit.doctor import resume_check
+from seedless.audit.doctor import first_step, resume_check
 from seedless.audit.doctor.first_step import (
     CAUSAL_ORDER,
     compare_generators,
@@ -112,6 +112,7 @@ def test_ranks_that_hold_parts_of_a_model_are_not_compared(tmp_path):
 def test_the_page_shows_the_values_in_the_same_order():
     assert tuple(VALUE_NAMES) == CAUSAL_ORDER
     assert recorded_steps.LOADER_VALUES == resume_check.LOADER_VALUES
+    assert recorded_steps.OBSERVED_VALUES == first_step.OBSERVED
 
 
 def test_an_effect_in_any_process_counts(tmp_path):
