@@ -35,6 +35,7 @@ DIAGNOSIS = {
     "module": "",
     "ranks": [],
 }
+IDENTICAL = {"identical": True}
 
 
 def digest(*parts):
@@ -199,6 +200,19 @@ def test_identical_runs_have_no_mark(folder):
     assert "Every value of all 30 steps agrees" in page
     assert "No version, environment variable or flag that was recorded differs" in page
     assert '<section id="files">' not in page
+
+
+def test_an_evaluation_of_other_samples_is_told_from_other_weights(folder):
+    records = make_records()
+    evaluated = [
+        {**line, "values": {**line["values"], "input": "other", "output": "other"}}
+        if line.get("step") == 6 and line["kind"] == "step"
+        else line
+        for line in records
+    ]
+    page = render((DoctorRun("run 1", records), DoctorRun("run 2", evaluated)), folder, IDENTICAL)
+    assert "Every loss, gradient and weight agrees" in headline(page)
+    assert 'class="hero good"' in page
 
 
 def test_a_page_never_claims_more_than_its_steps(pair, folder):

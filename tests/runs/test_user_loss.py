@@ -312,6 +312,11 @@ PAIRS = TensorDataset(torch.zeros(8, 6), torch.zeros(8, 1))
         ),
         ({"optimizer": torch.optim.SGD}, ConfigError, r"optimizer\(model\) failed.*lambda model"),
         ({"optimizer": lambda model: None}, ConfigError, "to return a torch.optim.Optimizer"),
+        (
+            {"optimizer": lambda model: torch.optim.LBFGS(model.parameters())},
+            ConfigError,
+            r"LBFGS\.step needs closure",
+        ),
         ({"scheduler": lambda epoch, step: None}, ConfigError, "to return a number"),
         ({"scheduler": lambda epoch, step: -1.0}, ConfigError, "a factor from 0, got -1.0"),
         ({"metrics": own.absolute_error}, ConfigError, "metrics as a dict of functions by name"),

@@ -1,6 +1,11 @@
 """The operations of one step of a script, recorded in its own process without changing its bits."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
+
+from seedless.script_recorder.step_ops import MAX_THREADS, OpsOfStep
 
 SCRIPT = """
 import copy, hashlib, random
@@ -89,3 +94,22 @@ def test_each_tensor_of_the_step_has_a_digest_by_name(runs):
     assert set(before) == set(after)
     assert all(before[name] != after[name] for name in before)
     assert before == runs[1].tensors[0]["weights"]
+
+
+def test_threads_that_start_before_the_end_of_the_step_are_recorded(tmp_path):
+    recorder = SimpleNamespace(
+        step=0, is_busy=False, settings=SimpleNamespace(folder=str(tmp_path))
+    )
+    ops = OpsOfStep(recorder, 2)
+    ops.see_thread("loader.py:9")
+    recorder.step = 1
+    ops.see_step(1)
+    for _ in range(MAX_THREADS):
+        ops.see_thread("loader.py:20")
+    recorder.step = 2
+    ops.see_step(2)
+    ops.see_thread("later.py:1")
+    (file,) = tmp_path.glob("ops-*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    threads = [line["line"] for line in lines if line["kind"] == "thread"]
+    assert threads == ["loader.py:9", *["loader.py:20"] * (MAX_THREADS - 1)]

@@ -117,6 +117,10 @@ def describe(diagnosis: Diagnosis, columns: int | None = None) -> str:
         return _wrap(f"COULD NOT TELL: {diagnosis.reason}", width)
     if diagnosis.identical:
         steps = f"{diagnosis.steps} step{'s' * (diagnosis.steps != 1)}"
+        if diagnosis.what:
+            kinds = "every loss, gradient and weight"
+            note = _wrap(f"- {diagnosis.evidence[-1]}", width, "  ")
+            return f"IDENTICAL: {kinds} recorded in {steps} agrees\n\nevidence\n{note}"
         return f"IDENTICAL: every value recorded in {steps} agrees"
     place = "" if diagnosis.line in diagnosis.remedy else f"{diagnosis.line}: "
     lines = [

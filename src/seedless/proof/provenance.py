@@ -31,7 +31,8 @@ SOURCE_DIGEST = "seedless_source"
 DATA_FACTS = ("name", "records", "protocol", "splits", "repeated")
 # What a run produces, predictions only with a loss of the configuration's; the other files that its
 # receipt covers tell how it went.
-OUTPUTS = (WEIGHTS, "metrics.json", "predictions.npz")
+PREDICTIONS = "predictions.npz"
+OUTPUTS = (WEIGHTS, "metrics.json", PREDICTIONS)
 
 
 def make_provenance(receipt: Mapping[str, Any]) -> bytes:
@@ -85,10 +86,11 @@ def describe_source_package(claims: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _describe_run(claims: Mapping[str, Any], receipt: str) -> dict[str, Any]:
     files = claims["files"]
+    outputs = [name for name in OUTPUTS if name != PREDICTIONS or name in files]
     byproducts = {name: files[name] for name in sorted(files) if name not in OUTPUTS}
     return {
         "_type": STATEMENT,
-        "subject": [describe_file(name, files[name]) for name in OUTPUTS if name in files],
+        "subject": [describe_file(name, files[name]) for name in outputs],
         "predicateType": PREDICATE,
         "predicate": {
             "buildDefinition": {

@@ -107,8 +107,11 @@ def choose_headline(diagnosis: Mapping[str, Any], steps: StepTable) -> Headline:
 
     It never claims more than the steps on the page show.
     """
-    if diagnosis.get("identical") is True and steps.differing:
+    if diagnosis.get("identical") is True and steps.changed:
         return Headline("bad", "!", "Called identical, but the values recorded differ")
+    if diagnosis.get("identical") is True and steps.differing:
+        sentence = "Every loss, gradient and weight agrees; what was evaluated differs"
+        return Headline("good", "=", sentence)
     if diagnosis.get("identical") is True and steps.total:
         return Headline("good", "=", "The two runs are identical in every value recorded")
     if diagnosis.get("identical") is not False:

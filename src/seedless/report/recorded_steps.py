@@ -30,6 +30,7 @@ VALUE_NAMES = {
 }
 # What a data loader has read. It may read ahead, so in a resumed run it may stand in other steps.
 LOADER_VALUES = ("indices", "batch")
+OBSERVED_VALUES = (*LOADER_VALUES, "input", "output")  # an evaluation changes these alone
 STEPS_AROUND = 8
 OPS_AROUND = 6
 MISSING = "none"
@@ -105,12 +106,14 @@ class StepTable:
         total: steps that at least one of the runs has.
         differing: those in which at least one value differs; in a resumed run those of the data
             loader do not count.
+        changed: those in which more differs than what is only looked at, as in an evaluation.
     """
 
     columns: list[str]
     rows: list[dict[str, Any]]
     total: int
     differing: int
+    changed: int
 
 
 def tabulate_steps(runs: Sequence[DoctorRun], rank: int | None, first: int | None) -> StepTable:
@@ -147,8 +150,11 @@ def tabulate_steps(runs: Sequence[DoctorRun], rank: int | None, first: int | Non
         rows.append({"step": number, "cells": cells, "losses": losses})
     is_resumed = runs[1].steps_before > 0
     judged = [name for name in columns if not (is_resumed and name in LOADER_VALUES)]
-    differing = sum(any(a.get(name) != b.get(name) for name in judged) for a, b in pairs.values())
-    return StepTable([VALUE_NAMES[name] for name in columns], rows, len(numbers), differing)
+    counts = [
+        sum(any(a.get(name) != b.get(name) for name in names) for a, b in pairs.values())
+        for names in (judged, [name for name in judged if name not in OBSERVED_VALUES])
+    ]
+    return StepTable([VALUE_NAMES[name] for name in columns], rows, len(numbers), *counts)
 
 
 def _take_around(items: Sequence[Any], place: int, count: int) -> Sequence[Any]:

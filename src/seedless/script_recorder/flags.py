@@ -63,6 +63,11 @@ def keep_deterministic() -> None:
     switches.set_deterministic_debug_mode = ignore
     switches._C._set_cudnn_deterministic = ignore
     switches._C._set_cudnn_benchmark = ignore
+    # The attributes of torch.backends.cudnn keep the functions they were made with.
+    attributes = vars(type(torch.backends.cudnn))
+    for name in ("deterministic", "benchmark"):
+        if hasattr(attributes.get(name), "setter"):
+            attributes[name].setter = ignore
 
 
 def _read_precision() -> dict[str, Any]:

@@ -4,6 +4,7 @@ A checkpoint holds the tensors of an optimizer's state and nothing else of it. S
 keeps other values there, or changes the options of its parameter groups, could not be resumed.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,17 @@ def make_user_optimizer(
             f"expected optimizer(model) to return a torch.optim.Optimizer, got "
             f"{type(optimizer).__name__}; for example optimizer=lambda model: "
             "torch.optim.AdamW(model.parameters(), lr=1e-3)"
+        )
+    needed = [
+        name
+        for name, parameter in inspect.signature(optimizer.step).parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if needed:
+        raise ConfigError(
+            f"{type(optimizer).__name__}.step needs {', '.join(needed)}; expected an optimizer "
+            "that makes one step from the gradients, such as torch.optim.AdamW"
         )
     own = {id(parameter) for parameter in model.parameters()}
     if any(id(p) not in own for group in optimizer.param_groups for p in group["params"]):

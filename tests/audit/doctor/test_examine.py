@@ -8,6 +8,7 @@ from seedless.audit.doctor import pair as pairs
 from seedless.audit.doctor.examine import examine
 from seedless.audit.doctor.op_pass import MAX_PAIRS
 from seedless.audit.doctor.pair import Runner
+from seedless.cli.doctor import describe
 from seedless.core.errors import RunError
 from tests.audit.doctor.records import (
     Script,
@@ -56,6 +57,30 @@ def test_equal_runs_are_identical_after_two_runs(run):
     assert len(calls) == 2
 
 
+def test_an_evaluation_of_other_samples_that_changes_nothing_is_no_difference(run):
+    def write(records, number, settings, variables):
+        seen = {"input": f"run {number}", "output": f"run {number}"}
+        write_steps(records, make_step(1), make_step(2, **seen), make_step(3))
+
+    found, calls = run(write)
+    assert (found.identical, len(calls)) == (True, 2)
+    (sentence,) = found.evidence
+    assert "at step 2 input, output differ" in sentence
+    assert (found.step, found.what) == (2, "input")
+    text = describe(found, 200)
+    assert "IDENTICAL: every loss, gradient and weight recorded in 3 steps agrees" in text
+    assert sentence in text
+
+
+def test_an_evaluation_that_changes_a_later_step_is_a_difference(run):
+    def write(records, number, settings, variables):
+        seen = {"input": f"run {number}", "output": f"run {number}"}
+        write_steps(records, make_step(1, **seen), make_step(2), make_step(3, rate=f"{number}"))
+
+    found, _ = run(write)
+    assert (found.identical, found.step, found.what) == (False, 1, "input")
+
+
 def write_unseeded(records, number, settings, variables):
     """Weights that differ from run to run unless torch is seeded."""
     value = "same" if "torch" in settings.seeds else f"run {number}"
@@ -88,7 +113,7 @@ def test_an_experiment_that_changes_nothing_confirms_nothing(run):
 def test_a_difference_that_hash_seeds_remove_is_hash_order(run):
     def write(records, number, settings, variables):
         value = "same" if variables.get("PYTHONHASHSEED") == "0" else f"run {number}"
-        write_steps(records, make_step(1), make_step(2, input=value))
+        write_steps(records, make_step(1), make_step(2, input=value, loss=value))
 
     found, _ = run(write)
     assert (found.cause, found.confidence, found.step) == ("hash-order", "certain", 2)
@@ -141,7 +166,7 @@ def test_a_file_that_changed_once_is_the_cause_though_it_does_not_change_again(r
         content = "old" if number == 1 else "new"
         read = [{"path": "data.csv", "size": 3, "sha256": content, "line": "train.py:3"}]
         files = {"kind": "files", "read": read, "written": []}
-        write_steps(records, make_step(1, batch=content), lines=[files])
+        write_steps(records, make_step(1, batch=content, loss=content), lines=[files])
 
     found, _ = run(write)
     assert (found.cause, found.line, found.confidence) == ("data-changed", "train.py:3", "likely")
@@ -238,7 +263,7 @@ def test_behind_a_draw_without_effect_the_cause_is_found(run):
     read = {**DRAW, "op": "aten.add.Tensor", "draws": "", "sources": [""], "line": "train.py:20"}
 
     def write(records, number, settings, variables):
-        write_steps(records, make_step(1, input=f"run {number}"))
+        write_steps(records, make_step(1, input=f"run {number}", loss=f"run {number}"))
         if settings.ops_at:
             drawn = "same" if "python" in settings.seeds else f"run {number}"
             draw = {"kind": "draw", "generator": "python", "call": "random.random"}

@@ -2,12 +2,13 @@
 
 import pytest
 
-from seedless.audit.doctor import resume_check
+from seedless.audit.doctor import first_step, resume_check
 from seedless.audit.doctor.first_step import (
     CAUSAL_ORDER,
     compare_generators,
     find_differing_ranks,
     find_first_step,
+    has_effect,
 )
 from seedless.audit.doctor.recorded_run import read_run
 from seedless.report import recorded_steps
@@ -111,3 +112,14 @@ def test_ranks_that_hold_parts_of_a_model_are_not_compared(tmp_path):
 def test_the_page_shows_the_values_in_the_same_order():
     assert tuple(VALUE_NAMES) == CAUSAL_ORDER
     assert recorded_steps.LOADER_VALUES == resume_check.LOADER_VALUES
+    assert recorded_steps.OBSERVED_VALUES == first_step.OBSERVED
+
+
+def test_an_effect_in_any_process_counts(tmp_path):
+    def write(name, **changed):
+        steps = [make_step(1, input=name)], [make_step(1, **changed)]
+        return write_ranks(tmp_path / name, *steps)
+
+    runs = write("a"), write("b"), write("c", weights="other")
+    assert not has_effect(runs[0], runs[1])
+    assert has_effect(runs[0], runs[2])

@@ -12,7 +12,7 @@ from seedless.audit.doctor.diagnosis import (
     make_diagnosis,
 )
 from seedless.audit.doctor.experiments import EXPERIMENTS, Result
-from seedless.audit.doctor.first_step import find_differing_ranks
+from seedless.audit.doctor.first_step import FirstStep, find_differing_ranks, has_effect
 from seedless.audit.doctor.leftover import try_without_leftovers
 from seedless.audit.doctor.op_pass import record_step
 from seedless.audit.doctor.pair import Pair, Run, Runner, compare
@@ -49,16 +49,17 @@ def examine(runner: Runner, runs: int = 2) -> Examination:
     # [Step 1] Run the command, and compare each run with the first.
     made = [_run_numbered(runner, index, runs) for index in range(runs)]
     pairs = [compare(made[0], other) for other in made[1:]]
-    pair = next((one for one in pairs if one.first is not None), pairs[0])
-    if pair.first is None:
-        return Examination(judge_agreement(made), pair)
+    pair = next((one for one in pairs if _is_different(one)), pairs[0])
+    if not _is_different(pair):
+        observed = next((one.first for one in pairs if one.first is not None), None)
+        return Examination(_add_observed(judge_agreement(made), observed), pair)
     if cut_off := find_cut_off(pair):
         return Examination(Diagnosis(None, steps=_count_steps(pair.a), reason=cut_off), pair)
     # [Step 2] With a variable varied: do the runs differ without it, too?
     if runner.varied:
         control = runner.run("control: the first values once more", variables=_first_values(runner))
         same = compare(made[0], control)
-        if same.first is not None:
+        if _is_different(same):
             found = examine_pair(replace(runner, varied={}), same)
             note = "two runs differ also where nothing was varied; that difference is explained"
             return replace(found, diagnosis=add_evidence(found.diagnosis, note))
@@ -100,6 +101,22 @@ def examine_pair(runner: Runner, pair: Pair) -> Examination:
     notes = filter(None, (passed.note, *others[:3]))
     diagnosis = replace(diagnosis, intermittent=passed.intermittent)
     return Examination(add_evidence(diagnosis, *notes), pair, passed.pair)
+
+
+def _is_different(pair: Pair) -> bool:
+    """Whether two runs differ in more than what is only looked at."""
+    return pair.first is not None and has_effect(pair.a.recorded, pair.b.recorded)
+
+
+def _add_observed(diagnosis: Diagnosis, first: FirstStep | None) -> Diagnosis:
+    """Return the answer for runs that agree, with what differs without an effect, if anything."""
+    if first is None or not diagnosis.identical:
+        return diagnosis
+    sentence = (
+        f"at step {first.step} {', '.join(first.names)} differ, and no loss, gradient or weight of "
+        "any step: the model was also called with something else, as in an evaluation"
+    )
+    return add_evidence(replace(diagnosis, step=first.step, what=first.what), sentence)
 
 
 def _look_behind(runner: Runner, case: Case, draw: Candidate) -> tuple[Case, Candidate] | None:

@@ -18,6 +18,10 @@ INITIAL_WEIGHTS = "initial weights"
 STEP_COUNT = "number of steps"
 PROCESS_COUNT = "processes"
 
+# What is only looked at: an evaluation between two steps shows here, too. Where it has an effect on
+# training, another value differs with it or after it.
+OBSERVED = ("indices", "batch", "input", "output")
+
 
 @dataclass(frozen=True)
 class FirstStep:
@@ -58,6 +62,17 @@ def find_first_step(a: RecordedRun, b: RecordedRun) -> FirstStep | None:
     return FirstStep(
         first.step, first.what, first.names, tuple(ranks), first.processes, first.steps
     )
+
+
+def has_effect(a: RecordedRun, b: RecordedRun) -> bool:
+    """Whether two runs differ in more than what is only looked at."""
+    for one, two in pair_processes(a, b):
+        if one is None or two is None or len(one.steps) != len(two.steps):
+            return True
+        for left, right in zip(one.steps, two.steps, strict=True):
+            if any(name not in OBSERVED for name in compare_steps(left, right)):
+                return True
+    return False
 
 
 def pair_processes(
