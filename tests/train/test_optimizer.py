@@ -11,6 +11,7 @@ from seedless.core.config import TrainConfig
 from seedless.core.digests import digest
 from seedless.core.errors import ConfigError, UnknownNameError
 from seedless.init import initialize
+from seedless.models.conversion import convert
 from seedless.numerics.dropout import Dropout
 from seedless.runs.prepare import prepare
 from seedless.train.learning_rate import learning_rate_at, set_learning_rate
@@ -173,6 +174,32 @@ def test_microbatches_draw_the_same_dropout_masks():
     whole, _ = gradients(make_problem(model, count=13))
     parts, _ = gradients(make_problem(model, count=13, train={"microbatch": 3}))
     torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-7)
+
+
+class SkipsLayers(nn.Module):
+    """LayerDrop: one draw decides for all samples of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(24, 24) for _ in range(8))
+        self.last = nn.Linear(24, 3)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        for layer in self.layers:
+            if torch.rand([]) >= 0.5:
+                x = layer(x)
+        return self.last(x)
+
+
+def test_microbatches_skip_the_same_layers():
+    def model():
+        torch.manual_seed(0)
+        return convert(SkipsLayers())
+
+    problems = [make_problem(model, count=13, train={"microbatch": size}) for size in (13, 3)]
+    whole, parts = (Step(problem)(torch.arange(13), epoch=0) for problem in problems)
+    torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
 
 
 def test_clip_norm_limits_the_gradient_and_keeps_its_direction():

@@ -70,10 +70,11 @@ class Step:
     def add_gradients(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
         """Add up the gradient of the mean loss over micro-batches; return the losses (B,)."""
         batch_losses = []
+        batch_key = self.make_batch_key(rows)
         size = self.problem.config.train.microbatch or len(rows)
         for index, part in enumerate(torch.split(rows, size)):
             inputs = None if samples is None else samples[index * size :][: len(part)]
-            losses = self.forward(inputs, part, epoch)
+            losses = self.forward(inputs, part, epoch, batch_key)
             with self.phase("backward"):
                 torch.autograd.backward(average(losses, len(part), len(rows)))
             batch_losses.append(spread_loss(losses.detach(), len(part)))
@@ -85,9 +86,10 @@ class Step:
         """Do the same in portable arithmetic, with bits that do not depend on the micro-batches."""
         assert self.splitter is not None
         batch_losses: list[Tensor] = []
+        batch_key = self.make_batch_key(rows)
 
         def forward(part: Tensor, inputs: Tensor | None = None) -> Tensor:
-            return self.forward(inputs, part, epoch)
+            return self.forward(inputs, part, epoch, batch_key)
 
         def average(losses: Tensor, *_: Tensor) -> Tensor:
             batch_losses.append(losses.detach())
@@ -103,7 +105,17 @@ class Step:
         for parameter in self.trained:
             parameter.grad = None
 
-    def forward(self, samples: Any, rows: Tensor, epoch: Tensor | int) -> Tensor:
+    def make_batch_key(self, rows: Tensor) -> Tensor | None:
+        """Return the key of the draws that all samples of a batch share, as that of LayerDrop.
+
+        It is what they take by themselves where the batch is whole: the sum of its samples' keys.
+        None leaves it to them.
+        """
+        return self.problem.keys[rows].sum() if self.problem.config.train.microbatch else None
+
+    def forward(
+        self, samples: Any, rows: Tensor, epoch: Tensor | int, batch_key: Tensor | None = None
+    ) -> Tensor:
         """Return the losses (B,) of the rows, with the epoch's augmentation and dropout.
 
         A user's loss may be a single one for the whole batch, of shape ().
@@ -120,7 +132,10 @@ class Step:
                 samples = crop_and_flip(
                     samples, samples=keys, epoch=epoch, padding=augment.padding, flip=augment.flip
                 )
-            with dropout_keys(samples=keys, epoch=epoch), autocast_for(precision, rows.device):
+            with (
+                dropout_keys(samples=keys, epoch=epoch, step=batch_key),
+                autocast_for(precision, rows.device),
+            ):
                 return self.evaluate(samples, labels)
 
     def evaluate(self, samples: Any, labels: Any) -> Tensor:
