@@ -128,7 +128,7 @@ def test_another_version_of_safetensors_may_write_other_bytes(fitted, tmp_path, 
     run = copy_run(fitted, tmp_path / "run")
     strip_run(run)
     monkeypatch.setattr("seedless.audit.trail_comparison.has_same_safetensors", lambda _: False)
-    monkeypatch.setattr("seedless.audit.reexecution.has_same_safetensors", lambda _: False)
+    monkeypatch.setattr("seedless.audit.verdict_notes.has_same_safetensors", lambda _: False)
     monkeypatch.setattr(
         "seedless.audit.reexecution.serialize_weights", lambda best: b"another format"
     )

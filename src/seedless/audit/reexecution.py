@@ -14,25 +14,21 @@ from typing import Any
 
 import torch
 
+from seedless.audit.function_checks import check_functions, lacks_metrics, leave_out_metrics
 from seedless.audit.trail_comparison import (
     ChainComparison,
     DivergenceError,
     TrailComparison,
     compare_left_out,
-    has_same_safetensors,
 )
 from seedless.audit.verdict import PART, Verdict
+from seedless.audit.verdict_notes import explain_divergence, list_notes, list_remarks
 from seedless.core.config import Config
 from seedless.core.digests import digest_bytes
 from seedless.core.errors import ConfigError, DataError, RunError
-from seedless.core.mismatch import Mismatch, compare_values
+from seedless.core.mismatch import compare_values
 from seedless.core.registry import choose
-from seedless.data.splits import describe_repeated
-from seedless.numerics.environment import capture_environment
-from seedless.numerics.environment_difference import compare_environments
-from seedless.proof.receipt import WEIGHTS, list_unknown, state_data
-from seedless.proof.source_digest import describe_source
-from seedless.runs.content_checks import SCORED_SPLITS
+from seedless.proof.receipt import WEIGHTS, state_data
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected, serialize_weights
 from seedless.runs.validation import ValidatedRun
@@ -194,25 +190,6 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
     return prepared
 
 
-def check_functions(run: ValidatedRun, prepared: Prepared) -> None:
-    """Refuse other functions than the run was made with; its metrics may be left out."""
-    recorded = {item["role"]: item for item in run.claims.get("callables", [])}
-    given = {item["role"]: item for item in prepared.facts.get("callables", [])}
-    for role in sorted({*recorded, *given}):
-        if role == "metrics" and role not in given:
-            continue
-        if role not in given or role not in recorded:
-            found = "was made with" if role in recorded else "was made without"
-            raise ConfigError(f"{run.path} {found} {role}=: pass the arguments that fit() had")
-        if recorded[role]["digest"] != given[role]["digest"]:
-            raise ConfigError(
-                f"{run.path} was made with {role}={recorded[role]['name']}, digest "
-                f"{recorded[role]['digest'][:23]}...; the {role}={given[role]['name']} given now "
-                f"has {given[role]['digest'][:23]}... Pass the same function: its source text, "
-                "defaults, closure values and the globals that it uses are compared"
-            )
-
-
 def derive_facts(run: ValidatedRun, prepared: Prepared) -> dict[str, Any]:
     """Return the `START_FACTS` as prepared here, in the form of the run's receipt."""
     facts = {key: prepared.facts[key] for key in START_FACTS}
@@ -259,77 +236,3 @@ def compare_results(
     changed = compare_values(claimed, results)
     if changed:
         raise DivergenceError(map(str, changed))
-
-
-def lacks_metrics(run: ValidatedRun, prepared: Prepared) -> bool:
-    """Whether a run has metrics of the user's own that were not given now."""
-    roles = {item["role"] for item in run.claims.get("callables", [])}
-    return "metrics" in roles and prepared.metrics is None
-
-
-def leave_out_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's metrics without the values of the user's own functions."""
-    return {
-        name: {key: scores[key] for key in ("n", "loss")} if name in SCORED_SPLITS else scores
-        for name, scores in metrics.items()
-    }
-
-
-def list_remarks(run: ValidatedRun, prepared: Prepared) -> tuple[str, ...]:
-    """Return whose data the run was executed on, and how many records are in two splits."""
-    repeated = describe_repeated(prepared.facts["data"]["repeated"], run.config.data)
-    metrics = ""
-    if lacks_metrics(run, prepared):
-        metrics = "the values of its own metrics were not compared, because metrics= was not given"
-    return tuple(remark for remark in (prepared.data_source, repeated, metrics) if remark)
-
-
-def list_notes(run: ValidatedRun, config: Config) -> list[str]:
-    """Return what a verdict of identity should be read with."""
-    environment, notes = capture_environment(), []
-    if run.config.is_portable:
-        notes.append(f"made {name_processor(run.claims['environment'], run.config)}")
-        notes.append(f"executed {name_processor(environment, config)}")
-    notes += [f"identical although {item}" for item in list_decisive(run, environment)]
-    if run.left_out and not has_same_safetensors(run.claims):
-        notes.append(
-            "the digests of the files left out, but for the trail, were not compared: another "
-            "version of safetensors may write the same tensors as other bytes"
-        )
-    if unknown := list_unknown({"predicate": run.claims}):
-        notes.append(f"this version does not know, and did not check, {', '.join(unknown)}")
-    return notes
-
-
-def explain_divergence(run: ValidatedRun, error: DivergenceError) -> Verdict:
-    """Return the verdict on a difference: it is the run's, unless this machine can explain it."""
-    if decisive := list_decisive(run, capture_environment()):
-        return Verdict(
-            "cannot judge",
-            "executed again, it differs; but this machine is not like the one it was made on",
-            (*error.details, *map(str, decisive)),
-            error.difference,
-        )
-    details = error.details
-    if not run.claims["promise"]["same_bits"]:
-        moved = ", ".join(run.claims["promise"]["generators_moved"])
-        details = (*details, f"the run used {moved}; its receipt promises no repetition")
-    return Verdict(
-        "differs", "executed again, the run differs from its receipt", details, error.difference
-    )
-
-
-def list_decisive(run: ValidatedRun, environment: Mapping[str, Any]) -> list[Mismatch]:
-    """Return what differs between the run's machine and code and these, and can change bits."""
-    recorded = run.claims["environment"]
-    decisive, _ = compare_environments(recorded, environment, run.config.execution)
-    sources = {"source": run.claims["source"]}, {"source": describe_source()}
-    return decisive + compare_values(*sources)
-
-
-def name_processor(environment: Mapping[str, Any], config: Config) -> str:
-    """Return "on " and the name of the GPU, or of the CPU with its number of threads."""
-    if config.execution.device == "cuda":
-        return f"on {environment['devices'][0]['name']}"
-    count = config.execution.threads
-    return f"on {environment['cpu']['model']}, {count} thread{'s' * (count != 1)}"

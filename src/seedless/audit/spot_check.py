@@ -16,16 +16,14 @@ from typing import Any
 
 from seedless.audit.reexecution import (
     choose_device,
-    explain_divergence,
     find_segment,
-    list_notes,
-    list_remarks,
     prepare_again,
     train_again,
 )
 from seedless.audit.sampling import check_token, choose_segments, describe_chances, draw_token
 from seedless.audit.trail_comparison import DivergenceError, diverge
 from seedless.audit.verdict import PART, Verdict
+from seedless.audit.verdict_notes import explain_divergence, list_notes, list_remarks
 from seedless.core.digests import digest_each, name_tensors
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.mismatch import compare_values

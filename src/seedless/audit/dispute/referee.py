@@ -19,7 +19,7 @@ from seedless.audit.dispute.party import AnsweringRun, LocalParty, serve_request
 from seedless.audit.dispute.party_answers import Side
 from seedless.audit.dispute.party_process import Party, PartyProcess
 from seedless.audit.dispute.ruling import Ruling
-from seedless.audit.reexecution import list_decisive
+from seedless.audit.verdict_notes import list_decisive
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import AnyPath
 from seedless.numerics.determinism import preserve_flags
