@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from benchmarks.doctor import clean, draws, gpu, numerics, resumes, seeds, surroundings
+from benchmarks.doctor import blind, clean, draws, gpu, numerics, resumes, seeds, surroundings
 from benchmarks.doctor.pair import Pair
 
-FAMILIES = (seeds, draws, surroundings, numerics, resumes, clean, gpu)
+FAMILIES = (seeds, draws, surroundings, numerics, resumes, clean, blind, gpu)
 
 
 def list_pairs(device: str = "cpu") -> list[Pair]:
