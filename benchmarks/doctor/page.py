@@ -37,6 +37,7 @@ def make_page(recorded: Mapping[str, Record] | None = None) -> str:
         checks=checks,
         unchecked=unchecked,
         overhead=overhead,
+        first=found.get("doctor-first-contact"),
         ranges=find_ranges(overhead) if overhead else {},
         rival=found.get("doctor-rival"),
     )
