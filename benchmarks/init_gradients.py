@@ -54,7 +54,7 @@ def main() -> None:
     for name in find_networks(arguments.only):
         try:
             rows[name] = measure(NETWORKS[name])
-        except Exception as error:  # an answer too
+        except Exception as error:  # that a network fails is a result too
             rows[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
 
