@@ -85,7 +85,8 @@ class BatchReader:
         if not self._expected:
             return
         # No `batch_size`: each item of the requests is a whole batch. The loader returns them in
-        # the order of the requests, whichever worker is first.
+        # the order of the requests, whichever worker is first. mypy wants a Dataset where torch is
+        # content with `__getitem__`.
         loader: DataLoader[_Answer] = DataLoader(
             _Requests(self.dataset, self._collate, self._expected),  # type: ignore[arg-type]
             batch_size=None,

@@ -179,6 +179,7 @@ class Plan:
         """Each parameter's own digest."""
         for _ in self.iterate_tensors():
             pass  # it leaves the digests here
+        # What lies in `__dict__` has no type for mypy.
         return self.__dict__["digests"]  # type: ignore[no-any-return]
 
     @cached_property

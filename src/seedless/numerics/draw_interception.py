@@ -79,7 +79,7 @@ def end_interception() -> None:
     """Stop seeing calls."""
     mode, _ENTERED.mode = _ENTERED.mode, None
     if mode is not None:
-        mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]  # untyped in torch
 
 
 def _copy_without_dispatch(function: Any) -> Any:

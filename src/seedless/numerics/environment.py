@@ -133,6 +133,7 @@ def _capture_flags() -> dict[str, bool]:
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "bf16_reduced_precision": bool(matmul.allow_bf16_reduced_precision_reduction),
         "fp16_reduced_precision": bool(matmul.allow_fp16_reduced_precision_reduction),
+        # A property of the module object, which its stubs do not list.
         "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "flush_denormal": flushes_denormals(),
     }

@@ -158,6 +158,7 @@ def digest_generators(others: Mapping[str, Any]) -> dict[str, str]:
         "numpy": np.random.get_state(legacy=False),
         "torch": torch.get_rng_state(),
     }
+    # `is_initialized` is untyped in torch.
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         for index in range(torch.cuda.device_count()):
             states[f"cuda:{index}"] = torch.cuda.get_rng_state(index)
