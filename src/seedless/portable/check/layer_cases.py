@@ -85,6 +85,24 @@ LAYERS: dict[str, Case] = {
     ),
     "bicubic": Case(lambda x: _resize(x, "bicubic", scale_factor=1.7), (IMAGE,)),
     "trilinear": Case(lambda x: _resize(x, "trilinear", scale_factor=2), (VOLUME,)),
+    "bicubic_antialiased": Case(
+        lambda x: _resize(x, "bicubic", size=(3, 5), antialias=True), (IMAGE,)
+    ),
+    "grid_sample": Case(
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        (IMAGE, Input((IMAGE.shape[0], 5, 6, 2))),
+    ),
+    "grid_sample3d": Case(
+        lambda x, grid: F.grid_sample(x, grid, padding_mode="border", align_corners=True),
+        (VOLUME, Input((2, 4, 3, 5, 3))),
+    ),
+    "affine_grid": Case(
+        lambda theta: F.affine_grid(theta, [2, 1, 5, 6], align_corners=False), (Input((2, 2, 3)),)
+    ),
+    "max_unpool2d": Case(
+        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=x.shape),
+        (IMAGE,),
+    ),
     "unfold": Case(lambda x: F.unfold(x, (3, 2), 2, 1, (1, 2)), (IMAGE,)),
     "fold": Case(lambda x: F.fold(x, (9, 8), (3, 2), 1, 1, 2), (Input((2, 24, 25)),)),
     "max_pool2d_ceil": Case(lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),
