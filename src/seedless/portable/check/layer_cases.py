@@ -70,6 +70,12 @@ def _resize(x: Tensor, mode: str, **options: Any) -> Tensor:
     return F.interpolate(x, mode=mode, **options)
 
 
+def _pool_and_unpool(x: Tensor) -> Tensor:
+    """Return x with every value but the maxima of its windows set to zero."""
+    values, indices = F.max_pool2d_with_indices(x, 2)
+    return F.max_unpool2d(values, indices, [2], output_size=x.shape)
+
+
 LAYERS: dict[str, Case] = {
     "pad_reflect": Case(lambda x: _pad(x, "reflect"), (IMAGE,)),
     "pad_replicate": Case(lambda x: _pad(x, "replicate"), (IMAGE,)),
@@ -99,10 +105,7 @@ LAYERS: dict[str, Case] = {
     "affine_grid": Case(
         lambda theta: F.affine_grid(theta, [2, 1, 5, 6], align_corners=False), (Input((2, 2, 3)),)
     ),
-    "max_unpool2d": Case(
-        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=x.shape),
-        (IMAGE,),
-    ),
+    "max_unpool2d": Case(_pool_and_unpool, (IMAGE,)),
     "unfold": Case(lambda x: F.unfold(x, (3, 2), 2, 1, (1, 2)), (IMAGE,)),
     "fold": Case(lambda x: F.fold(x, (9, 8), (3, 2), 1, 1, 2), (Input((2, 24, 25)),)),
     "max_pool2d_ceil": Case(lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),
