@@ -72,8 +72,8 @@ def _resize(x: Tensor, mode: str, **options: Any) -> Tensor:
 
 def _pool_and_unpool(x: Tensor) -> Tensor:
     """Return x with every value but the maxima of its windows set to zero."""
-    values, indices = F.max_pool2d_with_indices(x, 2)
-    return F.max_unpool2d(values, indices, [2], output_size=x.shape)
+    values, indices = F.max_pool2d_with_indices(x, [2, 2])
+    return F.max_unpool2d(values, indices, [2, 2], output_size=x.shape)
 
 
 LAYERS: dict[str, Case] = {
