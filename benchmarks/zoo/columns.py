@@ -132,10 +132,14 @@ def hash_model(model: nn.Module) -> str:
 
 @lru_cache(maxsize=1)
 def make_start(network: Network) -> nn.Module:
-    """Return the network with weights from the counter; what trains it must copy it first."""
+    """Return the network with weights from the counter; what trains it must copy it first.
+
+    It is converted, so that what it draws, as the noise of an autoencoder, is the same in every
+    arithmetic.
+    """
     model = build(network)
     fill_from_counter(model)
-    return model
+    return seedless.convert(model)
 
 
 @lru_cache(maxsize=2)
@@ -143,7 +147,6 @@ def train_portable(network: Network, device: str, threads: int) -> tuple[str, li
     """Return the digest after two steps in portable arithmetic, the losses, a step's seconds."""
     torch.set_num_threads(threads)
     model = copy.deepcopy(make_start(network))
-    seedless.convert(model)  # LayerDrop draws a number even where it drops nothing
     losses, seconds = train(model, network, device, seedless.portable)
     return hash_model(model), losses, seconds[-1]
 
