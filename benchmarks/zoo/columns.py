@@ -73,7 +73,7 @@ def answer_convert(network: Network) -> Answer:
     outputs = []
     for epoch in (0, 0, 1):
         model.load_state_dict(start)
-        with torch.no_grad(), use_keys(positional, named, epoch):
+        with torch.no_grad(), use_keys(network, positional, named, epoch):
             outputs.append(float(compute_loss(model(*positional, **named), has_gradient=False)))
     return {
         "replaced": len(report.replaced),
@@ -85,11 +85,11 @@ def answer_convert(network: Network) -> Answer:
 
 
 def use_keys(
-    positional: Sequence[Tensor], named: Mapping[str, Tensor], epoch: int
+    network: Network, positional: Sequence[Tensor], named: Mapping[str, Tensor], epoch: int
 ) -> AbstractContextManager[None]:
     """Return the context in which sample i of a batch has key i."""
     first = [*positional, *named.values()][0]
-    keys = torch.arange(first.shape[0], device=first.device)
+    keys = torch.arange(first.shape[network.samples_axis], device=first.device)
     return seedless.dropout_keys(samples=keys, epoch=epoch, step=epoch)
 
 
@@ -110,7 +110,7 @@ def train(
     losses, seconds = [], []
     for step in range(steps):
         start = time.process_time()
-        with use_keys(positional, named, step), arithmetic():
+        with use_keys(network, positional, named, step), arithmetic():
             optimizer.zero_grad()
             loss = compute_loss(model(*positional, **named))
             loss.backward()
