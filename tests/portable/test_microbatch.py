@@ -256,7 +256,7 @@ MIXED = {
     "first": (lambda x: x + x[0], "takes one value from all samples"),
     "running": (lambda x: x.cumsum(0), "a grid that it shares"),
     "numbers": (lambda x: x + torch.arange(len(x))[:, None], "numbers the samples"),
-    "mean": (lambda x: x - x.mean(0), "the number of samples"),
+    "mean": (lambda x: x - x.mean(0), "depends on the others"),
     "count": (lambda x: x * (1.0 / len(x)), "the number of samples"),
     "similarity": (lambda x: (x @ x.t()) @ x, "a grid that it shares|depends"),
     "branch": (lambda x: x * 2 if len(x) == 2 else x, "becomes|is there or not"),

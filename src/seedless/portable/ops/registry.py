@@ -163,6 +163,8 @@ def find_rule(func: Any) -> Rule:
     outputs = tuple(argument.name for argument in func._schema.arguments if argument.is_out)
     if overload.startswith("profiler::"):
         return Rule(Kind.EXACT)
+    if overload.startswith(("c10d::", "_c10d_functional::")):
+        raise refuse(overload, ADVICE["collective"])
     if not overload.startswith(("aten::", "prims::")):
         raise refuse(overload, ADVICE["unknown"])
     if overload in REFUSED:
