@@ -26,6 +26,14 @@ _TAKING_NUMBERS = frozenset(
 )
 
 
+# Ops that read a tensor's shape alone.
+READING_SHAPES = frozenset(
+    {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros"}
+    | {"new_ones", "new_full", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like"}
+    | {"scalar_tensor", "result_type", "is_same_size"}
+)
+
+
 @dataclass(frozen=True)
 class TensorRecord:
     """A tensor by its shape and its memory, which views share."""
@@ -104,7 +112,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         for value in tree_leaves(changed):
-            if isinstance(value, Tensor) and value.untyped_storage()._cdata not in self._made:
+            if isinstance(value, Tensor) and find_memory(value) not in self._made:
                 self._changed.append((value, value.clone()))
         out = func(*args, **named)
         numbers = [
@@ -135,6 +143,15 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
                 tensor.copy_(before)
         return [tensor for tensor, _ in self._changed]
 
+    def find_depending(self, tensors: Iterable[Tensor]) -> set[int]:
+        """Return the memory whose values depend on those of some tensors, and their own."""
+        depending = {find_memory(tensor) for tensor in tensors}
+        for entry in self.entries:
+            is_read = any(tensor.memory in depending for tensor in entry.read)
+            if is_read and entry.name not in READING_SHAPES:
+                depending |= {tensor.memory for tensor in (*entry.made, *entry.changed)}
+        return depending
+
     def _record(
         self,
         name: str,
@@ -157,9 +174,9 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         records = []
         for value in tree_leaves(list(values)):
             if isinstance(value, Tensor):
-                storage = value.untyped_storage()
-                self._alive.setdefault(storage._cdata, (storage, value))
-                records.append(TensorRecord(tuple(value.shape), storage._cdata))
+                memory = find_memory(value)
+                self._alive.setdefault(memory, (value.untyped_storage(), value))
+                records.append(TensorRecord(tuple(value.shape), memory))
         return tuple(records)
 
     def _find_origin(self) -> str:
@@ -191,3 +208,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def find_memory(tensor: Tensor) -> int:
+    """Return a number for a tensor's memory, which its views share."""
+    return int(tensor.untyped_storage()._cdata)
