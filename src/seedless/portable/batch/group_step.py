@@ -23,13 +23,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._python_dispatch import _disable_current_modes
 
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
 from seedless.portable.batch.group_sums import GroupSums, refuse_other_plan
 from seedless.portable.batch.op_trace import OpTrace
 from seedless.portable.batch.packed_tensors import pack, read_words, unpack
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.step_computation import (
     Forward,
     Grads,
@@ -244,7 +244,7 @@ class GroupStep:
 
 
 def _restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    with torch.no_grad(), _disable_current_modes():
+    with plain_torch():
         for tensor, value in zip(tensors, values, strict=True):
             tensor.copy_(value)
 

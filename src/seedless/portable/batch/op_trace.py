@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact.sums import ExactSum
 from seedless.portable.refusal import find_caller
@@ -138,7 +139,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
 
     def restore(self) -> list[Tensor]:
         """Give the tensors from outside that were changed their earlier values, and return them."""
-        with torch.no_grad(), _disable_current_modes():
+        with plain_torch():
             for tensor, before in reversed(self._changed):
                 tensor.copy_(before)
         return [tensor for tensor, _ in self._changed]

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
+
+from seedless.portable.batch.plain_torch import plain_torch
 
 HEAD_BYTES = 16  # two int64 words before the tensors
 
 
 def pack(tensors: Sequence[Tensor], words: tuple[int, int]) -> Tensor:
     """Return two words and tensors as bytes, uint8 (n,)."""
-    with _disable_current_modes():
+    with plain_torch():
         device = tensors[0].device
         head = torch.tensor(list(words), dtype=torch.int64, device=device)
         parts = [head, *(tensor.contiguous() for tensor in tensors)]
@@ -29,7 +30,7 @@ def unpack(
     payloads: Sequence[Tensor], counts: Sequence[int], like: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return the tensors of all processes, joined along the samples."""
-    with _disable_current_modes():
+    with plain_torch():
         pieces: list[list[Tensor]] = [[] for _ in like]
         for payload, count in zip(payloads, counts, strict=True):
             start = HEAD_BYTES

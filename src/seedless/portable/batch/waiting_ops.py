@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.op_trace import find_memory
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.refusal import find_place
 
 
@@ -90,7 +90,7 @@ class WaitingOps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
 
     def run_again(self) -> None:
         """Run the ops again, in order, now that the sums are known."""
-        with torch.no_grad(), _disable_current_modes():
+        with plain_torch():
             for op in self.ops:
                 op.run_again()
         self.ops.clear()
