@@ -58,7 +58,8 @@ def bootstrap_areas(
     (m - 1) / (m + 1): deviations are scaled by the root of its inverse. Where that is not possible
     (one positive), or where all resamples agree (an area A of 0 or 1), the bootstrap would claim
     certainty. There a class of at least `RARE` has the interval of `pair_interval`, and its part of
-    the macro mean varies as the posterior of m disjoint pairs, Beta(m A + 1/2, m (1 - A) + 1/2), moved to mean A.
+    the macro mean varies as the posterior of m disjoint pairs, Beta(m A + 1/2, m (1 - A) + 1/2),
+    moved to mean A.
     """
     if resamples < 40:
         raise DataError(f"expected at least 40 resamples for an interval, got {resamples}")
