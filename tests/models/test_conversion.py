@@ -574,6 +574,11 @@ def test_unknown_modules_are_refused(options, message):
         seedless.convert(nn.Sequential(nn.Dropout(0.5)), **options)
 
 
+def test_what_is_no_model_is_refused():
+    with pytest.raises(ModelError, match="expected a model, an nn.Module, got list"):
+        seedless.convert([nn.Dropout(0.5)])
+
+
 def test_a_single_layer_is_refused():
     with pytest.raises(ModelError, match=r"convert the model that holds it"):
         seedless.convert(nn.Dropout(0.5))

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from seedless.core.digests import digest_value
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, SeedlessError
 from seedless.core.plain_values import digest_structure
 from seedless.train.arithmetic import autocast_for, compute_in
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
-from seedless.train.user_loss import UserLoss, call_model, check_loss, spread_loss
+from seedless.train.user_loss import UserLoss, call_model, check_loss, show, spread_loss
 
 Metrics = Mapping[str, Callable[[Any, Any], Any]]
 
@@ -70,7 +70,7 @@ def evaluate_split(
                 loss = check_loss(problem.loss.function(outputs, targets))
             losses += spread_loss(loss, len(rows)).double().tolist()
             for name, metric in (metrics or {}).items():
-                values[name] += _read_values(name, metric(outputs, targets), len(rows))
+                values[name] += compute_metric(name, metric, outputs, targets, len(rows))
             if with_digest:
                 outputs_of_batches.append(digest_structure(outputs))
     finally:
@@ -82,8 +82,19 @@ def evaluate_split(
     )
 
 
-def _read_values(name: str, value: Any, samples: int) -> list[float]:
+def compute_metric(
+    name: str, metric: Callable[[Any, Any], Any], outputs: Any, targets: Any, samples: int
+) -> list[float]:
     """Return a metric's value for each sample of a batch."""
+    try:
+        value = metric(outputs, targets)
+    except (SeedlessError, torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:  # the function is not ours: whatever it raises is the message
+        raise ConfigError(
+            f"the metric {name!r} failed for {show(outputs)} and {show(targets)}: "
+            f"{type(error).__name__}: {error}. It is called with outputs and targets of a batch"
+        ) from error
     found = torch.as_tensor(value).double().cpu() if _is_numeric(value) else None
     if found is None or found.ndim > 1 or (found.ndim and len(found) != samples):
         shape = "" if found is None else f" of shape {tuple(found.shape)}"
