@@ -474,7 +474,7 @@ def test_a_frozen_norm_keeps_its_statistics():
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(InitError, match="expected a model, an nn.Module, got list"):
+    with pytest.raises(seedless.SeedlessError, match=r"expected a model, an nn\.Module, got list"):
         seedless.initialize([nn.Linear(2, 2)])
 
 

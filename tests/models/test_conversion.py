@@ -575,7 +575,7 @@ def test_unknown_modules_are_refused(options, message):
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(ModelError, match="expected a model, an nn.Module, got list"):
+    with pytest.raises(ModelError, match=r"expected a model, an nn\.Module, got list"):
         seedless.convert([nn.Dropout(0.5)])
 
 
