@@ -1,0 +1,93 @@
+"""Runs of `fit` on three processes: the bits of one process, and groups that are refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import seedless
+from seedless.core.rendezvous import MEETING_FILE
+from tests.runs.group_member import PROBLEMS, fit_problem
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """The folder of three processes' runs, and what each process wrote."""
+    folder = tmp_path_factory.mktemp("three")
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    members = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.runs.group_member", str(folder)],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "RANK": str(rank),
+                "WORLD_SIZE": "3",
+                MEETING_FILE: str(folder / "meeting"),
+            },
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(3)
+    ]
+    errors = [member.communicate(timeout=300)[1] for member in members]
+    assert [member.returncode for member in members] == [0, 0, 0], errors
+    found = [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(3)]
+    return folder, found
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_three_processes_have_the_bits_of_one(three, tmp_path, name):
+    folder, found = three
+    alone = fit_problem(name, tmp_path)
+    assert [member["runs"][name] for member in found] == [alone.digest] * 3
+    trails = [(run / name / "trail.jsonl").read_bytes() for run in (folder, tmp_path)]
+    assert trails[0] == trails[1]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_one_process_verifies_a_run_of_three(three, name):
+    run = three[0] / name
+    verdict = seedless.verify(run, **PROBLEMS[name])
+    assert verdict.outcome == "identical", verdict.details
+
+
+def test_a_receipt_says_what_it_ran_on_and_its_settings_do_not(three, tmp_path):
+    receipt = json.loads((three[0] / "images" / "receipt.json").read_text())["predicate"]
+    alone = fit_problem("images", tmp_path).claims
+    devices = ["cpu", "cpu", "cpu"]
+    assert receipt["processes"] == {"count": 3, "backend": "gloo", "devices": devices}
+    assert receipt["schema"] == "2.3"
+    assert receipt["config"] == alone["config"]
+    assert alone["processes"] == {"count": 1}
+
+
+def test_a_finished_run_is_returned_in_every_process(three):
+    assert {member["again"] for member in three[1]} == {three[1][0]["runs"]["images"]}
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("native", "in native arithmetic every number of processes has other bits"),
+        ("micro-batches", "train.microbatch is 4, and 3 processes were started"),
+        ("there already", "holds a finished run"),
+        ("other settings", "1 of them differ from process 0: process 1: settings"),
+        ("other data", "1 of them differ from process 0: process 2: "),
+        ("mixing collate", "do not mix samples in collate"),
+        ("padding", "pad all samples to one length"),
+    ],
+)
+def test_every_process_refuses_what_cannot_have_the_same_bits(three, what, words):
+    for member in three[1]:
+        assert words in member["refused"][what]
+
+
+def test_a_refused_group_writes_nothing(three):
+    assert not (three[0] / "no").exists()
