@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import seedless
 from seedless.core.config import override
 from seedless.core.config_files import open_config
+from seedless.proof.trail import compare_trails, read_trail
 from seedless.runs.resume import resume_run
 from seedless.runs.train import train_run
 from tests.tiny import flags_restored
@@ -112,8 +114,11 @@ def test_a_run_is_stopped_on_three_killed_on_two_and_finished_on_one(config, tmp
     finished = resume_run(run)
     alone = train_run(open_config(str(config)), tmp_path / "alone")
     assert finished.digest == alone.digest
-    assert (run / "trail.jsonl").read_bytes() == (tmp_path / "alone/trail.jsonl").read_bytes()
+    assert compare_trails(read_trail(run), read_trail(tmp_path / "alone")) is None
     assert finished.claims["config"] == alone.claims["config"]
+    # [Step 4] Two processes verify what one made.
+    verdict = seedless.verify(alone, processes=2)
+    assert verdict.outcome == "identical", verdict.details
 
 
 def test_native_arithmetic_is_refused_before_anything_starts(config, tmp_path):

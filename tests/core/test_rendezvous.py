@@ -4,8 +4,8 @@ import pytest
 
 from seedless.core.config import parse_config
 from seedless.core.errors import ConfigError
+from seedless.core.processes import MEETING_FILE
 from seedless.core.rendezvous import (
-    MEETING_FILE,
     Place,
     check_group_settings,
     find_first_host,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import seedless
-from seedless.core.rendezvous import MEETING_FILE
+from seedless.core.errors import ConfigError
+from seedless.core.processes import MEETING_FILE
+from seedless.proof.trail import compare_trails, read_trail
 from tests.runs.group_member import PROBLEMS, fit_problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,8 +50,9 @@ def test_three_processes_have_the_bits_of_one(three, tmp_path, name):
     folder, found = three
     alone = fit_problem(name, tmp_path)
     assert [member["runs"][name] for member in found] == [alone.digest] * 3
-    trails = [(run / name / "trail.jsonl").read_bytes() for run in (folder, tmp_path)]
-    assert trails[0] == trails[1]
+    trails = [read_trail(run / name) for run in (folder, tmp_path)]
+    assert compare_trails(*trails) is None
+    assert trails[0][0]["settings"] == trails[1][0]["settings"]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -87,6 +91,25 @@ def test_a_finished_run_is_returned_in_every_process(three):
 def test_every_process_refuses_what_cannot_have_the_same_bits(three, what, words):
     for member in three[1]:
         assert words in member["refused"][what]
+
+
+def test_several_processes_verify_only_what_they_can_prepare(three, tmp_path):
+    run = three[0] / "images"
+    with pytest.raises(ConfigError, match="leave --processes out"):
+        seedless.verify(run, processes=2, **PROBLEMS["images"])
+    native = {"execution": {"device": "cpu", "threads": 1}, "train": {"epochs": 1}}
+    made = seedless.fit(**{**PROBLEMS["images"], "config": native, "out": tmp_path / "native"})
+    with pytest.raises(ConfigError, match="every number of processes has other bits"):
+        seedless.verify(made, processes=2)
+
+
+def test_the_example_of_the_page_runs_on_one_process(tmp_path, monkeypatch):
+    page = (ROOT / "docs/how-to/several-machines.md").read_text()
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(code, names)
+    assert names["run"].claims["processes"] == {"count": 1}
 
 
 def test_a_refused_group_writes_nothing(three):

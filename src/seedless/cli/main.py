@@ -19,7 +19,6 @@ from seedless.cli.options import STOPPED, print_line
 from seedless.core.display import escape_lines, escape_paragraph
 from seedless.core.errors import LostProcessError, SeedlessError
 from seedless.core.local_group import LOST
-from seedless.core.rendezvous import find_place
 from seedless.numerics.determinism import set_environment_variables
 
 DEFECT = 70  # the exit code of an error inside this program, as in sysexits.h
@@ -85,9 +84,9 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:  # which typer raises at the end of every command
-        if find_place(os.environ) is None:
+        if not isinstance(end.code, int):
             raise
-        leave(end.code if isinstance(end.code, int) else 0)
+        leave(end.code)
     except LostProcessError as error:
         if error.reports_it:
             typer.echo(escape_paragraph(f"error: {error}"), err=True)
@@ -103,7 +102,8 @@ def main() -> None:
 
 def leave(code: int) -> None:
     """End this process. One of a group ends at once: torch's threads would wait for the others."""
-    if find_place(os.environ) is None:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         sys.exit(code)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -16,8 +16,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from seedless.core.errors import RunError
-from seedless.core.processes import POLL_SECONDS, build_command, build_environment, describe_exit
-from seedless.core.rendezvous import MEETING_FILE
+from seedless.core.processes import (
+    MEETING_FILE,
+    POLL_SECONDS,
+    Variables,
+    build_command,
+    build_environment,
+    describe_exit,
+    read_answer,
+    send_request,
+)
 
 LOST = 75  # the exit code of a process that ends because another one did
 GRACE_SECONDS = 20.0  # that the others have to end by themselves after one has failed
@@ -78,15 +86,56 @@ def _pass_interrupts_on(processes: Sequence[subprocess.Popen[bytes]]) -> Iterato
         signal.signal(signal.SIGINT, before)
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Wait until all have ended, or until a while after one of them failed."""
-    until: float | None = None
+def _wait(processes: Sequence[subprocess.Popen[bytes]], until: float | None = None) -> None:
+    """Wait until all have ended, at most ``until``, or until a while after one of them failed."""
     while any(process.poll() is None for process in processes):
         if until is None and any(process.poll() for process in processes):
             until = time.monotonic() + GRACE_SECONDS
         if until is not None and time.monotonic() > until:
             return
         time.sleep(POLL_SECONDS)
+
+
+def ask_processes(
+    module: str,
+    request: Any,
+    count: int,
+    variables: Variables | None = None,
+    untrusted: Sequence[Path] = (),
+) -> Any:
+    """Send a request to ``count`` processes that form a group; return the answer of the first.
+
+    The arguments are those of `ask_worker`.
+    """
+    with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
+        meeting = {"WORLD_SIZE": str(count), MEETING_FILE: str(Path(folder) / "meeting")}
+        line, processes = b"", list[subprocess.Popen[bytes]]()
+        try:
+            for rank in range(count):
+                own = {**(variables or {}), **meeting, "RANK": str(rank)}
+                process = subprocess.Popen(
+                    build_command(module),
+                    env=build_environment(own, untrusted=untrusted),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+                    stderr=None if rank == 0 else subprocess.DEVNULL,
+                )
+                processes.append(process)
+                send_request(process, request)
+            first = processes[0].stdout
+            assert first is not None
+            with first:
+                line = first.readline()
+            _wait(processes, time.monotonic() + GRACE_SECONDS)
+        finally:
+            for process in processes:
+                process.kill()  # does nothing to one that has ended
+                process.wait()
+    codes = [process.returncode for process in processes]
+    for rank, code in enumerate(codes[1:], start=1):
+        if code:
+            raise RunError(f"process {rank} of {count} gave no answer: {describe_exit(code)}")
+    return read_answer(line, codes[0])
 
 
 def judge_exits(codes: Sequence[int], texts: Sequence[str]) -> int:

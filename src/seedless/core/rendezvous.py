@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
+from seedless.core.processes import MEETING_FILE
 
-# Set by `seedless train --processes N` for the processes it starts: the file they meet at.
-MEETING_FILE = "SEEDLESS_MEETING_FILE"
 _FIRST_PORT, _PORTS = 20_000, 20_000  # where the processes of a Slurm step meet
 
 

@@ -232,6 +232,8 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
         problems += check_processes(claims.get("processes"))
         if claims.get("callables"):
             problems += check_callables(claims["callables"])
+            if claims.get("kind") != "fit":
+                problems.append("functions of the user's belong to runs of fit()")
     free = {CALLABLES_SCHEMA: ("callables",), PROCESSES_SCHEMA: ("callables", "processes")}
     if major != "1":
         problems += [

@@ -25,9 +25,10 @@ from seedless.core.errors import RunError
 from seedless.core.mismatch import compare_values
 from seedless.core.rendezvous import Place, check_group_settings, find_place
 from seedless.core.threads import count_usable_cores
+from seedless.proof.trail import describe_beginning
 from seedless.runs.lost_processes import report_lost
-from seedless.runs.prepare import Prepared
-from seedless.train.process_group import TrainingGroup, exchange_values
+from seedless.runs.prepare import Prepared, Preparer
+from seedless.train.process_group import TrainingGroup, exchange_values, fail_together
 
 TIMEOUT_SECONDS = 600  # that a process waits for the others, where execution.timeout says nothing
 _SHOWN_PROCESSES = 3  # of a group in which many differ
@@ -125,6 +126,16 @@ def join_run(prepared: Prepared, group: TrainingGroup | None) -> Prepared:
     if group is None:
         return prepared
     return replace(prepared, problem=replace(prepared.problem, group=group))
+
+
+def prepare_member(preparer: Preparer, group: TrainingGroup, config: Config) -> Prepared:
+    """Return the part of this process in a run that a group executes again."""
+    unbound = config.execution.model_copy(update={"threads": None})  # as many as there are here
+    here = configure_member(config.model_copy(update={"execution": unbound}), group)
+    with fail_together(group):
+        prepared = join_run(preparer(here), group)
+    check_agreement(group, describe_beginning(prepared.config.digest, prepared.facts))
+    return prepared
 
 
 def check_agreement(group: TrainingGroup | None, facts: Mapping[str, Any]) -> None:
