@@ -113,15 +113,17 @@ def fit(
             return _load_same(run, preparer(read()), configured)
         if resume and (run / CONFIG).exists():
             with open_group(move_run(read_config(run), None, in_group=True)) as group:
+                member = partial(preparer, group=group)
                 return resume_run(
-                    run, observers=observers, preparer=preparer, warn=display.say, group=group
+                    run, observers=observers, preparer=member, warn=display.say, group=group
                 )
         parsed = read()
         if is_first_process():
             warn_of_discarded_weights(model, parsed.init.basis, display.say)
         with open_group(parsed) as group:
+            member = partial(preparer, group=group)
             return train_run(
-                parsed, run, force=force, observers=observers, preparer=preparer, group=group
+                parsed, run, force=force, observers=observers, preparer=member, group=group
             )
     finally:
         display.close()

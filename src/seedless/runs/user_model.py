@@ -33,6 +33,7 @@ from seedless.runs.prepare_streamed import prepare_streamed
 from seedless.runs.run_data import load_run_data
 from seedless.runs.user_data import refuse_without_loss
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, take_over_settings
+from seedless.train.process_group import TrainingGroup
 
 Pair = tuple[ArrayLike, ArrayLike]
 Model = nn.Module | Callable[[], nn.Module]
@@ -90,12 +91,15 @@ class UserModel:
     shown: bool = False
 
 
-def prepare_user_model(config: Config, user: UserModel) -> Prepared:
+def prepare_user_model(
+    config: Config, user: UserModel, group: TrainingGroup | None = None
+) -> Prepared:
     """Return a training problem from a user's model and data.
 
     Samples are used unchanged: scale them before. Without a loss of the user's, labels are class
     numbers (n,), or zeros and ones (n, K). Each split is sorted by content, so the result does not
-    depend on the order of the samples.
+    depend on the order of the samples. The processes of a ``group`` hash samples that are not in
+    arrays together.
     """
     network = user.model if isinstance(user.model, nn.Module) else user.model()
     if not isinstance(network, nn.Module):
@@ -127,6 +131,7 @@ def prepare_user_model(config: Config, user: UserModel) -> Prepared:
         workers=user.workers,
         cache=user.digest_cache,
         shown=user.shown,
+        group=group,
     )
 
 
