@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,11 @@ def test_an_error_is_recorded_with_its_text(monkeypatch):
     assert found["error"] == "ValueError: too small, at timm/layers.py:3"
 
 
+def test_a_record_does_not_name_folders_of_the_machine(monkeypatch):
+    monkeypatch.setattr(sys, "path", ["", "/opt", "/opt/libraries"])
+    assert run.remove_paths("at /opt/libraries/timm/layers.py:3") == "at timm/layers.py:3"
+
+
 def test_a_network_that_takes_too_long_is_recorded_so(monkeypatch):
     def wait(network: Network) -> dict[str, object]:
         while True:
@@ -127,13 +134,35 @@ def test_the_page_counts_what_was_asked_and_joins_records():
     refused = {"portable": {"error": "NumericsError: aten.acos is not portable, at x.py:1: no"}}
     gpu = {"timm/a": {"cuda": {"same start": True, "same": True}}}
     gpu |= {"timm/b": {"cuda": {"same start": False, "same": False}}}
+    on_gpu = make_record(gpu)
+    on_gpu["environment"] = on_gpu["environment"] | {"devices": [{"name": "a GPU"}]}
     text = page.make_page(
         {
-            "zoo": make_record({"timm/a": fast, "timm/b": refused}),
-            "zoo-cuda": make_record(gpu),
+            "zoo-cpu16": make_record({"timm/a": fast, "timm/b": refused}),
+            "zoo-cuda": on_gpu,
             "other": make_record({}),
         }
     )
-    assert "| timm | 2 |  |  |  | 1 of 2 |  | 0 of 1 | 1 of 1 | 3.0 | 1 of 1 |" in text
+    assert "| timm | 2 |  |  |  |  | 1 of 2 |  | 0 of 1 | 1 of 1 | 3.0 | 1 of 1 |" in text
     assert "| portable | NumericsError: aten.acos is not portable | 1 | timm/b |" in text
     assert "| timm/b |  |  |  | no |  |  | other start |  |  |" in text
+    assert "| portable | 97% | missed: 1 of 2, 50.0% |" in text
+    assert "| same bits on an H200 | 100% | met: 1 of 1, 100.0% |" in text
+    assert "zoo-cuda.json): a GPU; torch" in text
+
+
+def test_a_machine_without_the_library_has_not_answered():
+    absent = {"init": {"error": "ModuleNotFoundError: No module named 'torch_ecg'"}}
+    rows = page.merge_rows(
+        [make_record({"torch_ecg/a": absent}), make_record({"torch_ecg/a": {"init": {"ratio": 2}}})]
+    )
+    assert rows == {"torch_ecg/a": {"init": {"ratio": 2}}}
+
+
+def test_gradients_far_from_the_librarys_are_listed_with_other_starts():
+    ratios = {"timm/near": 29.0, "timm/far": 31.0, "timm/small": 0.01, "timm/nan": math.nan}
+    rows = {name: {"init": {"ratio": ratio}} for name, ratio in ratios.items()}
+    starts = {"timm/far": {"own": 2.0, "scrambled": 3.0}}
+    far = page.list_far_gradients(rows, starts)
+    assert far[0] == ("timm/far", 31.0, {"scrambled": 1.5})
+    assert [name for name, *_ in far] == ["timm/far", "timm/small", "timm/nan"]

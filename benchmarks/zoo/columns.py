@@ -73,7 +73,7 @@ def answer_convert(network: Network) -> Answer:
     outputs = []
     for epoch in (0, 0, 1):
         model.load_state_dict(start)
-        with torch.no_grad(), use_keys(positional, named, epoch):
+        with torch.no_grad(), use_keys(network, positional, named, epoch):
             outputs.append(float(compute_loss(model(*positional, **named), has_gradient=False)))
     return {
         "replaced": len(report.replaced),
@@ -85,11 +85,11 @@ def answer_convert(network: Network) -> Answer:
 
 
 def use_keys(
-    positional: Sequence[Tensor], named: Mapping[str, Tensor], epoch: int
+    network: Network, positional: Sequence[Tensor], named: Mapping[str, Tensor], epoch: int
 ) -> AbstractContextManager[None]:
     """Return the context in which sample i of a batch has key i."""
     first = [*positional, *named.values()][0]
-    keys = torch.arange(first.shape[0], device=first.device)
+    keys = torch.arange(first.shape[network.samples_axis], device=first.device)
     return seedless.dropout_keys(samples=keys, epoch=epoch, step=epoch)
 
 
@@ -110,7 +110,7 @@ def train(
     losses, seconds = [], []
     for step in range(steps):
         start = time.process_time()
-        with use_keys(positional, named, step), arithmetic():
+        with use_keys(network, positional, named, step), arithmetic():
             optimizer.zero_grad()
             loss = compute_loss(model(*positional, **named))
             loss.backward()
@@ -132,10 +132,14 @@ def hash_model(model: nn.Module) -> str:
 
 @lru_cache(maxsize=1)
 def make_start(network: Network) -> nn.Module:
-    """Return the network with weights from the counter; what trains it must copy it first."""
+    """Return the network with weights from the counter; what trains it must copy it first.
+
+    It is converted, so that what it draws, as the noise of an autoencoder, is the same in every
+    arithmetic.
+    """
     model = build(network)
     fill_from_counter(model)
-    return model
+    return seedless.convert(model)
 
 
 @lru_cache(maxsize=2)
@@ -143,7 +147,6 @@ def train_portable(network: Network, device: str, threads: int) -> tuple[str, li
     """Return the digest after two steps in portable arithmetic, the losses, a step's seconds."""
     torch.set_num_threads(threads)
     model = copy.deepcopy(make_start(network))
-    seedless.convert(model)  # LayerDrop draws a number even where it drops nothing
     losses, seconds = train(model, network, device, seedless.portable)
     return hash_model(model), losses, seconds[-1]
 

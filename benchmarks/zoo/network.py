@@ -36,12 +36,16 @@ class Given:
 
 @dataclass(frozen=True, eq=False)  # compared by identity, so that it can be a key
 class Network:
-    """A network: ``make`` builds it, ``positional`` and ``named`` are its inputs."""
+    """A network: ``make`` builds it, ``positional`` and ``named`` are its inputs.
+
+    ``samples_axis`` is the axis of the samples in the first input: 1 where time comes first.
+    """
 
     name: str
     make: Callable[[], nn.Module]
     positional: tuple[Given, ...] = ()
     named: Mapping[str, Given] = field(default_factory=dict)
+    samples_axis: int = 0
 
     def make_inputs(self) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Return the inputs, which depend on the network's name alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,35 +11,95 @@ from typing import Any
 from benchmarks.pages import DOCS, Record, read_records, render
 
 PAGE = DOCS / "reference" / "zoo.md"
+PREFERRED = ("zoo-cpu16", "zoo-cuda", "zoo-init16", "zoo-cpu2")  # of one answer the first is taken
+TARGETS = {"initialized": 0.95, "portable": 0.97, "threads": 1.0, "cuda": 1.0}
+MAX_GRADIENT_RATIO = 30.0
+MAX_SHOWN_LENGTH = 160
+NOT_INSTALLED = "ModuleNotFoundError"
 Row = Mapping[str, Any]
 
 
 def make_page(recorded: Mapping[str, Record] | None = None) -> str:
     """Return the page, with every record of the zoo that exists."""
     found = read_records() if recorded is None else recorded
-    records = {name: one for name, one in sorted(found.items()) if name.startswith("zoo")}
+    records = {name: found[name] for name in PREFERRED if name in found}
     rows = merge_rows(records.values())
     libraries = sorted({name.partition("/")[0] for name in rows})
     groups = {one: [row for n, row in rows.items() if n.startswith(f"{one}/")] for one in libraries}
     return render(
         "zoo.md",
-        records=records,
+        records={name: (describe_machine(one), one) for name, one in records.items()},
         rows={name: describe_row(row) for name, row in rows.items()},
         summary={name: summarize(group) for name, group in groups.items()},
-        total=summarize(rows.values()),
+        total=(total := summarize(rows.values())),
+        targets=judge_targets(total),
         refusals=count_refusals(rows),
+        far=list_far_gradients(rows, found.get("init-gradients", {})),
     )
 
 
+def describe_machine(record: Record) -> str:
+    """Return the processor that answered: the GPU for a record of a GPU's column, else the CPU."""
+    environment = record["environment"]
+    is_gpu = any("cuda" in row for row in record["results"].values())
+    cpu = f"{environment['cpu']['model']}, {environment['cpu']['cores']} cores"
+    place = environment["devices"][0]["name"] if is_gpu else cpu
+    return f"{place}; torch {environment['packages']['torch']}"
+
+
 def merge_rows(records: Iterable[Record]) -> dict[str, dict[str, Any]]:
-    """Return the columns of every network; of two records of one column the first is taken."""
+    """Return the columns of every network; of two records of one column the first is taken.
+
+    A machine that does not have the network's library has not answered.
+    """
     rows: dict[str, dict[str, Any]] = {}
     for record in records:
         for name, columns in record["results"].items():
             merged = rows.setdefault(name, {})
             for column, answer in columns.items():
-                merged.setdefault(column, answer)
+                if not answer.get("error", "").startswith(NOT_INSTALLED):
+                    merged.setdefault(column, answer)
     return dict(sorted(rows.items()))
+
+
+def judge_targets(total: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return for each target its percentage, and "met" or "missed" with the number reached."""
+    judged = {}
+    for column, target in TARGETS.items():
+        yes, _, asked = total[column].partition(" of ")
+        if asked:
+            share = int(yes) / int(asked)
+            verdict = "met" if share >= target else "missed"
+            judged[column] = f"{target:.0%}", f"{verdict}: {total[column]}, {share:.1%}"
+    return judged
+
+
+def list_far_gradients(
+    rows: Mapping[str, Row], starts: Mapping[str, Row]
+) -> list[tuple[str, float, dict[str, float]]]:
+    """Return networks with a gradient far from the library's: name, ratio, ratios of other starts.
+
+    ``starts``: the record of benchmarks.init_gradients, with norms for other starts.
+    """
+    far = []
+    for name, row in rows.items():
+        ratio = row.get("init", {}).get("ratio")
+        if ratio is None or is_near(ratio):
+            continue
+        norms = starts.get(name, {})
+        own = norms.get("own")
+        others = {
+            start: norms[start] / own
+            for start in ("dct, keep zeros", "scrambled", "canonical_kaiming")
+            if own and norms.get(start) is not None
+        }
+        far.append((name, ratio, others))
+    return far
+
+
+def is_near(ratio: float) -> bool:
+    """Return whether a gradient's norm is within the factor of the library's; NaN is not."""
+    return 1.0 / MAX_GRADIENT_RATIO <= ratio <= MAX_GRADIENT_RATIO
 
 
 def count(rows: Iterable[Row], column: str, key: str | None = None) -> str:
@@ -59,12 +120,14 @@ def summarize(rows: Iterable[Row]) -> dict[str, Any]:
     started = [row for row in group if row.get("cuda", {}).get("same start")]
     ratios = [ratio for row in group if (ratio := find_time_ratio(row)) is not None]
     gradients = [row["init"]["ratio"] for row in group if row.get("init", {}).get("ratio")]
+    finite = list(filter(math.isfinite, gradients))
     errors = [find_errors(row) for row in group]
     close = [ours <= max(4 * plain, 1e-5) for ours, plain in filter(None, errors)]
     return {
         "networks": len(group),
         "initialized": count(group, "init"),
-        "gradient": statistics.median(gradients) if gradients else None,
+        "gradient": statistics.median(finite) if finite else None,
+        "near": f"{sum(map(is_near, gradients))} of {len(gradients)}" if gradients else "",
         "converted": count(group, "convert", "repeats"),
         "portable": count(group, "portable", "finite"),
         "threads": count_of_those_that_ran(group, "threads", "same"),
@@ -131,8 +194,9 @@ def count_refusals(rows: Mapping[str, Row]) -> list[tuple[str, str, int, str]]:
         for column in ("init", "convert", "portable", "cuda"):
             if "error" in row.get(column, {}):
                 text = row[column]["error"].splitlines()[0]
-                text = text.split(", at ")[0].split(", in the backward")[0][:110]
-                key = column, text.replace("|", "/")
+                for rest in (", at ", ", in the backward", ", which draws", "; declare", ", in a"):
+                    text = text.partition(rest)[0]
+                key = column, text[:MAX_SHOWN_LENGTH].replace("|", "/")
                 words[key] += 1
                 example.setdefault(key, name)
     return [(*key, number, example[key]) for key, number in words.most_common(40)]

@@ -17,8 +17,10 @@ import argparse
 import importlib.metadata
 import json
 import logging
+import os
 import re
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -213,4 +215,7 @@ def answer(name: str, column: str, device: str, limit: float) -> dict[str, Any]:
 
 def remove_paths(text: str) -> str:
     """Return a text without the places where this machine keeps libraries and this package."""
-    return re.sub(r"/[^\s\"]*/(site|dist)-packages/", "", text).replace(f"{ROOT}/", "")
+    text = re.sub(r"/[^\s\"]*/(site|dist)-packages/", "", text).replace(f"{ROOT}/", "")
+    for folder in sorted(filter(os.path.isabs, sys.path), key=len, reverse=True):
+        text = text.replace(f"{folder}/", "")
+    return text

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seedless.numerics.dropout import Dropout
     from seedless.ordering import Sampler
     from seedless.ordering import make_order as order
-    from seedless.portable.mode import portable
+    from seedless.portable.block import portable
     from seedless.proof.recorded_loop import record
     from seedless.runs.fit_model import fit
     from seedless.runs.opened_run import load

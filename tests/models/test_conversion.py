@@ -307,17 +307,17 @@ def test_layer_drop_belongs_to_epoch_and_step():
     assert not torch.equal(call(model, x, keys=KEYS + 1), without)
 
 
-class Reparametrize(nn.Module):
+class Shuffled(nn.Module):
+    """Draws what has no form by sample."""
+
     def forward(self, x):
-        return x + torch.randn_like(x)
+        return x + torch.randperm(x.shape[-1])
 
 
 @pytest.mark.parametrize(
     "draw",
     [
-        torch.randn_like,
-        lambda x: torch.randn(x.shape),
-        lambda x: x.clone().normal_(),
+        lambda x: torch.poisson(x.abs()),
         lambda x: x.clone().exponential_(),
         lambda x: F.gumbel_softmax(x),
         lambda x: torch.randperm(3),
@@ -350,13 +350,13 @@ def test_draws_that_torch_does_not_show_are_refused_after_the_first_pass(name, d
 
 def test_after_an_error_torch_draws_as_ever():
     with pytest.raises(NumericsError):
-        call(seedless.convert(Reparametrize()), fill(B, 8))
+        call(seedless.convert(Shuffled()), fill(B, 8))
     assert torch.randn(3).shape == (3,)  # no mode was left behind
     assert F.dropout(torch.ones(3), 0.0).shape == (3,)
 
 
 def test_modules_to_keep_draw_from_the_generator():
-    model = nn.Sequential(Reparametrize(), nn.Sequential(nn.Dropout(0.5)), nn.Dropout(0.5))
+    model = nn.Sequential(Shuffled(), nn.Sequential(nn.Dropout(0.5)), nn.Dropout(0.5))
     seedless.convert(model, keep=["0", "1"])
     guard = GeneratorGuard()
     call(model, fill(B, 8))
@@ -382,7 +382,7 @@ def test_the_report_says_what_was_done():
             return self.noise(self.path(self.drop(F.dropout(x, 0.3))))
 
         def noise(self, x):
-            return x + torch.randn(x.shape) * random.random()
+            return x + torch.randperm(8) * random.random()
 
     model = Mixed()
     assert seedless.convert(model) is model
@@ -393,7 +393,7 @@ def test_the_report_says_what_was_done():
         ("path", ".bernoulli_"),
         ("rnn", "LSTM"),
     }
-    assert {one.draw.function for one in report.remaining} == {"torch.randn", "random.random"}
+    assert {one.draw.function for one in report.remaining} == {"torch.randperm", "random.random"}
     lines = str(report).splitlines()
     assert lines[0] == "replaced: 1"
     assert any("test_conversion.py:" in line for line in lines)
@@ -481,13 +481,78 @@ def test_time_first_input():
 )
 def test_input_without_a_clear_axis_is_refused(shape, message):
     model = nn.Sequential(nn.Dropout(0.5))
-    with pytest.raises(NumericsError, match=rf"{message}.*axes="):
+    named = r"module '0' draws at .*test_conversion\.py:\d+ for an input"
+    with pytest.raises(NumericsError, match=rf"{named}.*{message}.*axes={{'0': 0}}"):
         call(seedless.convert(model), fill(*shape))
+    shared = seedless.convert(model, axes={"0": "shared"})
+    out = call(shared, torch.ones(shape), step=1)
+    assert torch.equal(call(shared, torch.ones(shape), step=1, keys=KEYS + 1), out)
+    assert not torch.equal(call(shared, torch.ones(shape), step=2), out)
     if shape[1] == B:
         for axis in (0, 1):
             assert call(seedless.convert(model, axes={"0": axis}), fill(*shape)).shape == shape
     with pytest.raises(NumericsError, match="with samples on axis 2"):
         call(seedless.convert(model, axes={"0": 2}), fill(*shape))
+
+
+def test_an_axis_holds_for_all_modules_inside_that_name_none_of_their_own():
+    x = fill(B, B, 8)
+
+    def make(**axes):
+        inner = nn.Sequential(nn.Dropout(0.5), Lambda(lambda x: F.dropout(x, 0.5)))
+        return seedless.convert(nn.Sequential(inner, nn.Dropout(0.5)), axes=axes)
+
+    alone = call(make(**{"0.0": 1, "0.1": 1, "1": 0}), x)
+    assert torch.equal(call(make(**{"": 0, "0": 1}), x), alone)
+    assert not torch.equal(call(make(**{"": 0}), x), alone)
+
+
+@pytest.mark.parametrize("axis", ["time", 1.5, True])
+def test_an_axis_that_is_none_is_refused(axis):
+    with pytest.raises(ModelError, match=r"axes of '0': expected a whole number or 'shared', got"):
+        seedless.convert(nn.Sequential(nn.Dropout(0.5)), axes={"0": axis})
+
+
+NORMAL = {
+    "randn_like": torch.randn_like,
+    "randn": lambda x: torch.randn(x.shape),
+    "randn of sizes": lambda x: torch.randn(*x.shape, dtype=x.dtype),
+    "normal_": lambda x: x.clone().normal_(),
+    "normal of numbers": lambda x: torch.normal(0.0, 1.0, x.shape),
+    "normal of tensors": lambda x: torch.normal(torch.zeros_like(x), torch.ones_like(x)),
+    "normal of a mean": lambda x: torch.normal(torch.zeros_like(x)),
+}
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_normal_numbers_are_drawn_by_sample(name):
+    model = seedless.convert(nn.Sequential(Lambda(NORMAL[name])))
+    x, guard = fill(B, 500), GeneratorGuard()
+    out = call(model, x)
+    assert guard.moved() == ()
+    assert torch.equal(call(model, x[ORDER], keys=KEYS[ORDER]), out[ORDER])
+    assert not torch.equal(call(model, x, epoch=1), out)
+    assert abs(float(out.mean())) < 0.1
+    assert abs(float(out.std()) - 1.0) < 0.1
+    assert torch.equal(out, call(seedless.convert(nn.Sequential(Lambda(torch.randn_like))), x))
+
+
+def test_normal_numbers_have_mean_and_standard_deviation():
+    plain = call(seedless.convert(nn.Sequential(Lambda(torch.randn_like))), fill(B, 9))
+    for draw in (
+        lambda x: torch.normal(2.0, 0.5, x.shape),
+        lambda x: torch.normal(torch.full_like(x, 2.0), 0.5),
+        lambda x: torch.normal(2.0, torch.full_like(x, 0.5)),
+        lambda x: x.clone().normal_(2.0, 0.5),
+        lambda x: x.clone().normal_(mean=2.0, std=0.5),
+    ):
+        out = call(seedless.convert(nn.Sequential(Lambda(draw))), fill(B, 9))
+        assert torch.equal(out, plain * 0.5 + 2.0)
+    with pytest.raises(NumericsError, match="a type of real numbers"):
+        call(
+            seedless.convert(nn.Sequential(Lambda(lambda x: torch.randn_like(x.long())))),
+            fill(B, 9),
+        )
 
 
 def test_one_row_for_all_samples_belongs_to_the_batch():

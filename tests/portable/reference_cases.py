@@ -241,6 +241,8 @@ for name, x, size in (
     ("upsample_bilinear2d", IMAGE, [3, 7]),
     ("upsample_trilinear3d", VOLUME, [3, 5, 4]),
     ("upsample_bicubic2d", IMAGE, [3, 7]),
+    ("_upsample_bilinear2d_aa", IMAGE, [2, 7]),
+    ("_upsample_bicubic2d_aa", IMAGE, [2, 3]),
 ):
     for aligned in (False, True):
         grad = some(*x.shape[:2], *size, name="grad")
@@ -248,6 +250,31 @@ for name, x, size in (
             (name, x, size, aligned),
             (f"{name}_backward", grad, size, list(x.shape), aligned),
         ]
+# points of a grid
+for x, points, name, interpolations in (
+    (some(2, 3, 4, 3), some(2, 3, 2, 2, name="p", scale=1.7), "grid_sampler_2d", (0, 1, 2)),
+    (some(1, 2, 3, 2, 3), some(1, 2, 1, 3, 3, name="p", scale=1.7), "grid_sampler_3d", (0, 1)),
+):
+    grad = some(*x.shape[:2], *points.shape[1:-1], name="grad")
+    for interpolation in interpolations:
+        for padding, aligned in ((0, False), (0, True), (1, False), (2, False), (2, True)):
+            options = (interpolation, padding, aligned)
+            CASES += [
+                (name, x, points, *options),
+                (f"{name}_backward", grad, x, points, *options, [True, True]),
+            ]
+POINTS = some(2, 2, 3, 2, name="p", scale=1.7)
+CASES += [
+    ("cudnn_grid_sampler", IMAGE, POINTS),
+    ("cudnn_grid_sampler_backward", IMAGE, POINTS, some(2, 3, 2, 3, name="grad")),
+    *(("affine_grid_generator", some(2, 2, 3), [2, 1, 3, 4], aligned) for aligned in (False, True)),
+    ("affine_grid_generator", some(1, 3, 4), [1, 1, 3, 1, 2], False),
+    ("max_unpool2d", some(1, 2, 2, 2), whole([[[[0, 5], [0, 2]], [[1, 2], [3, 4]]]])[0], [2, 3]),
+    (
+        *("max_unpool3d", some(2, 1, 1, 2), whole([[[0, 7]]], [[[3, 3]]])),
+        *([2, 2, 2], [2, 2, 2], [0, 0, 0]),
+    ),
+]
 # norms
 W, V = some(5, name="w", shift=1.0), some(5, name="v")
 CHANNELS = some(3, name="w", shift=1.0), some(3, name="v")

@@ -104,6 +104,20 @@ CALLS = {
     **{f"interpolate {m}": lambda x, m=m: F.interpolate(x, size=(7, 13), mode=m) for m in SIZES},
     **{f"by factor {m}": lambda x, m=m: F.interpolate(x, scale_factor=2, mode=m) for m in SIZES},
     "aligned": lambda x: F.interpolate(x, (7, 13), mode="bilinear", align_corners=True),
+    **{
+        f"antialiased {mode} {size} {aligned}": lambda x, mode=mode, size=size, aligned=aligned: (
+            F.interpolate(x, size, mode=mode, align_corners=aligned, antialias=True)
+        )
+        for mode in ("bilinear", "bicubic")
+        for size in ((7, 13), (2, 3))
+        for aligned in (False, True)
+    },
+    "antialiased by factor": lambda x: F.interpolate(
+        x, scale_factor=0.4, mode="bicubic", antialias=True
+    ),
+    "max_unpool": lambda x: F.max_unpool2d(
+        *F.max_pool2d(x, 3, 2, return_indices=True), 3, 2, output_size=x.shape
+    ),
 }
 LOSSES = {
     "cross_entropy": lambda x: F.cross_entropy(

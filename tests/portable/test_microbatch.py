@@ -69,6 +69,24 @@ class Pictures(nn.Module):
         return self.head(F.gelu(self.head(x)))[:, :3]
 
 
+class Warped(nn.Module):
+    """Padding by reflection, an affine map for each picture, pooling undone, another size."""
+
+    def __init__(self):
+        super().__init__()
+        self.map, self.head = nn.Linear(5, 6), nn.Linear(12, 3)
+
+    def forward(self, x):
+        x = x.view(-1, 1, 5, 1).expand(-1, 1, 5, 4)
+        theta = self.map(x[:, 0, :, 0]).view(-1, 2, 3)
+        grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+        x = F.grid_sample(x, grid, padding_mode="reflection", align_corners=False)
+        x, indices = F.max_pool2d(F.pad(x, (1, 0, 0, 0), mode="reflect"), 2, 1, return_indices=True)
+        x = F.max_unpool2d(x, indices, 2, 1, output_size=(5, 5))
+        x = F.interpolate(x, (4, 3), mode="bicubic", antialias=True)
+        return self.head(x.flatten(1))
+
+
 def make_conformer():
     net = seedless.build("conformer", small=True)
     seedless.initialize(net)
@@ -142,7 +160,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("model", [Encoder, Recurrent, Pictures])
+@pytest.mark.parametrize("model", [Encoder, Recurrent, Pictures, Warped])
 def test_no_split_shows_in_losses_gradients_or_weights(model):
     def make():
         return fill(model())
@@ -238,7 +256,7 @@ MIXED = {
     "first": (lambda x: x + x[0], "takes one value from all samples"),
     "running": (lambda x: x.cumsum(0), "a grid that it shares"),
     "numbers": (lambda x: x + torch.arange(len(x))[:, None], "numbers the samples"),
-    "mean": (lambda x: x - x.mean(0), "the number of samples"),
+    "mean": (lambda x: x - x.mean(0), "depends on the others"),
     "count": (lambda x: x * (1.0 / len(x)), "the number of samples"),
     "similarity": (lambda x: (x @ x.t()) @ x, "a grid that it shares|depends"),
     "branch": (lambda x: x * 2 if len(x) == 2 else x, "becomes|is there or not"),

@@ -32,7 +32,7 @@ def test_every_run_is_one_of_mains():
 def test_power_and_runs_needed_are_those_of_statsmodels():
     published = replace(OPTIONS, scale="paper", data="ptb-xl")
     results = make_results(power.make(published), published, score)
-    found, _ = power.tabulate(results)
+    found, _, _ = power.tabulate(results)
     pair = power.AS_PUBLISHED["conformer"]
     one, other = (list(results.scores(arm, "conformer").values()) for arm in pair)
     d = (np.mean(one) - np.mean(other)) / np.sqrt((np.var(one, ddof=1) + np.var(other, ddof=1)) / 2)
@@ -49,7 +49,7 @@ def test_power_and_runs_needed_are_those_of_statsmodels():
 
 def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
     results = make_results(power.make(OPTIONS), OPTIONS, score)
-    by_count = power.tabulate(results)[1]
+    by_count = power.tabulate(results)[2]
     curves = np.array([value["power"] for value in by_count.values])
     assert (np.diff(curves, axis=1) >= 0).all()
     assert (np.diff(curves[:3], axis=0) > 0).all()
@@ -62,7 +62,7 @@ def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
 
 def test_arms_that_do_not_vary_have_no_effect_size_and_still_a_table_and_a_figure():
     results = make_results(power.make(OPTIONS), OPTIONS, lambda point: 0.9)
-    found, by_count = power.tabulate(results)
+    found, _, by_count = power.tabulate(results)
     assert all(row[2] == "not defined" for row in found.rows)
     assert len(by_count.rows) == 3
     assert encode_png(power.draw(results))[:4] == b"\x89PNG"
@@ -72,3 +72,14 @@ def test_an_interval_that_holds_zero_allows_any_number_of_runs():
     assert power._show_needed(-0.1, 0.8) == "26 or more, without end"
     assert power._show_needed(0.5, 0.8) == "26 to 64"
     assert power._show_needed(-0.8, -0.5) == "26 to 64"
+
+
+def test_published_effects_are_computed_again_with_cifar_among_them():
+    table = power.tabulate_published()
+    assert [row[0].split(":")[0] for row in table.rows] == ["conformer", "baseline", "CIFAR-100"]
+    for value in table.values:
+        known = TTestIndPower().power(value["d"], 20, 0.05)
+        assert value["power"] == pytest.approx(known, abs=1e-6)
+        needed = TTestIndPower().solve_power(value["d"], power=0.8, alpha=0.05)
+        assert value["needed"] == int(np.ceil(needed))
+    assert table.rows[2][3:5] == ("11 %", "11 %")

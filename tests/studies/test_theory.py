@@ -143,7 +143,7 @@ def test_a_study_without_runs_ends_in_tables_and_a_figure(tmp_path):
     written = run_study(plan("theory", options), tmp_path)
     assert written.counts == {}
     assert written.figure.read_bytes()[:4] == b"\x89PNG"
-    assert len(written.tables) == 6
+    assert len(written.tables) == 13
     assert not any((tmp_path / "runs").iterdir())
     kept = json.loads(written.markdown.with_suffix(".json").read_bytes())["tables"][1]["values"]
     shares = {value["basis"]: value["share"] for value in kept}

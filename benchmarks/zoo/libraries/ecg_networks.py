@@ -66,5 +66,6 @@ NETWORKS = [
         "torch_ecg/rr_lstm",
         partial(_make, "RR_LSTM", "RR_AF_VANILLA_CONFIG", CLASSES),
         (Given((9, 2, 1)),),
+        samples_axis=1,
     ),
 ]

@@ -16,6 +16,7 @@ from seedless.core.errors import NumericsError
 from seedless.numerics.draw_interception import begin_interception, end_interception
 from seedless.numerics.forward_calls import begin_call, end_call
 from seedless.numerics.generator_guard import GeneratorGuard
+from seedless.numerics.sample_draws import Axis
 
 _CALL = "_seedless_call"
 _GUARD = "_seedless_guard"
@@ -34,7 +35,7 @@ class NotedCall:
     """
 
     name: str
-    axis: int | None
+    axis: Axis
     kept: bool
     draws: bool
     guarded: bool

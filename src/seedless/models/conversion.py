@@ -22,6 +22,7 @@ from seedless.core.errors import ModelError
 from seedless.models.call_hooks import NotedCall, note_calls
 from seedless.models.converted_layers import REPLACEMENTS
 from seedless.models.draw_scan import DrawLine, ModuleDraws, scan_module
+from seedless.numerics.sample_draws import SHARED, Axis
 
 M = TypeVar("M", bound=nn.Module)
 _TRANSFORMER_LAYERS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
@@ -87,7 +88,7 @@ class ConversionReport:
         )
 
 
-def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | None = None) -> M:
+def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, Axis] | None = None) -> M:
     """Make a model's dropout and other draws seed-free, in place, and return the model.
 
     In training mode the model then needs the keys of the samples: those that `seedless.Sampler`
@@ -99,7 +100,9 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | Non
         keep: names of modules, as in ``model.named_modules()``, that are left as they are with
             everything in them. Their draws use torch's generator.
         axes: the axis of the samples in what a module draws for, by the module's name, where it
-            cannot be found: 1 for input with time first.
+            cannot be found: 1 for input with time first, "shared" for a draw that does not belong
+            to single samples, such as dropout on a table of positions. It holds for all modules
+            inside that module too, unless they are named themselves.
 
     Example:
         >>> model = seedless.convert(nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)))
@@ -114,8 +117,10 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | Non
     axes = dict(axes or {})
     kept = _find_kept(named, keep)
     _check_names("axes", axes, named)
+    _check_axes(axes)
+    inherited = {name: _find_nearest(name, axes) for name in named}
     # [Step 1] Replace torch's dropout layers.
-    known_axes = {**_find_transformer_axes(named), **axes}
+    known_axes = {**inherited, **_find_transformer_axes(named), **axes}
     replaced = []
     for name, module in named.items():
         if name not in kept and type(module) in REPLACEMENTS:
@@ -130,7 +135,7 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, int] | Non
         if not name or not _is_of_torch(module) or isinstance(module, _DRAWING) or name in kept:
             found = _find_draws(module)
             draws = bool(found.intercepted or found.remaining or found.unclear)
-            note_calls(module, NotedCall(name, axes.get(name), name in kept, draws, not kept))
+            note_calls(module, NotedCall(name, inherited[name], name in kept, draws, not kept))
     # [Step 3] Report.
     report = ConversionReport(tuple(replaced), *_list_draws(named, kept))
     setattr(model, "seedless_report", report)  # noqa: B010  # no tensor or module, as mypy expects
@@ -158,6 +163,23 @@ def _check_names(what: str, names: Iterable[str], named: Mapping[str, nn.Module]
             f"{what} names {unknown[0]!r}, and the model has no such module; model.named_modules() "
             "lists their names"
         )
+
+
+def _check_axes(axes: Mapping[str, Axis]) -> None:
+    for name, axis in axes.items():
+        if axis != SHARED and (isinstance(axis, bool) or not isinstance(axis, int)):
+            raise ModelError(
+                f"axes of {name!r}: expected a whole number or {SHARED!r}, got {axis!r}"
+            )
+
+
+def _find_nearest(name: str, axes: Mapping[str, Axis]) -> Axis:
+    """Return the axis of a module, or else of the nearest module around it that has one."""
+    while name not in axes:
+        if not name:
+            return None
+        name = name.rpartition(".")[0]
+    return axes[name]
 
 
 def _find_kept(named: Mapping[str, nn.Module], keep: Iterable[str]) -> set[str]:

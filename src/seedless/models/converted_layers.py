@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seedless.numerics.forward_calls import hash_layer, number_layer
-from seedless.numerics.sample_draws import drop
+from seedless.numerics.sample_draws import Axis, drop
 
 
 class _BySample:
@@ -19,12 +19,12 @@ class _BySample:
     alpha = False
     # Set by `convert`: the name in the model, the axis of the samples, the first call's number.
     seedless_name: str
-    seedless_axis: int | None
+    seedless_axis: Axis
     first_layer: int
     p: float
     training: bool
 
-    def name_layer(self, name: str, axis: int | None) -> None:
+    def name_layer(self, name: str, axis: Axis) -> None:
         """Set the name by which the layer's masks are drawn, and the axis of its samples."""
         self.seedless_name, self.seedless_axis = name, axis
         self.first_layer = hash_layer(name, 0, 0)
@@ -43,6 +43,7 @@ class _BySample:
             axis=self.seedless_axis,
             features=self.features,
             alpha=self.alpha,
+            module=self.seedless_name,
         )
 
 

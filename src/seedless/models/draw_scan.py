@@ -21,12 +21,11 @@ from torch import nn
 _BY_SAMPLE = """
     dropout dropout_ dropout1d dropout2d dropout3d alpha_dropout feature_dropout
     feature_alpha_dropout native_dropout scaled_dot_product_attention multi_head_attention_forward
-    rand rand_like bernoulli bernoulli_ uniform_
+    rand rand_like bernoulli bernoulli_ uniform_ randn randn_like normal normal_
 """
 _BY_GENERATOR = """
-    randn randn_like randint randint_like randperm normal normal_ random_ exponential_ geometric_
-    cauchy_ log_normal_ multinomial poisson binomial gumbel_softmax rrelu fractional_max_pool2d
-    fractional_max_pool3d
+    randint randint_like randperm random_ exponential_ geometric_ cauchy_ log_normal_ multinomial
+    poisson binomial gumbel_softmax rrelu fractional_max_pool2d fractional_max_pool3d
 """
 INTERCEPTED = frozenset(_BY_SAMPLE.split())
 REFUSED = frozenset(_BY_GENERATOR.split())

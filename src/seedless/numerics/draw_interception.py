@@ -1,7 +1,7 @@
 """Inside a converted model, torch's draws become functions of sample, epoch, layer and element.
 
 Law: a function mode sees every call of a function of torch's that a module makes. Dropout and
-uniform and Bernoulli draws are computed from the keys of the batch. A call that would draw
+uniform, normal and Bernoulli draws are computed from the keys of the batch. A call that would draw
 otherwise is refused, with its module and line. Calls with a generator of their own are left alone.
 """
 
@@ -21,7 +21,7 @@ from seedless.numerics.draw_line import find_line
 from seedless.numerics.dropout import check_probability
 from seedless.numerics.forward_calls import find_call, number_draw
 from seedless.numerics.recurrent_dropout import is_packed, run_layers
-from seedless.numerics.sample_draws import draw_uniform_like, drop
+from seedless.numerics.sample_draws import draw_normal_like, draw_uniform_like, drop
 
 Arguments = tuple[Any, ...]
 Handler = Callable[[Any, Arguments, dict[str, Any]], Any]
@@ -173,6 +173,42 @@ def _fill_uniform(out: Tensor, low: float, high: float) -> Tensor:
         return out.copy_(numbers * (high - low) + low)
 
 
+def _handle_randn(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
+    """torch.randn and torch.randn_like: normal numbers into what torch.empty returns."""
+    make = torch.empty_like if func is torch.randn_like else torch.empty
+    out = make(*args, **{name: value for name, value in kwargs.items() if name != "generator"})
+    return _fill_normal(out, 0.0, 1.0)
+
+
+def _handle_normal(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
+    """torch.normal(mean, std), of which one may be a number, or of numbers with a size."""
+    return _make_normal(*args, **{name: kwargs[name] for name in kwargs if name != "generator"})
+
+
+def _make_normal(
+    mean: Tensor | float, std: Tensor | float = 1.0, size: Any = None, **options: Any
+) -> Tensor:
+    if size is not None:
+        return _fill_normal(torch.empty(size, **options), mean, std)
+    tensors = [one for one in (mean, std) if isinstance(one, Tensor)]
+    out = torch.empty_like(torch.broadcast_tensors(*tensors)[0])  # type: ignore[no-untyped-call]
+    return _fill_normal(out, mean, std)
+
+
+def _handle_normal_in_place(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
+    """Tensor.normal_(mean, std)."""
+    mean = args[1] if len(args) > 1 else kwargs.get("mean", 0.0)
+    std = args[2] if len(args) > 2 else kwargs.get("std", 1.0)
+    return _fill_normal(args[0], mean, std)
+
+
+def _fill_normal(out: Tensor, mean: Tensor | float, std: Tensor | float) -> Tensor:
+    call = find_call()
+    with torch.no_grad():
+        numbers = draw_normal_like(out, layer=number_draw(call), axis=call.axis)
+        return out.copy_(numbers * std + mean)
+
+
 def _handle_bernoulli(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
     """torch.bernoulli(p), x.bernoulli(p) and x.bernoulli_(p): 1 with probability p, else 0."""
     x = args[0] if args else kwargs["input"]
@@ -197,15 +233,13 @@ def _refuse(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
     raise NumericsError(
         f"module {find_call().name!r} calls {name} at {find_line()}, which draws from torch's "
         "generator, and has no form that is drawn by sample: make these numbers outside the "
-        "model and pass them in, draw them from torch.rand or bernoulli, or name the module in "
-        "seedless.convert(model, keep=[...]) to leave its draws as they are"
+        "model and pass them in, draw them from torch.rand, randn or bernoulli, or name the "
+        "module in seedless.convert(model, keep=[...]) to leave its draws as they are"
     )
 
 
-_TENSOR_DRAWS = "normal_ random_ exponential_ geometric_ cauchy_ log_normal_ multinomial"
-_TORCH_DRAWS = """
-    randn randn_like randint randint_like randperm normal multinomial poisson binomial
-"""
+_TENSOR_DRAWS = "random_ exponential_ geometric_ cauchy_ log_normal_ multinomial"
+_TORCH_DRAWS = "randint randint_like randperm multinomial poisson binomial"
 _FUNCTIONAL_DRAWS = """
     gumbel_softmax fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d
     fractional_max_pool3d_with_indices
@@ -250,6 +284,10 @@ _HANDLERS: dict[Any, Handler] = {
     torch.rand: _handle_rand,
     torch.rand_like: _handle_rand,
     Tensor.uniform_: _handle_uniform,
+    torch.randn: _handle_randn,
+    torch.randn_like: _handle_randn,
+    torch.normal: _handle_normal,
+    Tensor.normal_: _handle_normal_in_place,
     torch.bernoulli: _handle_bernoulli,
     Tensor.bernoulli: _handle_bernoulli,
     Tensor.bernoulli_: _handle_bernoulli,

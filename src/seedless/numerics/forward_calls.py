@@ -13,7 +13,7 @@ import hashlib
 import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -29,7 +29,7 @@ class Call:
     Attributes:
         name: that of the module in the model.
         number: how many times the module was called before in this forward pass.
-        axis: the axis of the samples in what the module draws for, where it is known.
+        axis: the axis of the samples in what the module draws for, where it is known, or "shared".
         inputs: what the module was called with.
         kept: whether the module's draws are left as they are.
         draws: how many draws the call has made.
@@ -37,7 +37,7 @@ class Call:
 
     name: str
     number: int
-    axis: int | None
+    axis: int | Literal["shared"] | None
     inputs: tuple[Any, ...]
     kept: bool = False
     draws: int = 0
@@ -54,7 +54,9 @@ class _Calls(threading.local):
 _CALLS = _Calls()
 
 
-def begin_call(name: str, axis: int | None, inputs: tuple[Any, ...], kept: bool) -> bool:
+def begin_call(
+    name: str, axis: int | Literal["shared"] | None, inputs: tuple[Any, ...], kept: bool
+) -> bool:
     """Note that a module is called; return whether it is the outermost one."""
     outermost = not _CALLS.lasting
     if outermost and not is_recomputed():

@@ -4,11 +4,13 @@ What is drawn for has the samples along one of its axes. They may be k times as 
 then an axis holds k parts of each sample, one sample after the other, as windows of an image or
 heads of an attention do.
 
-A draw that all samples share, such as that of LayerDrop, depends on epoch and step.
+A draw that all samples share, such as that of LayerDrop, depends on epoch and step. So does one for
+which someone said that they share it, with the axis `SHARED`.
 """
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,8 +20,13 @@ from seedless.core.errors import NumericsError
 from seedless.core.threads import run_in_blocks
 from seedless.numerics.active_keys import BatchKeys, find_keys
 from seedless.numerics.counter_random import WORD_MASK, philox_array
+from seedless.numerics.draw_line import find_line
 from seedless.numerics.dropout import check_probability, sample_words
+from seedless.numerics.forward_calls import find_call
+from seedless.numerics.normal_quantile import normal_quantile
 
+Axis = int | Literal["shared"] | None
+SHARED: Literal["shared"] = "shared"
 _CHUNK = 4096  # counters for which words are computed at a time: they stay in a processor's cache
 # Bits after the binary point that numbers of a type in [0, 1) have.
 _UNIFORM_BITS = {torch.float64: 32, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
@@ -33,9 +40,10 @@ def drop(
     p: float,
     *,
     layer: int,
-    axis: int | None = None,
+    axis: Axis = None,
     features: bool = False,
     alpha: bool = False,
+    module: str | None = None,
 ) -> Tensor:
     """Return x with elements dropped with probability p, by the keys that are set.
 
@@ -43,9 +51,12 @@ def drop(
         x: input with the samples on an axis.
         p: probability that an element is dropped.
         layer: the number of the layer, from `forward_calls`.
-        axis: the axis of the samples; by default it is found by its size.
+        axis: the axis of the samples; by default it is found by its size. `SHARED`: all samples
+            share the draw.
         features: drop whole channels (B, C), as nn.Dropout1d, 2d and 3d do.
         alpha: drop to SELU's limit and keep mean and variance, as nn.AlphaDropout does.
+        module: the name of the module that draws, for an error; by default the innermost one whose
+            call lasts.
     """
     check_probability(p)
     if p == 0:
@@ -60,7 +71,8 @@ def drop(
                 f"{tuple(x.shape)}"
             )
         shape = torch.Size([*x.shape[:2], *[1] * (x.ndim - 2)])
-    keep = draw_words(shape, layer=layer, axis=axis, device=x.device) < round((1.0 - p) * 2**32)
+    words = draw_words(shape, layer=layer, axis=axis, device=x.device, module=module)
+    keep = words < round((1.0 - p) * 2**32)
     kept = keep.to(x.dtype)
     if not alpha:
         return x * kept * (1.0 / (1.0 - p))
@@ -68,21 +80,44 @@ def drop(
     return (x * kept + (1.0 - kept) * _SELU_LIMIT) * scale - scale * _SELU_LIMIT * p
 
 
-def draw_uniform_like(x: Tensor, *, layer: int, axis: int | None = None) -> Tensor:
+def draw_uniform_like(x: Tensor, *, layer: int, axis: Axis = None) -> Tensor:
     """Return numbers in [0, 1) of the shape and type of x, by the keys that are set."""
-    bits = _UNIFORM_BITS.get(x.dtype)
-    if bits is None:
-        raise NumericsError(f"expected a type of real numbers to draw, got {x.dtype}")
+    bits = _find_bits(x)
     words = draw_words(x.shape, layer=layer, axis=axis, device=x.device)
     return (words >> (32 - bits)).to(x.dtype) * 2.0**-bits
 
 
+def draw_normal_like(x: Tensor, *, layer: int, axis: Axis = None) -> Tensor:
+    """Return normal numbers of the shape and type of x, by the keys that are set.
+
+    They are the quantiles of (word + 1/2) / 2^32, so that none is beyond +-6.4. A CPU computes
+    them, so that every device has the same bits.
+    """
+    _find_bits(x)
+    words = draw_words(x.shape, layer=layer, axis=axis, device=x.device).cpu().numpy()
+    return torch.from_numpy(normal_quantile((words + 0.5) * 2.0**-32)).to(x.device, x.dtype)
+
+
+def _find_bits(x: Tensor) -> int:
+    """Return how many bits after the binary point a uniform number of x's type has."""
+    bits = _UNIFORM_BITS.get(x.dtype)
+    if bits is None:
+        raise NumericsError(f"expected a type of real numbers to draw, got {x.dtype}")
+    return bits
+
+
 def draw_words(
-    shape: Sequence[int], *, layer: int, axis: int | None, device: torch.device
+    shape: Sequence[int],
+    *,
+    layer: int,
+    axis: Axis,
+    device: torch.device,
+    module: str | None = None,
 ) -> Tensor:
     """Return 32 random bits for each element of a shape, by the keys that are set: int64."""
     keys = find_keys()
-    place = _find_axis(tuple(shape), len(keys.samples), keys.axis if axis is None else axis)
+    said = keys.axis if axis is None else axis
+    place = _find_axis(tuple(shape), len(keys.samples), said, module)
     if place is None:
         words = _draw(torch.Size(shape).numel(), _batch_key(keys).to(device), keys.epoch, layer)
         return words.reshape(torch.Size(shape))
@@ -131,13 +166,15 @@ def _batch_key(keys: BatchKeys) -> Tensor:
     return torch.as_tensor(keys.step, dtype=torch.int64, device=keys.samples.device).view(1)
 
 
-def _find_axis(shape: tuple[int, ...], batch: int, axis: int | None) -> int | None:
+def _find_axis(shape: tuple[int, ...], batch: int, axis: Axis, module: str | None) -> int | None:
     """Return the axis of the samples, or None for a draw that all samples share."""
     # [Step 1] Someone said it.
+    if axis == SHARED:
+        return None
     if axis is not None:
         if -len(shape) <= axis < len(shape) and shape[axis] % batch == 0 and shape[axis]:
             return axis % len(shape)
-        raise _refuse(shape, batch, f"with samples on axis {axis}")
+        raise _refuse(module, shape, batch, f"with samples on axis {axis}")
     # [Step 2] A single number, or one row for all samples.
     if not shape or (shape[0] == 1 and batch > 1):
         return None
@@ -146,17 +183,21 @@ def _find_axis(shape: tuple[int, ...], batch: int, axis: int | None) -> int | No
     time_first = len(shape) >= 3 and shape[1] == batch and batch > 1
     surely_leading = shape[0] == batch and len(shape) > 3
     if leading and time_first and not surely_leading:
-        raise _refuse(shape, batch, "which may have its samples on axis 0 or 1 (time first)")
+        raise _refuse(
+            module, shape, batch, "which may have its samples on axis 0 or 1 (time first)"
+        )
     if leading:
         return 0
     if time_first:
         return 1
-    raise _refuse(shape, batch, "of which no axis is that of the samples")
+    raise _refuse(module, shape, batch, "of which no axis is that of the samples")
 
 
-def _refuse(shape: tuple[int, ...], batch: int, what: str) -> NumericsError:
+def _refuse(module: str | None, shape: tuple[int, ...], batch: int, what: str) -> NumericsError:
+    name = find_call().name if module is None else module
     return NumericsError(
-        f"a draw for input of shape {shape}, {what}, in a batch of {batch} samples: say which axis "
-        "it is, as seedless.convert(model, axes={'name of the module': 0}) or "
-        "dropout_keys(samples=..., epoch=..., axis=0), and give one key for each sample"
+        f"module {name!r} draws at {find_line()} for an input of shape {shape}, {what}, in a batch "
+        f"of {batch} samples, one for each key. Say which axis it is: seedless.convert(model, "
+        f"axes={{{name!r}: 0}}), or 1 with time first, or 'shared' for one draw that all samples "
+        "share. The name of a module holds for all modules inside it"
     )

@@ -1,6 +1,6 @@
 """Arithmetic whose bits are the same on every processor: each op a function of its inputs alone.
 
-`seedless.portable()` switches it on for a block of code: see `help(seedless.portable.mode)`.
+`seedless.portable()` switches it on for a block of code: see `help(seedless.portable.block)`.
 README.md in this folder has the laws, the layers, and how to add an op.
 """
 
@@ -11,8 +11,9 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.portable.batch.microbatch import Split
-    from seedless.portable.mode import is_active, portable
+    from seedless.portable.block import Block, portable
+    from seedless.portable.mode import is_active
 
-__all__ = ["Split", "is_active", "portable"]
+__all__ = ["Block", "Split", "is_active", "portable"]
 __getattr__, __dir__ = lazy_names(__name__)
-make_callable(__name__, f"{__name__}.mode", "portable")
+make_callable(__name__, f"{__name__}.block", "portable")

@@ -22,10 +22,24 @@ ResultObserver = Callable[[str, tuple[Any, ...], Any], None]
 
 
 class SumEvaluator(Protocol):
-    """Computes exact sums in place of `exact.sums.ExactSum.compute`."""
+    """Follows the ops of a step, and computes exact sums in place of `ExactSum.compute`.
+
+    Attributes:
+        redirects: whether it must see the sums of the op that runs now.
+        splits_tensors: whether that op may compute large tensors in pieces.
+    """
+
+    redirects: bool
+    splits_tensors: bool
+
+    def run_op(self, run: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
+        """Return ``run(func, args, kwargs)``, the result of an op."""
 
     def evaluate_sum(self, exact_sum: Any) -> Tensor:
         """Return the value of a sum in float64."""
+
+    def count_addends(self, addends: int) -> int:
+        """Return how many values the last sum adds in the whole batch; here it has ``addends``."""
 
 
 class Context:
@@ -33,8 +47,9 @@ class Context:
 
     Attributes:
         sum_evaluator: computes every exact sum in place of the sum itself; None: nobody does.
-        op_recorder: a dispatch mode that sees every op, also those inside implementations.
         result_observers: called with the name, arguments and result of every op.
+        refuses_backward: whether a gradient must be computed by the block's `step`, not by a bare
+            ``backward()``, because other processes hold samples of the batch.
         tested_devices: devices whose compiled kernels were compared with the ops they replace.
         rejected_devices: devices whose compiled kernels gave other bits and are not used.
         self_test_lock: held while a device is tested, so that no thread uses its kernels before.
@@ -42,8 +57,8 @@ class Context:
 
     def __init__(self) -> None:
         self.sum_evaluator: SumEvaluator | None = None
-        self.op_recorder: AbstractContextManager[Any] | None = None
         self.result_observers: tuple[ResultObserver, ...] = ()
+        self.refuses_backward = False
         self.tested_devices: set[torch.device] = set()
         self.rejected_devices: set[torch.device] = set()
         self.self_test_lock = threading.RLock()
@@ -55,7 +70,7 @@ class Context:
     @property
     def redirects_sums(self) -> bool:
         """Return whether a `SumEvaluator` must see every sum, so that no kernel may hide one."""
-        return self.sum_evaluator is not None
+        return self.sum_evaluator is not None and self.sum_evaluator.redirects
 
     @property
     def splits_tensors(self) -> bool:
@@ -63,7 +78,7 @@ class Context:
 
         Not while ops are recorded: the number of pieces, and so of ops, depends on the size.
         """
-        return self.op_recorder is None
+        return self.sum_evaluator is None or self.sum_evaluator.splits_tensors
 
     def allows_kernels(self, device: torch.device) -> bool:
         """Return whether the compiled kernels of a device may be used."""
@@ -82,7 +97,7 @@ class Context:
 
     @contextmanager
     def evaluate_sums_with(self, evaluator: SumEvaluator) -> Iterator[None]:
-        """Send every exact sum of this process to ``evaluator`` inside; one at a time."""
+        """Send every op and exact sum of this process to ``evaluator`` inside; one at a time."""
         with self._lock:
             if self.sum_evaluator is not None:
                 raise NumericsError(
@@ -96,16 +111,6 @@ class Context:
             self.sum_evaluator = None
 
     @contextmanager
-    def record_ops_with(self, recorder: AbstractContextManager[Any]) -> Iterator[None]:
-        """Show a dispatch mode every op inside, also those that implementations are made of."""
-        before, self.op_recorder = self.op_recorder, recorder
-        try:
-            with self.without_kernels():
-                yield
-        finally:
-            self.op_recorder = before
-
-    @contextmanager
     def observe_results_with(self, observer: ResultObserver) -> Iterator[None]:
         """Call ``observer`` with the result of every op inside, whichever thread computes it."""
         with self._lock:
@@ -117,6 +122,24 @@ class Context:
                 observers = list(self.result_observers)
                 observers.remove(observer)
                 self.result_observers = tuple(observers)
+
+    @contextmanager
+    def expect_group_steps(self) -> Iterator[None]:
+        """Refuse every backward pass inside, except in `allow_backward`."""
+        before, self.refuses_backward = self.refuses_backward, True
+        try:
+            yield
+        finally:
+            self.refuses_backward = before
+
+    @contextmanager
+    def allow_backward(self) -> Iterator[None]:
+        """Allow backward passes inside: the step of a block knows what to exchange."""
+        before, self.refuses_backward = self.refuses_backward, False
+        try:
+            yield
+        finally:
+            self.refuses_backward = before
 
     @contextmanager
     def share_settings(

@@ -20,7 +20,13 @@ from seedless.portable.function_overrides import FunctionOverrides
 from seedless.portable.ieee_check import check_device, check_once, check_threads
 from seedless.portable.ops.optimizer_hooks import prepare_optimizers
 from seedless.portable.ops.registry import FLOAT32_ONLY, REGISTRY, Kind, find_rule, name_op
-from seedless.portable.refusal import ADVICE, refuse, refuse_backward, refuse_changed
+from seedless.portable.refusal import (
+    ADVICE,
+    refuse,
+    refuse_backward,
+    refuse_backward_in_group,
+    refuse_changed,
+)
 from seedless.portable.self_test import check_kernels_once
 
 _HALF_TYPES = (torch.float16, torch.bfloat16)
@@ -28,15 +34,9 @@ _HALF_TYPES = (torch.float16, torch.bfloat16)
 
 @contextmanager
 def portable() -> Iterator[None]:
-    """Compute everything inside with bits that no processor, thread count or library can change.
+    """Switch portable arithmetic on; `seedless.portable.block.portable` is what users call.
 
-    Put forward pass, backward pass and optimizer step inside: outside, the backward pass of what
-    was computed inside is refused. Raises `NumericsError` for an op that has no portable form, and
-    for a device whose float64 does not follow IEEE.
-
-    >>> with seedless.portable():
-    ...     criterion(model(x), y).backward()
-    ...     optimizer.step()
+    Raises `NumericsError` for a device whose float64 does not follow IEEE.
     """
     if is_active():
         yield
@@ -73,12 +73,11 @@ class PortableMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyp
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run one op: exact, replaced or refused."""
-        recorder = CONTEXT.op_recorder
-        if recorder is None:
+        evaluator = CONTEXT.sum_evaluator
+        if evaluator is None:
             out = run(func, args, kwargs or {})
         else:
-            with recorder:
-                out = run(func, args, kwargs or {})
+            out = evaluator.run_op(run, func, args, kwargs or {})
         if out is not NotImplemented:
             for observe in CONTEXT.result_observers:
                 observe(name_op(func.name()), args, out)
@@ -189,6 +188,8 @@ def _load(saved: tuple[Tensor, int]) -> Tensor:
     """
     if not is_active():
         raise refuse_backward()
+    if CONTEXT.refuses_backward:
+        raise refuse_backward_in_group()
     tensor, version = saved
     if tensor._version != version:
         raise refuse_changed(tuple(tensor.shape))

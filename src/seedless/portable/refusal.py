@@ -33,6 +33,9 @@ ADVICE = {
     "before and pass them in",
     "reduced": "portable arithmetic works in float32: leave autocast and half types out",
     "double": "sums and products of float64 would keep float32's precision only: cast to float32",
+    "collective": "what it exchanges would depend on the number of processes; open the block with "
+    "`seedless.portable(group=...) as p` and call p.step(forward, loss_of, *batch), which "
+    "exchanges exact sums, or call this outside the block",
     "unknown": "write it with ops that have a portable form (seedless.portable.ops.registry), or "
     "run this part before and outside `with portable():`",
 }
@@ -85,6 +88,16 @@ def refuse_backward() -> NumericsError:
     return NumericsError(
         "expected backward() inside `with portable():`, like the forward pass it belongs to; "
         f"got it outside, at {find_caller()}: it would run in ordinary arithmetic. Move it inside"
+    )
+
+
+def refuse_backward_in_group() -> NumericsError:
+    """Return the error for a bare backward pass in a group of processes."""
+    return NumericsError(
+        "expected p.step(forward, loss_of, *batch) of `with portable(group=...) as p:`, got a bare "
+        f"backward() at {find_caller()}: its gradients would be those of this process's samples "
+        "alone, and DistributedDataParallel's sums depend on the number of processes. "
+        "Call p.step with the model itself"
     )
 
 

@@ -77,9 +77,8 @@ def _adaptive_max_backward(dimensions: int) -> Reference:
     return apply
 
 
-def _cubic(t: float) -> float:
-    """The weight of a value at distance t, with a = -3/4, as a polynomial in Horner's order."""
-    a = -0.75
+def _cubic(t: float, a: float = -0.75) -> float:
+    """The weight of a value at distance t, as a polynomial in Horner's order."""
     if t <= 1.0:
         return ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0
     return ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a
@@ -88,6 +87,8 @@ def _cubic(t: float) -> float:
 def _taps(
     kind: str, i: int, n: int, size: int, factor: Any, aligned: bool
 ) -> list[tuple[int, float]]:
+    if kind.endswith("_aa"):
+        return _filter_taps(kind, i, n, size, factor, aligned)
     scale = 1.0 / factor if factor else n / size
     if kind == "nearest":
         at = math.floor(i / factor) if factor else math.floor(Fraction(i * n, size))
@@ -104,9 +105,28 @@ def _taps(
     return [(min(max(base + k - 1, 0), n - 1), _cubic(d)) for k, d in enumerate(distances)]
 
 
+def _filter_taps(
+    kind: str, i: int, n: int, size: int, factor: Any, aligned: bool
+) -> list[tuple[int, float]]:
+    """Every value whose distance from the centre is less than the filter's half width."""
+    scale = 1.0 / factor if factor else n / size
+    scale = (n - 1) / (size - 1) if aligned else scale
+    stretch, centre = max(scale, 1.0), scale * (i + 0.5)
+    half = (1.0 if kind == "linear_aa" else 2.0) * stretch
+    places = [j for j in range(n) if int(centre - half + 0.5) <= j < int(centre + half + 0.5)]
+    weights = []
+    for j in places:
+        t = abs(j - centre + 0.5) / stretch
+        weights.append(max(1.0 - t, 0.0) if kind == "linear_aa" else _cubic(t, -0.5) * (t < 2.0))
+    whole = 0.0
+    for weight in weights:
+        whole = whole + weight
+    return [(j, weight / whole) for j, weight in zip(places, weights, strict=True)]
+
+
 def _options(kind: str, axes: int, given: Sequence[Any]) -> tuple[bool, list[Any]]:
     rest = list(given)
-    aligned = bool(rest.pop(0)) if kind in ("linear", "cubic") else False
+    aligned = False if kind.startswith("nearest") else bool(rest.pop(0))
     return aligned, [*rest, *[None] * axes][:axes]
 
 
@@ -138,8 +158,8 @@ def _resize_backward(kind: str) -> Reference:
                 for i in range(size[axis - 2])
             ]
             parts, places = [], []
-            for k in range(len(taps[0])):
-                for i, row in enumerate(taps):
+            for k in range(max(map(len, taps))):
+                for i, row in [one for one in enumerate(taps) if k < len(one[1])]:
                     parts.append(np.take(out, i, axis) * row[k][1])
                     places.append(row[k][0])
             out = add_back(np.stack(parts, axis), axis, places, shape[axis])
@@ -155,6 +175,8 @@ _KINDS = {
     "upsample_bilinear2d": "linear",
     "upsample_trilinear3d": "linear",
     "upsample_bicubic2d": "cubic",
+    "_upsample_bilinear2d_aa": "linear_aa",
+    "_upsample_bicubic2d_aa": "cubic_aa",
 }
 REFERENCES: dict[str, Reference] = {
     **{name: _resize(kind) for name, kind in _KINDS.items()},

@@ -2,16 +2,20 @@
 
 Law: a step of two samples and a step of three are compared, op by op. A tensor whose shape differs
 `grows`: it holds the samples. A sum whose grid grows while its result does not adds samples up, as
-the gradients of weights and biases do; its result is `summed`. A step can be computed in parts if
-no other op makes a value without samples from a tensor that holds them, and no op makes a tensor
-that holds samples from a summed value.
+the gradients of weights and biases do; its result, and what is computed from it, is `summed`. A
+step can be computed in parts if no other op makes a value without samples from a tensor that holds
+them, and
+  - by parts one after another: if no op makes a tensor that holds samples from a summed value, and
+    none changes a tensor that outlives the step;
+  - by parts at the same time, in processes that exchange sums: always. A sum over samples that such
+    an op uses must be exchanged at once; the others wait until the backward pass is over.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from seedless.core.errors import NumericsError
-from seedless.portable.batch.op_trace import Entry, TensorRecord
+from seedless.portable.batch.op_trace import Entry, OpTrace, TensorRecord
+from seedless.portable.batch.step_plan import PlannedSum, StepPlan
 
 TRACED_SIZES = (2, 3)  # samples; not 1, with which broadcasting leaves sums out
 # Ops that read a tensor's shape alone.
@@ -21,57 +25,100 @@ _READING_SHAPES = frozenset(
     | {"scalar_tensor", "result_type", "is_same_size"}
 )
 _NUMBERING = frozenset({"arange", "eye", "linspace", "tril_indices", "triu_indices"})
+# Ops that write a result into other memory and can do so again when a value is known.
+_WRITING = frozenset({"add", "copy"})
 
 
-@dataclass(frozen=True)
-class PlannedSum:
-    """A sum of the step: whether it adds samples up, and how many addends it has."""
+def plan_step(two: OpTrace, three: OpTrace, *, forward_entries: int, in_group: bool) -> StepPlan:
+    """Return the plan of a step, or refuse a step that cannot be computed in parts.
 
-    name: str
-    adds_samples: bool
-    shape: tuple[int, ...]
-    fixed_addends: int
-    addends_per_sample: int
-
-    def count_addends(self, samples: int) -> int:
-        """Return the addends of a batch."""
-        return self.fixed_addends + self.addends_per_sample * samples
-
-
-def plan_sums(two: Sequence[Entry], three: Sequence[Entry]) -> list[PlannedSum]:
-    """Return the sums of a step in order, or refuse a step that cannot be computed in parts."""
-    _check_sequence(two, three)
-    summed: set[int] = set()  # memory of sums over samples, and of what was computed from them
+    Args:
+        two, three: traces of the step with two and with three samples.
+        forward_entries: how many entries of ``two`` belong to the forward pass.
+        in_group: whether the parts are computed at the same time, by processes that exchange sums.
+    """
+    _check_sequence(two.entries, three.entries)
+    must_be_exact_now: set[int] = set()  # sums, by their entry
+    sources: dict[int, set[int]] = {}  # memory of summed values, with the sums it came from
     outside: set[int] = set()  # memory that was there before the step
     made: set[int] = set()
-    planned = []
-    for one, other in zip(two, three, strict=True):
+    pairs = list(zip(two.entries, three.entries, strict=True))
+    for number, (one, other) in enumerate(pairs):
         # [Step 1] Memory that is read before any op of the step made it was there before.
         outside |= {tensor.memory for tensor in one.read} - made
         made |= {tensor.memory for tensor in one.made} - outside
         # [Step 2] Refuse what mixes samples otherwise than by adding them up.
-        _check_entry(one, other, summed, outside)
-        # [Step 3] A grid that grows holds samples: the sum adds them up.
         adds_samples = one.grid_sizes != other.grid_sizes
-        if adds_samples or any(tensor.memory in summed for tensor in one.read):
-            summed |= {tensor.memory for tensor in (*one.made, *one.changed)}
-        # [Step 4] Two numbers of addends give the number for any batch.
+        is_summed = any(tensor.memory in sources for tensor in one.read)
+        _check_entry(one, other, outside, in_group, is_summed)
+        # [Step 3] A value that is used together with samples, or kept, is needed at once.
+        used = {sum_ for tensor in one.read for sum_ in sources.get(tensor.memory, ())}
+        if adds_samples or not _can_run_again(one, other, outside, sources):
+            must_be_exact_now |= used
+        if adds_samples and number < forward_entries:
+            must_be_exact_now.add(number)
+        # [Step 4] Remember which memory holds summed values.
+        grows = any(a.shape != b.shape for a, b in zip(one.made, other.made, strict=True))
+        if adds_samples or (is_summed and not grows):
+            from_here = {number} if adds_samples else used
+            for tensor in (*one.made, *one.changed):
+                sources.setdefault(tensor.memory, set()).update(from_here)
+    return _make_plan(two, pairs, must_be_exact_now)
+
+
+def _make_plan(
+    trace: OpTrace, pairs: Sequence[tuple[Entry, Entry]], must_be_exact_now: set[int]
+) -> StepPlan:
+    """Return the plan of a step; two traces give the number of addends of any batch."""
+    # [Step 1] List the sums of each op.
+    by_op: dict[int, list[PlannedSum]] = {}
+    for number, (one, other) in enumerate(pairs):
         if one.is_sum:
             each = other.addends - one.addends
             fixed = one.addends - TRACED_SIZES[0] * each
-            planned.append(PlannedSum(one.name, adds_samples, one.made[0].shape, fixed, each))
-    return planned
+            adds_samples = one.grid_sizes != other.grid_sizes
+            waits = adds_samples and number not in must_be_exact_now
+            by_op.setdefault(one.op, []).append(
+                PlannedSum(
+                    *(one.name, adds_samples, waits, one.made[0].shape, fixed, each, one.origin)
+                )
+            )
+    # [Step 2] Count the ops that have sums, and keep the sums of those that add up samples.
+    names = {trace.ops[op] for op in by_op}
+    counted = [op for op, name in enumerate(trace.ops) if name in names]
+    sums = {
+        position: tuple(by_op[op])
+        for position, op in enumerate(counted)
+        if any(each.adds_samples for each in by_op.get(op, ()))
+    }
+    return StepPlan(tuple(trace.ops[op] for op in counted), sums)
 
 
-def _check_entry(one: Entry, other: Entry, summed: set[int], outside: set[int]) -> None:
+def _can_run_again(
+    one: Entry, other: Entry, outside: set[int], sources: dict[int, set[int]]
+) -> bool:
+    """Return whether an op can run again on values that were not known the first time."""
+    if _grows(one.read, other.read) or _grows(one.made, other.made):
+        return False
+    if not one.made and not one.changed:  # it returns a plain number, which the host reads
+        return False
+    written = {tensor.memory for tensor in one.changed}
+    if written & outside:
+        return False
+    return one.name in _WRITING or all(memory in sources for memory in written)
+
+
+def _check_entry(
+    one: Entry, other: Entry, outside: set[int], in_group: bool, is_summed: bool
+) -> None:
     """Refuse an op that mixes samples otherwise than by adding them up."""
     grows_in, grows_out = _grows(one.read, other.read), _grows(one.made, other.made)
     made_same = len(one.made) == 0 or any(
         a.shape == b.shape and 0 not in a.shape for a, b in zip(one.made, other.made, strict=True)
     )
-    if any(tensor.memory in outside for tensor in one.changed):
+    if any(tensor.memory in outside for tensor in one.changed) and (grows_in or not in_group):
         raise _refuse(one, "changes a tensor that outlives the step, as BatchNorm's statistics do")
-    if any(tensor.memory in summed for tensor in one.read) and (grows_in or grows_out):
+    if is_summed and (grows_in or grows_out) and not in_group:
         raise _refuse(one, "gives each sample a value that depends on the others")
     if one.grid_sizes != other.grid_sizes:
         if grows_out:

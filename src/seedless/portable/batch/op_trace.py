@@ -41,6 +41,7 @@ class Entry:
     Attributes:
         numbers: the plain numbers the op computes with.
         origin: the line of the caller's code, or the node of the backward pass.
+        op: the number of the op that was dispatched and of which this is a part.
         grid_sizes: of an exact sum, how many values share a grid of each operand; else empty.
         addends: of an exact sum, how many values each element of the result adds.
     """
@@ -51,6 +52,7 @@ class Entry:
     changed: tuple[TensorRecord, ...]
     numbers: tuple[str, ...]
     origin: str
+    op: int
     grid_sizes: tuple[int, ...] = ()
     addends: int = 0
 
@@ -61,20 +63,39 @@ class Entry:
 
 
 class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
-    """Records the ops that run inside `recording`."""
+    """Records the ops that run inside `recording`.
+
+    Values do not matter here, only shapes: where an op asks for the number of samples that a sum
+    added, it is told 1, so that this number is no difference between two traces.
+
+    Attributes:
+        ops: the names of the ops that were dispatched, in order.
+        entries: what they are made of, in order.
+    """
+
+    redirects = True
+    splits_tensors = False
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        self.ops: list[str] = []
         self.entries: list[Entry] = []
         self._modules: list[nn.Module] = []
         self._alive: dict[int, Any] = {}  # tensors whose memory must not be used for others
+        self._made: set[int] = set()
+        self._changed: list[tuple[Tensor, Tensor]] = []  # from outside, with their earlier values
+
+    def run_op(self, run: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an op that was dispatched, and record the ops it is made of."""
+        self.ops.append(func.name())
+        with self:
+            return run(func, args, kwargs)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Run an op and record it."""
+        """Run a part of an op and record it."""
         named = dict(kwargs or {})
-        out = func(*args, **named)
         name = func._schema.name.partition("::")[2]
         op = name.rstrip("_") if not name.startswith("_") else name
         changed = [
@@ -82,6 +103,10 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
             for value, argument in zip(args, func._schema.arguments, strict=False)
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
+        for value in tree_leaves(changed):
+            if isinstance(value, Tensor) and value.untyped_storage()._cdata not in self._made:
+                self._changed.append((value, value.clone()))
+        out = func(*args, **named)
         numbers = [
             repr(float(value))
             for value in (*args, *named.values())
@@ -99,6 +124,17 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         self._record(exact_sum.name, read, [out], [], (), grid_sizes, exact_sum.addends)
         return out
 
+    def count_addends(self, addends: int) -> int:
+        """Return 1, whatever the number of samples."""
+        return 1
+
+    def restore(self) -> list[Tensor]:
+        """Give the tensors from outside that were changed their earlier values, and return them."""
+        with torch.no_grad(), _disable_current_modes():
+            for tensor, before in reversed(self._changed):
+                tensor.copy_(before)
+        return [tensor for tensor, _ in self._changed]
+
     def _record(
         self,
         name: str,
@@ -109,9 +145,13 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         grid_sizes: tuple[int, ...] = (),
         addends: int = 0,
     ) -> None:
-        describe, origin = self._describe, self._find_origin()
-        tensors = describe(read), describe(made), describe(changed)
-        self.entries.append(Entry(name, *tensors, numbers, origin, grid_sizes, addends))
+        origin, number = self._find_origin(), len(self.ops) - 1
+        reads, makes, changes = map(self._describe, (read, made, changed))
+        inputs = {tensor.memory for tensor in reads}
+        self._made |= {tensor.memory for tensor in makes} - inputs
+        self.entries.append(
+            Entry(name, reads, makes, changes, numbers, origin, number, grid_sizes, addends)
+        )
 
     def _describe(self, values: Iterable[Any]) -> tuple[TensorRecord, ...]:
         records = []
@@ -146,16 +186,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
             ),  # not called when a module raises, which ends the trace
         ]
         try:
-            with CONTEXT.evaluate_sums_with(self), CONTEXT.record_ops_with(self):
+            with CONTEXT.evaluate_sums_with(self), CONTEXT.without_kernels():
                 yield
         finally:
             for handle in handles:
                 handle.remove()
-
-
-def record(run: Callable[[], None]) -> list[Entry]:
-    """Return the entries of what ``run`` computes in portable arithmetic."""
-    trace = OpTrace()
-    with trace.recording():
-        run()
-    return trace.entries

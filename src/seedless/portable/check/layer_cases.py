@@ -70,6 +70,12 @@ def _resize(x: Tensor, mode: str, **options: Any) -> Tensor:
     return F.interpolate(x, mode=mode, **options)
 
 
+def _pool_and_unpool(x: Tensor) -> Tensor:
+    """Return x with every value but the maxima of its windows set to zero."""
+    values, indices = F.max_pool2d_with_indices(x, [2, 2])
+    return F.max_unpool2d(values, indices, [2, 2], output_size=x.shape)
+
+
 LAYERS: dict[str, Case] = {
     "pad_reflect": Case(lambda x: _pad(x, "reflect"), (IMAGE,)),
     "pad_replicate": Case(lambda x: _pad(x, "replicate"), (IMAGE,)),
@@ -85,6 +91,21 @@ LAYERS: dict[str, Case] = {
     ),
     "bicubic": Case(lambda x: _resize(x, "bicubic", scale_factor=1.7), (IMAGE,)),
     "trilinear": Case(lambda x: _resize(x, "trilinear", scale_factor=2), (VOLUME,)),
+    "bicubic_antialiased": Case(
+        lambda x: _resize(x, "bicubic", size=(3, 5), antialias=True), (IMAGE,)
+    ),
+    "grid_sample": Case(
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        (IMAGE, Input((IMAGE.shape[0], 5, 6, 2))),
+    ),
+    "grid_sample3d": Case(
+        lambda x, grid: F.grid_sample(x, grid, padding_mode="border", align_corners=True),
+        (VOLUME, Input((2, 4, 3, 5, 3))),
+    ),
+    "affine_grid": Case(
+        lambda theta: F.affine_grid(theta, [2, 1, 5, 6], align_corners=False), (Input((2, 2, 3)),)
+    ),
+    "max_unpool2d": Case(_pool_and_unpool, (IMAGE,)),
     "unfold": Case(lambda x: F.unfold(x, (3, 2), 2, 1, (1, 2)), (IMAGE,)),
     "fold": Case(lambda x: F.fold(x, (9, 8), (3, 2), 1, 1, 2), (Input((2, 24, 25)),)),
     "max_pool2d_ceil": Case(lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),

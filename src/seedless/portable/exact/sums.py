@@ -5,8 +5,8 @@ summed axes. Up to 2^17 values float64 adds the integers q exactly; beyond, thei
 added exactly and joined with one rounding, which is the same function.
 
 Every reduction of portable arithmetic, matrix products too, is an `ExactSum` that passes through
-`evaluate`. A batch computed in parts (`batch.microbatch`) takes over there: it needs the grids of
-the whole batch, and the integers of each part.
+`evaluate`. A batch computed in parts (`batch.microbatch`, `batch.group_step`) takes over there: it
+needs the grids of the whole batch, and the integers of each part.
 """
 
 import math
@@ -111,7 +111,9 @@ class ExactSum:
 def evaluate(exact_sum: ExactSum) -> Tensor:
     """Return the value of a sum in float64, from the context's evaluator where there is one."""
     evaluator = CONTEXT.sum_evaluator
-    return exact_sum.compute() if evaluator is None else evaluator.evaluate_sum(exact_sum)
+    if evaluator is None or not evaluator.redirects:
+        return exact_sum.compute()
+    return evaluator.evaluate_sum(exact_sum)
 
 
 def add_parts(one: Parts, two: Parts) -> Parts:
@@ -179,7 +181,18 @@ def divide(x: Tensor, number: float) -> Tensor:
 
 def mean(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Return the mean over ``dim`` in float64: the sum, divided by the count."""
-    return divide(total(x, dim, keepdim), float(count_addends(x, list_axes(x, dim))))
+    summed = total(x, dim, keepdim)
+    return divide(summed, float(count_summed(x, list_axes(x, dim))))
+
+
+def count_summed(x: Tensor, dims: Sequence[int]) -> int:
+    """Return how many values the sum over ``dims`` added, which was the last one evaluated.
+
+    Where a batch is computed in parts, they are the values of all parts.
+    """
+    addends, evaluator = count_addends(x, dims), CONTEXT.sum_evaluator
+    is_elsewhere = evaluator is not None and evaluator.redirects and dims and x.numel()
+    return evaluator.count_addends(addends) if is_elsewhere and evaluator is not None else addends
 
 
 def cumulative_total(x: Tensor, dim: int) -> Tensor:

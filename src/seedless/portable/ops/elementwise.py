@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from seedless.core.errors import NumericsError
 from seedless.portable import constants as c
@@ -63,6 +64,18 @@ def map_rows(f: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> list[Tensor
 def shape_along(axis: int, ndim: int) -> list[int]:
     """Return the shape that lays a vector along one of ``ndim`` axes."""
     return [-1 if one == axis else 1 for one in range(ndim)]
+
+
+def make_constant(
+    values: Sequence[float], device: torch.device, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Return a vector of plain numbers, which no dispatch mode sees being made.
+
+    torch.tensor changes the tensor in place once it is made. A trace of the ops would take that for
+    a change of a tensor that outlives the step.
+    """
+    with _disable_current_modes():
+        return torch.tensor(values, dtype=dtype, device=device)
 
 
 def in_float64(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

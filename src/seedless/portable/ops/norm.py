@@ -17,7 +17,7 @@ from torch import Tensor
 
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import elementary as e
-from seedless.portable.exact.sums import count_addends, divide, mean, total
+from seedless.portable.exact.sums import count_summed, divide, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import Implementation, map_rows, shape_along
@@ -135,7 +135,7 @@ def batch_norm(
     # that of a sample, with n - 1 in place of n.
     if training:
         centre, variance = moments(x, dims)
-        size = count_addends(x, dims)
+        size = count_summed(x, dims)
         _update_running(running_mean, centre, momentum)
         _update_running(
             running_var, divide(variance * float(size), float(max(size - 1, 1))), momentum

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable.exact.sums import add_at
-from seedless.portable.ops.elementwise import Implementation
+from seedless.portable.ops.elementwise import Implementation, make_constant
 
 Source = Callable[[int, int, int], list[int]]
 
@@ -31,7 +31,7 @@ def repeat(length: int, before: int, after: int) -> list[int]:
 def pad(x: Tensor, widths: Sequence[int], source: Source) -> Tensor:
     """Return x padded by ``widths``, (before, after) for each axis from the last to the first."""
     for axis, before, after in _list_sides(x.ndim, widths):
-        indices = torch.tensor(source(x.shape[axis], before, after), device=x.device)
+        indices = make_constant(source(x.shape[axis], before, after), x.device)
         x = x.index_select(axis, indices)
     return x
 
@@ -40,7 +40,7 @@ def pad_backward(grad: Tensor, x: Tensor, widths: Sequence[int], source: Source)
     """Return the gradient like x: each padded value's, added to the value it was copied from."""
     out = grad.to(torch.float64)
     for axis, before, after in _list_sides(x.ndim, widths):
-        indices = torch.tensor(source(x.shape[axis], before, after), device=x.device)
+        indices = make_constant(source(x.shape[axis], before, after), x.device)
         out = sum_at(out, axis, indices, x.shape[axis])
     return out.to(x.dtype)
 

@@ -1,4 +1,4 @@
-"""Average and maximum pooling in one, two and three dimensions, and their gradients.
+"""Average and maximum pooling in one, two and three dimensions, their gradients, and max_unpool.
 
 Law: the taps of a window, the elements of its kernel, are compared or added one after another, in
 order, in float64. Of equal maxima the first is taken, and a NaN is larger than every number.
@@ -12,7 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
+from seedless.core.errors import NumericsError
 from seedless.portable.ops.convolution import Windows, index_last, repeat_for_dimensions
 from seedless.portable.ops.elementwise import Implementation
 
@@ -198,6 +200,38 @@ def max_pool_backward(
     return _add_taps(parts, x, windows, positions)
 
 
+def max_unpool(
+    x: Tensor, indices: Tensor, size: Sizes, stride: Sizes = (), padding: Sizes = ()
+) -> Tensor:
+    """Return zeros (..., *size) with each value of x at its index in the flattened dimensions.
+
+    Where several values have one index, the last one is kept. Stride and padding, which an overload
+    has, do not change the result.
+    """
+    length, first = math.prod(size), x.ndim - len(size)
+    flat, index = x.flatten(first), indices.flatten(first)
+    _check_indices(index, size)
+    # The values are numbered, and the largest number at an index is that of the last value there.
+    numbers = torch.arange(index.shape[-1], device=x.device).expand(index.shape)
+    none = index.new_full((*index.shape[:-1], length), -1)
+    last = none.scatter_reduce_(-1, index, numbers, "amax")
+    written = flat.gather(-1, last.clamp(min=0))
+    out = torch.where(last < 0, torch.zeros_like(written), written)
+    return out.view(*x.shape[:first], *size)
+
+
+def _check_indices(indices: Tensor, size: Sizes) -> None:
+    """Refuse indices outside an output of ``size``; no trace of the ops sees the check."""
+    with _disable_current_modes():
+        low, high = (int(end) for end in indices.aminmax()) if indices.numel() else (0, 0)
+    if low < 0 or high >= math.prod(size):
+        raise NumericsError(
+            f"expected indices of max_unpool from 0 to {math.prod(size) - 1} for an output of size "
+            f"{tuple(size)}, got {low} to {high}: give it the indices of the pool, and the size of "
+            "the pool's input as output_size"
+        )
+
+
 IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::avg_pool1d": avg_pool,
     "aten::avg_pool2d": avg_pool,
@@ -209,4 +243,6 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "aten::max_pool3d_with_indices": max_pool,
     "aten::max_pool2d_with_indices_backward": max_pool_backward,
     "aten::max_pool3d_with_indices_backward": max_pool_backward,
+    "aten::max_unpool2d": max_unpool,
+    "aten::max_unpool3d": max_unpool,
 }

@@ -20,6 +20,7 @@ from seedless.portable.ops import (
     ctc,
     elementwise,
     embedding_bag,
+    grid_sampling,
     loss,
     norm,
     optimizer,
@@ -49,6 +50,7 @@ REGISTRY: dict[str, Implementation] = {
     **optimizer.IMPLEMENTATIONS,
     **padding.IMPLEMENTATIONS,
     **resize.IMPLEMENTATIONS,
+    **grid_sampling.IMPLEMENTATIONS,
     **embedding_bag.IMPLEMENTATIONS,
     **selection.IMPLEMENTATIONS,
     **recurrent.IMPLEMENTATIONS,
@@ -84,9 +86,13 @@ REPLACED = frozenset(map(name_op, REGISTRY))
 # Overloads that sum: float64 operands are refused, since a grid of 23 or 36 bits is coarser. These
 # ops of the families that sum do not, or not on a grid:
 _NO_GRID = "amax amin max min argmax argmin aminmax index_put _index_put_impl im2col col2im"
+_SUMMING = (
+    *(reductions, norm, convolution, padding, resize, embedding_bag, vector_norms),
+    grid_sampling,
+)
 FLOAT32_ONLY = frozenset(
     overload
-    for module in (reductions, norm, convolution, padding, resize, embedding_bag, vector_norms)
+    for module in _SUMMING
     for overload in module.IMPLEMENTATIONS
     if name_op(overload) not in _NO_GRID.split()
 ) | {"aten::logsumexp"}
@@ -157,6 +163,8 @@ def find_rule(func: Any) -> Rule:
     outputs = tuple(argument.name for argument in func._schema.arguments if argument.is_out)
     if overload.startswith("profiler::"):
         return Rule(Kind.EXACT)
+    if overload.startswith(("c10d::", "_c10d_functional::")):
+        raise refuse(overload, ADVICE["collective"])
     if not overload.startswith(("aten::", "prims::")):
         raise refuse(overload, ADVICE["unknown"])
     if overload in REFUSED:

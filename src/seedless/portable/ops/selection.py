@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.portable.ops.elementwise import Implementation
+from seedless.portable.ops.elementwise import Implementation, make_constant
 
 
 def sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -87,7 +87,7 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     span = last - first
     values = [first + span * i / (steps - 1) for i in range(steps - 1)]
     values = [*values, last if steps > 1 else first] if steps else []
-    wide = torch.tensor(values, dtype=torch.float64)
+    wide = make_constant(values, torch.device("cpu"), torch.float64)
     return wide.to(dtype).to(options.get("device") or "cpu")
 
 

@@ -24,6 +24,7 @@ from seedless.studies.shared.basis_theory import (
     SampleEnergy,
 )
 from seedless.studies.shared.basis_theory_figure import draw_theory
+from seedless.studies.shared.published_theory_tables import tabulate_claims
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,6 +67,7 @@ def tabulate(results: Results) -> list[Table]:
             "0: the basis decorrelates the signal.",
         ),
         _tabulate_scales(),
+        *tabulate_claims(),
     ]
 
 

@@ -1,0 +1,310 @@
+"""A training step over a batch that several processes hold together, with the bits of one process.
+
+    with portable():
+        loss = GroupStep(model.parameters(), group).step(model, loss_of, x, y)
+        optimizer.step()
+
+Law: everything a network computes for a sample depends on that sample alone, except sums over
+samples, which the processes exchange exactly (`group_sums`). So each process runs its own samples
+forward; the outputs of all are gathered, and every process computes the loss of the whole batch and
+its gradient; each runs its own samples backward; the sums that waited are exchanged. Every process
+ends with the whole batch's gradients.
+
+The step is traced once on each process. What the traces say about sums over samples must be equal
+on all of them. The first step is tried on four samples: as a whole on each process, and as two on
+each of two processes.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
+
+from seedless.core.errors import NumericsError
+from seedless.portable.batch.collectives import Collectives
+from seedless.portable.batch.group_sums import GroupSums, refuse_other_plan
+from seedless.portable.batch.op_trace import OpTrace
+from seedless.portable.batch.step_computation import (
+    Forward,
+    Grads,
+    Loss,
+    add_gradients,
+    backward,
+    check_batch,
+    check_outputs,
+    describe_rows,
+    differentiate_loss,
+    find_leaves,
+    list_outputs,
+    same_bits,
+    take_rows,
+    trace_step,
+)
+from seedless.portable.batch.step_plan import StepPlan, number_of
+from seedless.portable.context import CONTEXT
+from seedless.portable.self_test import check_kernels_once
+
+_TRIAL_SAMPLES, _TRIAL_SHARE = 4, 2
+_STAND_IN_ROWS = 2  # that a rank without samples computes
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """The plan of a step, which tensors of the batch its loss reads, and what it changes."""
+
+    step: StepPlan
+    is_read: tuple[bool, ...]
+    changed: tuple[Tensor, ...]
+
+
+class GroupStep:
+    """Steps of a model over batches that the processes of a group hold together.
+
+    Args:
+        parameters: those whose gradients are wanted; None: all that the outputs depend on.
+        group: of torch.distributed; None: all processes.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter] | None, group: dist.ProcessGroup | None = None
+    ) -> None:
+        self.exchange = Collectives(group)
+        self.parameters = None if parameters is None else [p for p in parameters if p.requires_grad]
+        self._plans: dict[Any, GroupPlan] = {}
+
+    def step(self, forward: Forward, loss_of: Loss, *batch: Tensor) -> Tensor:
+        """Add the whole batch's gradients to ``.grad`` and return its loss, on every process.
+
+        All processes call this together. A process has no sample of a batch, or at least two.
+
+        Args:
+            forward: takes this process's rows of ``batch`` and returns their outputs, one row a
+                sample: a tensor or several. Dropout must be computed inside, from keys that are in
+                the batch (`seedless.dropout_keys`).
+            loss_of: takes the outputs of the whole batch, in the order of the ranks, then the whole
+                ``batch``, and returns the loss. It may use all samples at once, but no parameters.
+                Tensors of the batch that it does not read are not exchanged; those it gets have a
+                shape and no values (torch's device "meta").
+            batch: this process's samples: tensors with one row a sample.
+        """
+        samples = check_batch(batch, fewest=0)
+        _check_model(forward)
+        check_kernels_once(batch[0].device)
+        if self.exchange.size > 1 and samples == 1:
+            raise NumericsError(
+                "expected no sample or at least two of a batch on each process, got one on rank "
+                f"{self.exchange.rank}: a single sample leaves sums out. Give it to another rank"
+            )
+        rows = batch if samples else _make_stand_ins(batch)
+        plan = self._find_plan(forward, loss_of, rows, samples)
+        loss, parameters, grads = self._compute(forward, loss_of, rows, samples, plan)
+        add_gradients(parameters, grads)
+        return loss
+
+    def _compute(
+        self,
+        forward: Forward,
+        loss_of: Loss,
+        rows: Sequence[Tensor],
+        samples: int,
+        plan: GroupPlan,
+    ) -> tuple[Tensor, Sequence[Tensor], Grads]:
+        """Return the whole batch's loss, the parameters, and their gradients."""
+        sums = GroupSums(plan.step, self.exchange, has_samples=samples > 0)
+        # [Step 1] Run this process's samples forward.
+        with CONTEXT.evaluate_sums_with(sums):
+            outputs = list_outputs(forward(*rows))
+        check_outputs(outputs, rows[0].shape[0])
+        parameters = find_leaves(outputs) if self.parameters is None else self.parameters
+        # [Step 2] Gather the outputs and what the loss reads; compute the loss of the whole batch.
+        whole, whole_batch, counts = self._gather(outputs, rows, samples, plan)
+        loss, output_grads = differentiate_loss(loss_of, whole, whole_batch)
+        sums.samples = sum(counts)
+        # [Step 3] Run this process's samples backward; sums for gradients wait.
+        start = sum(counts[: self.exchange.rank])
+        own = [
+            None if grad is None else _take_own(grad, start, samples, output.shape)
+            for grad, output in zip(output_grads, outputs, strict=True)
+        ]
+        with CONTEXT.evaluate_sums_with(sums):
+            grads = backward(outputs, own, parameters)
+        sums.end()
+        # [Step 4] Exchange the sums that waited.
+        sums.finish()
+        return loss, parameters, grads
+
+    def _gather(
+        self, outputs: Sequence[Tensor], rows: Sequence[Tensor], samples: int, plan: GroupPlan
+    ) -> tuple[list[Tensor], list[Tensor], list[int]]:
+        """Return outputs and batch of all processes, and how many samples each has."""
+        read = [tensor for tensor, is_read in zip(rows, plan.is_read, strict=True) if is_read]
+        sent = [tensor.detach()[:samples] for tensor in (*outputs, *read)]
+        layout = _describe_layout(sent, plan)
+        received = self.exchange.gather(_pack(sent, [samples, layout]))
+        words = [_read_words(payload) for payload in received]
+        for rank, (_, other) in enumerate(words):
+            if other != layout:
+                raise NumericsError(
+                    "expected outputs and batches of one shape and type on all processes, and one "
+                    f"step; got others on rank {rank} than on rank {self.exchange.rank}. Pad all "
+                    "samples of a batch to one length"
+                )
+        counts = [count for count, _ in words]
+        whole = _unpack(received, counts, sent)
+        joined = iter(whole[len(outputs) :])
+        total = sum(counts)
+        whole_batch = [
+            next(joined)
+            if is_read
+            else torch.empty((total, *tensor.shape[1:]), dtype=tensor.dtype, device="meta")
+            for tensor, is_read in zip(rows, plan.is_read, strict=True)
+        ]
+        return whole[: len(outputs)], whole_batch, counts
+
+    def _find_plan(
+        self, forward: Forward, loss_of: Loss, rows: Sequence[Tensor], samples: int
+    ) -> GroupPlan:
+        """Return the plan of a step on such samples; the first of all is also tried."""
+        key = describe_rows(rows)
+        if key not in self._plans:
+            is_first = not self._plans
+            plan = self._trace(forward, loss_of, rows)
+            if is_first and self.exchange.size > 1:
+                self._check_plans(plan.step)
+                self._try(forward, loss_of, rows, samples, plan)
+            self._plans[key] = plan
+        return self._plans[key]
+
+    def _trace(self, forward: Forward, loss_of: Loss, rows: Sequence[Tensor]) -> GroupPlan:
+        """Trace the loss, to see what it reads, and then the step."""
+        few = take_rows(rows, _TRIAL_SAMPLES)
+        first = OpTrace()
+        try:
+            with torch.no_grad(), first.recording():
+                outputs = list_outputs(forward(*few))
+        finally:
+            first.restore()
+        check_outputs(outputs, _TRIAL_SAMPLES)
+        of_loss = OpTrace()
+        with of_loss.recording():
+            _, grads = differentiate_loss(loss_of, outputs, few)
+        memory = {tensor.memory for entry in of_loss.entries for tensor in entry.read}
+        is_read = tuple(tensor.untyped_storage()._cdata in memory for tensor in few)
+        uses_output = [grad is not None for grad in grads]
+        step, changed = trace_step(forward, rows, self.parameters, uses_output, in_group=True)
+        return GroupPlan(step, is_read, tuple(changed))
+
+    def _check_plans(self, plan: StepPlan) -> None:
+        """Refuse a group whose processes have traced different steps."""
+        own = plan.describe_shared_sums()
+        text = torch.frombuffer(bytearray(json.dumps(own).encode()), dtype=torch.uint8)
+        for rank, other in enumerate(self.exchange.gather(text)):
+            described = json.loads(bytes(other.tolist()))
+            if described != own:
+                raise refuse_other_plan(rank, own, described)
+
+    def _try(
+        self,
+        forward: Forward,
+        loss_of: Loss,
+        rows: Sequence[Tensor],
+        samples: int,
+        plan: GroupPlan,
+    ) -> None:
+        """Refuse a step whose gradients differ between one process and two."""
+        # [Step 1] All ranks get four samples of the first rank that has any.
+        has_samples = torch.tensor([int(samples > 0)], dtype=torch.uint8)
+        source = [bool(each.item()) for each in self.exchange.gather(has_samples)].index(True)
+        four = self.exchange.broadcast(take_rows(rows, _TRIAL_SAMPLES), source)
+        before = [tensor.clone() for tensor in plan.changed]
+        # [Step 2] Compute the step on all of them, and with two on each of two ranks.
+        outputs = list_outputs(forward(*four))
+        _, output_grads = differentiate_loss(loss_of, outputs, four)
+        parameters = find_leaves(outputs) if self.parameters is None else self.parameters
+        whole = backward(outputs, output_grads, parameters)
+        after = [tensor.clone() for tensor in plan.changed]
+        _restore(plan.changed, before)
+        rank = self.exchange.rank
+        share = _TRIAL_SHARE if rank < _TRIAL_SAMPLES // _TRIAL_SHARE else 0
+        start = rank * _TRIAL_SHARE if share else 0
+        own = [tensor[start : start + _TRIAL_SHARE] for tensor in four]
+        _, _, parts = self._compute(forward, loss_of, own, share, plan)
+        # [Step 3] Compare gradients, and what outlives the step.
+        pairs = [*zip(whole, parts, strict=True), *zip(after, plan.changed, strict=True)]
+        differing = [number for number, (one, two) in enumerate(pairs) if not same_bits(one, two)]
+        _restore(plan.changed, before)
+        if differing:
+            raise NumericsError(
+                "expected each sample to be computed alone, so that processes can share a batch; "
+                f"four samples on one process and two on each of two differ in {len(differing)} of "
+                f"{len(pairs)} tensors. Does the model reorder or mix samples, or keep state?"
+            )
+
+
+def _restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    with torch.no_grad(), _disable_current_modes():
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.copy_(value)
+
+
+def _check_model(forward: Forward) -> None:
+    """Refuse DistributedDataParallel, which would add gradients up a second time."""
+    if isinstance(forward, nn.parallel.DistributedDataParallel):
+        raise NumericsError(
+            "expected a model, got it inside DistributedDataParallel, whose sums depend on the "
+            "number of processes; pass the model itself (ddp.module): step() exchanges gradients"
+        )
+
+
+def _make_stand_ins(batch: Sequence[Tensor]) -> list[Tensor]:
+    """Return zeros for a process without samples to compute."""
+    return [tensor.new_zeros((_STAND_IN_ROWS, *tensor.shape[1:])) for tensor in batch]
+
+
+def _take_own(grad: Tensor, start: int, samples: int, shape: Sequence[int]) -> Tensor:
+    """Return the rows of this process; zeros where it has no samples."""
+    return grad[start : start + samples] if samples else grad.new_zeros(tuple(shape))
+
+
+def _describe_layout(sent: Sequence[Tensor], plan: GroupPlan) -> int:
+    """Return a number of 62 bits for what must be equal on all processes."""
+    shapes = [[list(tensor.shape[1:]), str(tensor.dtype)] for tensor in sent]
+    return number_of([shapes, list(plan.is_read), plan.step.digest()])
+
+
+def _pack(tensors: Sequence[Tensor], words: Sequence[int]) -> Tensor:
+    """Return words and tensors as bytes."""
+    with _disable_current_modes():
+        device = tensors[0].device
+        head = torch.tensor(list(words), dtype=torch.int64, device=device)
+        parts = [head, *(tensor.contiguous() for tensor in tensors)]
+        return torch.cat([part.reshape(-1).view(torch.uint8) for part in parts])
+
+
+def _read_words(payload: Tensor) -> tuple[int, int]:
+    """Return the two words at the head of what `_pack` made."""
+    count, layout = payload[:16].clone().view(torch.int64).tolist()
+    return count, layout
+
+
+def _unpack(
+    payloads: Sequence[Tensor], counts: Sequence[int], like: Sequence[Tensor]
+) -> list[Tensor]:
+    """Return the tensors of all processes, joined along the samples."""
+    with _disable_current_modes():
+        pieces: list[list[Tensor]] = [[] for _ in like]
+        for payload, count in zip(payloads, counts, strict=True):
+            start = 16
+            for number, tensor in enumerate(like):
+                shape = (count, *tensor.shape[1:])
+                end = start + math.prod(shape) * tensor.element_size()
+                piece = payload[start:end].clone().view(tensor.dtype).view(shape)
+                pieces[number].append(piece)
+                start = end
+        return [torch.cat(each) for each in pieces]

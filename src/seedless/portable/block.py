@@ -1,0 +1,92 @@
+"""`with seedless.portable() as p:`, alone or in a group of processes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import Tensor
+
+from seedless.portable import mode
+from seedless.portable.batch.group_step import GroupStep
+from seedless.portable.batch.step_computation import (
+    Forward,
+    Loss,
+    add_gradients,
+    backward,
+    check_batch,
+    differentiate_loss,
+    find_leaves,
+    list_outputs,
+)
+from seedless.portable.context import CONTEXT
+
+
+class Block:
+    """What `with portable() as p:` binds: computes the steps of a model.
+
+    In a group it keeps the plan of the step. Keep one block open for many steps, so that the step
+    is traced once.
+    """
+
+    def __init__(self, group: dist.ProcessGroup | None) -> None:
+        self._group_step = None if group is None else GroupStep(None, group)
+
+    def step(self, forward: Forward, loss_of: Loss, *batch: Tensor) -> Tensor:
+        """Add the whole batch's gradients to ``.grad`` and return its loss.
+
+        In a group, ``batch`` is this process's part of the batch (no sample, or at least two), all
+        processes call this together, and gradients and loss are those of the whole batch, the same
+        bits on every process and for every number of them.
+
+        Args:
+            forward: takes the tensors of ``batch`` and returns the outputs, one row a sample: a
+                model, or a function. Dropout must be computed inside, from keys that are in the
+                batch (`seedless.dropout_keys`).
+            loss_of: takes the outputs of the whole batch, in the order of the ranks, then the whole
+                batch, and returns the loss. It may use all samples at once, but no parameters.
+            batch: tensors with one row a sample.
+
+        >>> with seedless.portable(group=torch.distributed.group.WORLD) as p:
+        ...     for x, y in loader:
+        ...         optimizer.zero_grad()
+        ...         loss = p.step(lambda x, y: model(x), lambda out, x, y: criterion(out, y), x, y)
+        ...         optimizer.step()
+        """
+        with CONTEXT.allow_backward():
+            if self._group_step is not None:
+                return self._group_step.step(forward, loss_of, *batch)
+            check_batch(batch, fewest=1)
+            outputs = list_outputs(forward(*batch))
+            loss, output_grads = differentiate_loss(loss_of, outputs, batch)
+            parameters = find_leaves(outputs)
+            add_gradients(parameters, backward(outputs, output_grads, parameters))
+            return loss
+
+    def count_messages(self) -> int:
+        """Return how many messages this process has exchanged with its group so far."""
+        return 0 if self._group_step is None else self._group_step.exchange.messages
+
+
+@contextmanager
+def portable(group: dist.ProcessGroup | None = None) -> Iterator[Block]:
+    """Compute everything inside with bits that no processor, thread count or library can change.
+
+    Put forward pass, backward pass and optimizer step inside: outside, the backward pass of what
+    was computed inside is refused. Raises `NumericsError` for an op that has no portable form, and
+    for a device whose float64 does not follow IEEE.
+
+    Args:
+        group: processes of torch.distributed that hold the samples of each batch together. Then
+            gradients are computed by `Block.step`, and a bare ``backward()`` is refused.
+
+    >>> with seedless.portable():
+    ...     criterion(model(x), y).backward()
+    ...     optimizer.step()
+    """
+    block = Block(group)
+    with mode.portable():
+        if group is None:
+            yield block
+            return
+        with CONTEXT.expect_group_steps():
+            yield block
