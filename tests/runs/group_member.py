@@ -14,6 +14,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import seedless
+from seedless.core.rendezvous import find_place
+from seedless.runs.group import join_group
+from seedless.runs.shared_digests import digest_together
+from seedless.runs.user_model import read_settings
 from tests.runs.user_problems import (
     MeanOfWords,
     Sentences,
@@ -80,6 +84,28 @@ def small_images():
     )
 
 
+class Watched:
+    """A dataset of 200 samples that remembers which of them were read."""
+
+    def __init__(self):
+        self.read = set()
+
+    def __len__(self):
+        return 200
+
+    def __getitem__(self, index):
+        self.read.add(int(index))
+        return np.float32([index, index + 0.5]), index % 3
+
+
+def hash_together():
+    """Return the digest of all samples, and which of them this process read for it."""
+    place, watched = find_place(os.environ), Watched()
+    group = join_group(place, read_settings(SETTINGS).execution)
+    digests = digest_together(watched, group)
+    return digests.tobytes().hex(), sorted(watched.read)
+
+
 PROBLEMS = {
     "two-tasks": {
         "model": TwoTasks,
@@ -143,9 +169,9 @@ def main(folder):
         ),
     }
     again = fit_problem("images", folder, resume=True).digest
-    written = {"runs": found, "again": again, "refused": refused}
+    hashed, read = hash_together()
+    written = {"runs": found, "again": again, "refused": refused, "hashed": hashed, "read": read}
     (folder / f"rank-{rank}.json").write_text(json.dumps(written))
-    (folder / f"there-{rank}").write_text(str((folder / "no").exists()))
 
 
 if __name__ == "__main__":

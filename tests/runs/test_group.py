@@ -12,8 +12,9 @@ import pytest
 import seedless
 from seedless.core.errors import ConfigError
 from seedless.core.processes import MEETING_FILE
+from seedless.core.sample_digests import READ_TWICE, digest_dataset
 from seedless.proof.trail import compare_trails, read_trail
-from tests.runs.group_member import PROBLEMS, fit_problem
+from tests.runs.group_member import PROBLEMS, Watched, fit_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,7 +84,7 @@ def test_a_finished_run_is_returned_in_every_process(three):
         ("micro-batches", "train.microbatch is 4, and 3 processes were started"),
         ("there already", "holds a finished run"),
         ("other settings", "1 of them differ from process 0: process 1: settings"),
-        ("other data", "1 of them differ from process 0: process 2: "),
+        ("other data", "process 2 has other samples than process 0"),
         ("mixing collate", "do not mix samples in collate"),
         ("padding", "pad all samples to one length"),
     ],
@@ -91,6 +92,15 @@ def test_a_finished_run_is_returned_in_every_process(three):
 def test_every_process_refuses_what_cannot_have_the_same_bits(three, what, words):
     for member in three[1]:
         assert words in member["refused"][what]
+
+
+def test_each_process_hashes_its_share_and_checks_a_few_of_the_others(three):
+    alone = digest_dataset(Watched(), shown=False).tobytes().hex()
+    for rank, member in enumerate(three[1]):
+        assert member["hashed"] == alone
+        others = [row for row in member["read"] if row % 3 != rank]
+        assert 0 < len(others) <= READ_TWICE
+        assert len(member["read"]) - len(others) == len(range(rank, 200, 3))
 
 
 def test_several_processes_verify_only_what_they_can_prepare(three, tmp_path):

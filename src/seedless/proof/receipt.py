@@ -98,11 +98,10 @@ def make_digest_set(digest: str) -> dict[str, str]:
 def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Write receipt.json over all files of a finished run."""
     files = cover_files(run)
-    predicate: dict[str, Any] = {"schema": SCHEMA, **RESERVED, **claims, "files": files}
-    if predicate["callables"]:
-        predicate["schema"] = CALLABLES_SCHEMA
-    if predicate["processes"] != RESERVED["processes"]:
-        predicate["schema"] = PROCESSES_SCHEMA
+    schema = CALLABLES_SCHEMA if claims.get("callables") else SCHEMA
+    if claims.get("processes", RESERVED["processes"]) != RESERVED["processes"]:
+        schema = PROCESSES_SCHEMA  # but for a script, whose claims name a schema of their own
+    predicate: dict[str, Any] = {"schema": schema, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
         "subject": list_subject(predicate),

@@ -1,7 +1,7 @@
 """The content digests of a dataset that the processes of a group compute together.
 
-Each process reads and hashes every N-th sample. So that data which differ between machines are found
-at the start, each also reads a few samples of the others; the rest is compared when it is read.
+Each process reads and hashes every N-th sample. To find data that differ between machines at the
+start, each also reads a few samples of the others; the rest is compared when it is read.
 """
 
 from collections.abc import Sequence
@@ -57,15 +57,16 @@ def digest_together(
     # [Step 2] Put the shares together.
     for rank, content in enumerate(exchange_bytes(group.messages, share.tobytes())):
         digests[rank :: group.size] = np.frombuffer(content, np.uint8).reshape(-1, DIGEST_BYTES)
-    # [Step 3] Compare a few samples of the other processes with what is here.
+    # [Step 3] Compare a few samples as all processes read them.
     with fail_together(group):
         spread = np.unique(np.linspace(0, count - 1, READ_TWICE).astype(np.int64)).tolist()
         here = digest_dataset(Selection(dataset, spread), shown=False)
-        if changed := np.flatnonzero((here != digests[spread]).any(axis=1)).tolist():
-            row = spread[changed[0]]
+    found = exchange_bytes(group.messages, here.tobytes())
+    for rank, content in enumerate(found):
+        if content != found[0]:
             raise DataError(
-                f"sample {row} has other content here than in process {row % group.size}, which "
-                f"hashed it ({len(changed)} of {len(spread)} samples that were compared have): "
-                "give every process the same data"
+                f"expected the same data in all {group.size} processes; process {rank} has other "
+                f"samples than process 0 ({len(spread)} of {count:,} were compared). Give every "
+                "process the same data"
             )
     return digests
