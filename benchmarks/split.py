@@ -1,21 +1,21 @@
 """A batch in parts has the bits of the whole batch: ten steps of the conformer, portable.
 
-    python -m benchmarks.split [--device cuda] [--small] [--out FOLDER]
+    python -m benchmarks.split [--device cuda] [--small] [--rounds 5] [--out FOLDER]
 
 Batches of 128 are computed whole, as 2 x 64 and as 4 x 32; digests of the weights after each step,
-seconds and peak memory go to split-DEVICE.json (split-small-DEVICE.json for the small model).
+seconds and peak memory go to split-DEVICE.json (split-small-DEVICE.json for the small model). The
+first steps, which trace, capture and are compared, are not timed; then the three take turns.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.measure import RESULTS, write_results
+from benchmarks.measure import RESULTS, take_turns, write_results
 from seedless.core.config import parse_config
 from seedless.core.digests import digest
 from seedless.runs.prepare import prepare
@@ -25,8 +25,8 @@ BATCH, STEPS = 128, 10
 PARTS = (None, 64, 32)
 
 
-def run(part: int | None, device: str, small: bool) -> dict[str, Any]:
-    """Take the steps with parts of one size; return digests, seconds a step and memory."""
+def make_steps(part: int | None, device: str, small: bool) -> tuple[dict[str, Any], Any]:
+    """Take ten steps with parts of one size; return their digests and memory, and one step more."""
     settings = {
         "data": {"name": "simulated", "records": 2 * BATCH},
         "model": {"name": "conformer", "small": small},
@@ -40,31 +40,39 @@ def run(part: int | None, device: str, small: bool) -> dict[str, Any]:
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     digests: list[str] = []
-    began = time.perf_counter()
     for _ in range(STEPS):
         step(rows, 0)
         digests.append(digest(problem.model))
-    found: dict[str, Any] = {
-        "digests": digests,
-        "seconds_a_step": (time.perf_counter() - began) / STEPS,
-    }
+    found: dict[str, Any] = {"digests": digests}
     if device == "cuda":
         found["peak_bytes"] = torch.cuda.max_memory_allocated()
-    return found
+
+    def take_step() -> None:
+        step(rows, 0)
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return found, take_step
 
 
 def main() -> None:
     """Run all sizes of parts, compare, write; fail where they differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    runs = {}
+    runs, rivals = {}, {}
     for part in PARTS:
         name = f"{BATCH // (part or BATCH)} x {part or BATCH}"
-        runs[name] = run(part, arguments.device, arguments.small)
-        print(name, runs[name]["digests"][-1], f"{runs[name]['seconds_a_step']:.2f} s", flush=True)
+        runs[name], rivals[name] = make_steps(part, arguments.device, arguments.small)
+        print(name, runs[name]["digests"][-1], flush=True)
+    seconds = take_turns(rivals, arguments.rounds)
+    whole = seconds[f"1 x {BATCH}"]
+    for name, value in seconds.items():
+        runs[name] |= {"seconds_a_step": value, "ratio": value / whole, "rounds": arguments.rounds}
+        print(f"{name}: {value:.4f} s, {value / whole:.2f} times the whole batch", flush=True)
     same = len({tuple(found["digests"]) for found in runs.values()}) == 1
     command = (
         f"python -m benchmarks.split --device {arguments.device}{' --small' * arguments.small}"

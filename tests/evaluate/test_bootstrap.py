@@ -4,12 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.metrics import roc_auc_score
 
 from seedless.core.errors import DataError
 from seedless.evaluate.auc import macro_auc
-from seedless.evaluate.bootstrap import UNIT, bootstrap_areas, draw_weights, resample_areas
-from seedless.evaluate.intervals import delong_covariance, pair_interval
+from seedless.evaluate.bootstrap import (
+    RARE,
+    UNIT,
+    bootstrap_areas,
+    draw_weights,
+    resample_areas,
+    take_class_percentiles,
+)
+from seedless.evaluate.intervals import area_interval, delong_covariance, pair_interval
 from seedless.numerics.counter_random import draw_uniform
 from tests.evaluate.tables import make_table
 
@@ -95,13 +103,46 @@ def test_certainty_is_never_claimed():
     scores = np.arange(20.0)[:, None] / 20
     labels = (scores >= 0.8).astype(np.uint8)
     found = bootstrap_areas(scores, labels, 100)
-    assert found.classes[0] == pair_interval(1.0, 4, 16)
+    assert found.classes[0] == area_interval(1.0, 4, 16)
+    many = np.arange(240.0)[:, None] / 240
+    certain = bootstrap_areas(many, (many >= 0.5).astype(np.uint8), 100)
+    assert certain.classes[0] == pair_interval(1.0, 120, 120)
     assert found.macro.high == 1.0
     assert found.macro.low < 0.9
     one = np.zeros_like(labels)
     one[10] = 1
     alone = bootstrap_areas(scores, one, 100)
     assert alone.macro.high - alone.macro.low > 0.5
+
+
+@pytest.mark.parametrize("positives", [2, 3, 5, 10])
+def test_the_interval_of_a_rare_class_covers_the_truth_where_percentiles_do_not(positives):
+    """150 tables of one class with a true area of 0.92: both intervals claim 0.95."""
+    shift = math.sqrt(2) * float(ndtri(0.92))
+    labels = np.zeros((150, 1), dtype=np.uint8)
+    labels[:positives] = 1
+    covered = {"class": 0, "percentiles": 0}
+    for trial in range(150):
+        scores = ndtri(draw_uniform(trial, f"rare {positives}", 150))[:, None] + shift * labels
+        found = {
+            "class": bootstrap_areas(scores, labels, 60).classes[0],
+            "percentiles": take_class_percentiles(scores[:, 0], labels[:, 0], 60),
+        }
+        for name, interval in found.items():
+            covered[name] += interval.low <= 0.92 <= interval.high
+    assert covered["class"] / 150 >= 0.95
+    assert covered["percentiles"] / 150 < 0.93
+
+
+def test_percentiles_are_kept_where_there_are_enough_records():
+    scores, labels = make_table(400, 1, seed=5)
+    labels[:: 400 // RARE] = 1
+    assert RARE <= labels.sum() <= 400 - RARE
+    found = bootstrap_areas(scores, labels, 100).classes[0]
+    assert found == take_class_percentiles(scores[:, 0], labels[:, 0], 100)
+    labels[np.flatnonzero(labels)[RARE - 1 :]] = 0
+    assert bootstrap_areas(scores, labels, 100).classes[0].method == "wilson of pairs"
+    assert take_class_percentiles(scores[:, 0], np.zeros(400, dtype=np.uint8), 100) is None
 
 
 def test_classes_of_one_kind_are_left_out():

@@ -14,6 +14,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from seedless.core.errors import DataError
 from seedless.evaluate.intervals import (
     Interval,
+    area_interval,
     compare_areas,
     count_wins,
     delong_covariance,
@@ -193,3 +194,14 @@ def test_a_level_is_a_share():
         with pytest.raises(DataError, match="expected a level between 0 and 1"):
             quantile(wrong)
     assert Interval(0.1, 0.2, "x").as_list() == [0.1, 0.2]
+
+
+def test_the_interval_of_an_area_is_wilsons_of_disjoint_pairs():
+    assert area_interval(0.8, 10, 90).as_list() == wilson_interval(8, 10).as_list()
+    assert area_interval(0.8, 90, 10) == area_interval(0.8, 10, 90)
+    assert area_interval(1.0, 4, 16).high == 1.0
+    assert area_interval(0.0, 4, 16).low == 0.0
+    wide, narrow = pair_interval(0.92, 5, 95), area_interval(0.92, 5, 95)
+    assert wide.low < narrow.low < 0.92 < narrow.high < wide.high
+    with pytest.raises(DataError, match="a positive and a negative"):
+        area_interval(0.5, 0, 10)

@@ -230,6 +230,45 @@ def test_what_is_not_finite_reaches_the_gradient(bad):
     assert (grads[0] == 7.0).any()
 
 
+def test_a_loss_in_which_samples_meet_takes_a_pass_more():
+    def contrast(outputs, x, y, keys):
+        near = F.normalize(outputs) @ F.normalize(outputs).T
+        return F.cross_entropy(near * 4, torch.arange(len(y)))
+
+    def make():
+        return fill(Recurrent())
+
+    whole = train(make, 0, 2, loss_of=contrast, split=Plain)
+    made = []
+
+    def split(parameters, size):
+        made.append(Split(parameters, size))
+        return made[0]
+
+    assert train(make, 32, 2, loss_of=contrast, split=split) == whole
+    assert made[0].loss_mixes_samples
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "is_constant"),
+    [(lambda out, x, y: out.mean(), True), (lambda out, x, y: F.cross_entropy(out, y), False)],
+)
+def test_each_part_runs_forward_twice(loss_of, is_constant):
+    net, calls = fill(nn.Linear(5, 3)), []
+
+    def forward(x, y):
+        calls.append(len(x))
+        return net(x)
+
+    parts = Split(net.parameters(), 32)
+    with portable():
+        parts.step(forward, loss_of, X, Y)
+        calls.clear()
+        parts.step(forward, loss_of, X, Y)
+    assert calls == [32] * 8
+    assert [plan.has_constant_gradient for plan in parts._plans.values()] == [is_constant]
+
+
 def test_gradients_are_added_to_those_that_are_there():
     net = fill(nn.Linear(5, 3))
     with portable():

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
 from seedless.evaluate.auc import area_under_curve
-from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, pair_interval
+from seedless.evaluate.intervals import DIGITS, LEVEL, Interval, area_interval, pair_interval
 from seedless.numerics.counter_random import WORD_MASK, draw_uniform, philox, split_uint64
 
+RARE = 100  # positives or negatives of a class: below, percentiles cover too rarely
 UNIT = 64  # a weight of one, in steps of 1/64
 _KEY = int.from_bytes(hashlib.blake2b(b"seedless.bootstrap", digest_size=8).digest(), "little")
 _CHUNK = 1 << 18  # weights in memory at a time
@@ -47,13 +48,18 @@ def bootstrap_areas(
     resamples: int = 2000,
     level: float = LEVEL,
 ) -> Bootstrap:
-    """Return percentile intervals of the macro and per-class areas of (n, K) scores and labels.
+    """Return intervals of the macro and per-class areas of (n, K) scores and labels.
+
+    They are percentiles of the resamples, but for classes with fewer than `RARE` positives or
+    negatives: percentiles of so few records contain the true area too rarely, and these classes
+    have the interval of `area_interval`.
 
     With m the smaller number of positives and negatives, weights alone understate the variance by
     (m - 1) / (m + 1): deviations are scaled by the root of its inverse. Where that is not possible
     (one positive), or where all resamples agree (an area A of 0 or 1), the bootstrap would claim
-    certainty. There a class has the interval of `pair_interval`, and its part of the macro mean
-    varies as the posterior of m disjoint pairs, Beta(m A + 1/2, m (1 - A) + 1/2), moved to mean A.
+    certainty. There a class of at least `RARE` has the interval of `pair_interval`, and its part of
+    the macro mean varies as the posterior of m disjoint pairs, Beta(m A + 1/2, m (1 - A) + 1/2),
+    moved to mean A.
     """
     if resamples < 40:
         raise DataError(f"expected at least 40 resamples for an interval, got {resamples}")
@@ -71,9 +77,13 @@ def bootstrap_areas(
         rarer = min(int(truth.sum()), int(len(truth) - truth.sum()))
         if rarer < 2 or areas[:, k].min() == areas[:, k].max():
             spread = _draw_pairs(area, rarer, k, resamples)
-            classes[k] = pair_interval(area, rarer, rarer, level)
         else:
             spread = _scale_spread(areas[:, k], area, rarer)
+        if rarer < RARE:
+            classes[k] = area_interval(area, rarer, rarer, level)
+        elif areas[:, k].min() == areas[:, k].max():
+            classes[k] = pair_interval(area, rarer, rarer, level)
+        else:
             classes[k] = _take_percentiles(spread, area, level)
         sums += spread  # class by class: a library's sum over an axis may change its order
     # [Step 3] The macro mean of each resample has percentiles of its own.
@@ -82,6 +92,26 @@ def bootstrap_areas(
     mean = math.fsum(observed) / len(observed)
     macro = _take_percentiles(sums / len(observed), mean, level)
     return Bootstrap(macro, tuple(classes), resamples)
+
+
+def take_class_percentiles(
+    scores: NDArray[np.float64],
+    truth: NDArray[np.uint8],
+    resamples: int = 2000,
+    level: float = LEVEL,
+) -> Interval | None:
+    """Return the percentile interval of one class, however few positives it has.
+
+    Its coverage is measured in `benchmarks.interval_coverage`. None without an area.
+    """
+    area = area_under_curve(scores, truth)
+    if area is None:
+        return None
+    areas = resample_areas(scores[:, None], truth[:, None], resamples)[:, 0]
+    rarer = min(int(truth.sum()), int(len(truth) - truth.sum()))
+    if rarer < 2 or areas.min() == areas.max():
+        return pair_interval(area, rarer, rarer, level)
+    return _take_percentiles(_scale_spread(areas, area, rarer), area, level)
 
 
 def resample_areas(

@@ -12,17 +12,19 @@ from torch import nn
 from seedless.core.config import Config
 from seedless.core.digests import digest_value, keys_from_digests
 from seedless.core.errors import ConfigError, DataError, SeedlessError
-from seedless.core.sample_digests import count_samples, digest_dataset, digest_keys
+from seedless.core.sample_digests import count_samples, digest_keys
 from seedless.data.batch_reader import BatchReader
 from seedless.data.splits import Contents, count_repeated, digest_facts, name_repeated
 from seedless.ordering.order import make_digest_order
 from seedless.ordering.samples import sort_bytes
 from seedless.runs.model_preparation import initialize_model, move_model
 from seedless.runs.prepare import USER_MODEL, Prepared
+from seedless.runs.shared_digests import digest_together
 from seedless.runs.user_data import read_dataset
 from seedless.runs.user_functions import UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import compute_in
 from seedless.train.loop import check_settings
+from seedless.train.process_group import TrainingGroup
 from seedless.train.streamed_evaluation import Metrics, compute_metric
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
 from seedless.train.user_loss import UserLoss, call_model, check_loss, show, spread_loss
@@ -39,6 +41,7 @@ def prepare_streamed(
     workers: int = 0,
     cache: Path | None = None,
     shown: bool = False,
+    group: TrainingGroup | None = None,
 ) -> Prepared:
     """Return a training problem with the user's loss; the settings are resolved.
 
@@ -47,6 +50,7 @@ def prepare_streamed(
         workers: processes that read samples.
         cache: a folder that keeps the digests of the samples.
         shown: whether progress is shown while the samples are hashed.
+        group: the processes that hash them together.
     """
     assert functions.loss is not None
     check_streamed_settings(config)
@@ -58,7 +62,9 @@ def prepare_streamed(
             digests[split] = read_keys(dataset, functions)
         else:
             file = None if cache is None else cache / f"{split}.npy"
-            digests[split] = digest_dataset(dataset, cache=file, workers=workers, shown=shown)
+            digests[split] = digest_together(
+                dataset, group, cache=file, workers=workers, shown=shown
+            )
     # [Step 2] The first weights, and what the receipt says the run began with.
     facts = {
         "data": describe_data(digests),

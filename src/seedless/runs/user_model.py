@@ -33,6 +33,7 @@ from seedless.runs.prepare_streamed import prepare_streamed
 from seedless.runs.run_data import load_run_data
 from seedless.runs.user_data import refuse_without_loss
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, take_over_settings
+from seedless.train.process_group import TrainingGroup
 
 Pair = tuple[ArrayLike, ArrayLike]
 Model = nn.Module | Callable[[], nn.Module]
@@ -94,12 +95,15 @@ class UserModel:
     shown: bool = False
 
 
-def prepare_user_model(config: Config, user: UserModel) -> Prepared:
+def prepare_user_model(
+    config: Config, user: UserModel, group: TrainingGroup | None = None
+) -> Prepared:
     """Return a training problem from a user's model and data.
 
     Samples are used unchanged: scale them before. Without a loss of the user's, labels are class
     numbers (n,), or zeros and ones (n, K). Each split is sorted by content, so the result does not
-    depend on the order of the samples.
+    depend on the order of the samples. The processes of a ``group`` hash samples that are not in
+    arrays together.
     """
     makes_one = not isinstance(user.model, nn.Module) and callable(user.model)
     network = user.model() if makes_one else user.model
@@ -132,6 +136,7 @@ def prepare_user_model(config: Config, user: UserModel) -> Prepared:
         workers=user.workers,
         cache=user.digest_cache,
         shown=user.shown,
+        group=group,
     )
 
 

@@ -14,16 +14,10 @@ them, and
 from collections.abc import Sequence
 
 from seedless.core.errors import NumericsError
-from seedless.portable.batch.op_trace import Entry, OpTrace, TensorRecord
+from seedless.portable.batch.op_trace import READING_SHAPES, Entry, OpTrace, TensorRecord
 from seedless.portable.batch.step_plan import PlannedSum, StepPlan
 
 TRACED_SIZES = (2, 3)  # samples; not 1, with which broadcasting leaves sums out
-# Ops that read a tensor's shape alone.
-_READING_SHAPES = frozenset(
-    {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros"}
-    | {"new_ones", "new_full", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like"}
-    | {"scalar_tensor", "result_type", "is_same_size"}
-)
 _NUMBERING = frozenset({"arange", "eye", "linspace", "tril_indices", "triu_indices"})
 # Ops that write a result into other memory and can do so again when a value is known.
 _WRITING = frozenset({"add", "copy"})
@@ -124,7 +118,7 @@ def _check_entry(
         if grows_out:
             raise _refuse(one, "gives each sample a value on a grid that it shares with the others")
         return
-    if grows_in and made_same and one.name not in _READING_SHAPES:
+    if grows_in and made_same and one.name not in READING_SHAPES:
         raise _refuse(one, "takes one value from all samples, and not as a sum")
     if grows_out and not grows_in and one.name in _NUMBERING:
         raise _refuse(one, "numbers the samples of a part; pass such numbers in with the batch")

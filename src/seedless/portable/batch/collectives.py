@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from seedless.core.errors import NumericsError
+from seedless.portable.batch.plain_torch import plain_torch
 
 _LENGTH_BYTES = 8
 _FIRST_CAPACITY = 4096  # bytes; grows with the first message that needs more
@@ -44,7 +44,7 @@ class Collectives:
         One message, except when a rank has more bytes than any before.
         """
         device = self._find_device(payload)
-        with _disable_current_modes():
+        with plain_torch():
             length = torch.tensor([payload.numel()]).view(torch.uint8).to(device)
             while True:
                 message = torch.zeros(
@@ -69,7 +69,7 @@ class Collectives:
 
     def broadcast(self, tensors: Sequence[Tensor], source: int) -> list[Tensor]:
         """Return the tensors of rank ``source``; every rank passes some of the same shapes."""
-        with _disable_current_modes():
+        with plain_torch():
             out = []
             for tensor in tensors:
                 copy = tensor.detach().to(self._find_device(tensor), copy=True).contiguous()
@@ -84,7 +84,7 @@ class Collectives:
         ``guard`` is a number below 2^31 that must be equal on all ranks; the message carries it and
         its negative, whose maxima cancel only then.
         """
-        with _disable_current_modes():
+        with plain_torch():
             first = exponents[0]
             words = torch.tensor([guard, -guard], device=first.device)
             message = torch.cat([words, *(each.reshape(-1) for each in exponents)])
@@ -98,7 +98,7 @@ class Collectives:
 
     def add(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return the sum over all ranks of each tensor; all have one dtype, int64 or float64."""
-        with _disable_current_modes():
+        with plain_torch():
             out: list[Tensor] = []
             bucket: list[Tensor] = []
             for tensor in (*tensors, None):

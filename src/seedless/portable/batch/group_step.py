@@ -16,7 +16,6 @@ each of two processes.
 """
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +23,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._python_dispatch import _disable_current_modes
 
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
 from seedless.portable.batch.group_sums import GroupSums, refuse_other_plan
 from seedless.portable.batch.op_trace import OpTrace
+from seedless.portable.batch.packed_tensors import pack, read_words, unpack
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.step_computation import (
     Forward,
     Grads,
@@ -44,6 +44,7 @@ from seedless.portable.batch.step_computation import (
     list_outputs,
     same_bits,
     take_rows,
+    trace_loss,
     trace_step,
 )
 from seedless.portable.batch.step_plan import StepPlan, number_of
@@ -146,8 +147,8 @@ class GroupStep:
         read = [tensor for tensor, is_read in zip(rows, plan.is_read, strict=True) if is_read]
         sent = [tensor.detach()[:samples] for tensor in (*outputs, *read)]
         layout = _describe_layout(sent, plan)
-        received = self.exchange.gather(_pack(sent, [samples, layout]))
-        words = [_read_words(payload) for payload in received]
+        received = self.exchange.gather(pack(sent, (samples, layout)))
+        words = [read_words(payload) for payload in received]
         for rank, (_, other) in enumerate(words):
             if other != layout:
                 raise NumericsError(
@@ -156,7 +157,7 @@ class GroupStep:
                     "samples of a batch to one length"
                 )
         counts = [count for count, _ in words]
-        whole = _unpack(received, counts, sent)
+        whole = unpack(received, counts, sent)
         joined = iter(whole[len(outputs) :])
         total = sum(counts)
         whole_batch = [
@@ -191,14 +192,9 @@ class GroupStep:
         finally:
             first.restore()
         check_outputs(outputs, _TRIAL_SAMPLES)
-        of_loss = OpTrace()
-        with of_loss.recording():
-            _, grads = differentiate_loss(loss_of, outputs, few)
-        memory = {tensor.memory for entry in of_loss.entries for tensor in entry.read}
-        is_read = tuple(tensor.untyped_storage()._cdata in memory for tensor in few)
-        uses_output = [grad is not None for grad in grads]
-        step, changed = trace_step(forward, rows, self.parameters, uses_output, in_group=True)
-        return GroupPlan(step, is_read, tuple(changed))
+        loss = trace_loss(loss_of, outputs, few)
+        step, changed = trace_step(forward, rows, self.parameters, loss.uses_output, in_group=True)
+        return GroupPlan(step, loss.reads_batch, tuple(changed))
 
     def _check_plans(self, plan: StepPlan) -> None:
         """Refuse a group whose processes have traced different steps."""
@@ -248,7 +244,7 @@ class GroupStep:
 
 
 def _restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    with torch.no_grad(), _disable_current_modes():
+    with plain_torch():
         for tensor, value in zip(tensors, values, strict=True):
             tensor.copy_(value)
 
@@ -276,35 +272,3 @@ def _describe_layout(sent: Sequence[Tensor], plan: GroupPlan) -> int:
     """Return a number of 62 bits for what must be equal on all processes."""
     shapes = [[list(tensor.shape[1:]), str(tensor.dtype)] for tensor in sent]
     return number_of([shapes, list(plan.is_read), plan.step.digest()])
-
-
-def _pack(tensors: Sequence[Tensor], words: Sequence[int]) -> Tensor:
-    """Return words and tensors as bytes."""
-    with _disable_current_modes():
-        device = tensors[0].device
-        head = torch.tensor(list(words), dtype=torch.int64, device=device)
-        parts = [head, *(tensor.contiguous() for tensor in tensors)]
-        return torch.cat([part.reshape(-1).view(torch.uint8) for part in parts])
-
-
-def _read_words(payload: Tensor) -> tuple[int, int]:
-    """Return the two words at the head of what `_pack` made."""
-    count, layout = payload[:16].clone().view(torch.int64).tolist()
-    return count, layout
-
-
-def _unpack(
-    payloads: Sequence[Tensor], counts: Sequence[int], like: Sequence[Tensor]
-) -> list[Tensor]:
-    """Return the tensors of all processes, joined along the samples."""
-    with _disable_current_modes():
-        pieces: list[list[Tensor]] = [[] for _ in like]
-        for payload, count in zip(payloads, counts, strict=True):
-            start = 16
-            for number, tensor in enumerate(like):
-                shape = (count, *tensor.shape[1:])
-                end = start + math.prod(shape) * tensor.element_size()
-                piece = payload[start:end].clone().view(tensor.dtype).view(shape)
-                pieces[number].append(piece)
-                start = end
-        return [torch.cat(each) for each in pieces]

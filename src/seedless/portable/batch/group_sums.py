@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.step_plan import PlannedSum, PlannedSums, StepPlan
 from seedless.portable.batch.waiting_ops import WaitingOps
 from seedless.portable.constants import HIGHEST_EXPONENT, LOWEST_EXPONENT
@@ -112,7 +112,7 @@ class GroupSums(PlannedSums):
     def finish(self) -> None:
         """Exchange the sums that waited, and compute what was made of them again."""
         if self.waiting:
-            with torch.no_grad(), _disable_current_modes():
+            with plain_torch():
                 self._exchange_waiting()
         self.waiting.clear()
         self.waiting_ops.run_again()

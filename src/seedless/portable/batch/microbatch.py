@@ -11,20 +11,24 @@ batch. So the parts go
   2. forward and backward, to add the integers on these grids, without rounding.
 The sums that the last part ends with are those of the whole batch. The first pass needs the
 gradient of the loss for a part's outputs before the other parts' are known. Of most losses it does
-not depend on them. That is assumed and compared with the outputs of all parts; where it was wrong,
-the first pass is done again, and the outputs are found by a pass of their own from then on.
+not depend on them. Where a trace shows that it depends on no outputs at all, as that of a mean,
+nothing is left to check. Otherwise it is assumed and compared with the gradient for the outputs of
+all parts; where it was wrong, the first pass is done again, and the outputs are found by a pass of
+their own from then on.
 
 It takes the memory of one part, and two float64 numbers for each element of each such sum; and the
 time of about 2 forward and 2 backward passes of the whole batch.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from seedless.core.errors import NumericsError
+from seedless.portable.batch.part_sums import PartSums
 from seedless.portable.batch.step_computation import (
     Forward,
     Grads,
@@ -38,13 +42,21 @@ from seedless.portable.batch.step_computation import (
     list_outputs,
     same_bits,
     take_rows,
+    trace_loss,
     trace_step,
 )
-from seedless.portable.batch.step_plan import PlannedSum, PlannedSums, StepPlan
+from seedless.portable.batch.step_plan import StepPlan
 from seedless.portable.context import CONTEXT
-from seedless.portable.exact.sums import ExactSum, Parts, add_parts
 
 _TRIAL_SAMPLES = 4  # of the trial of a new step: as a whole, and as two parts
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """The plan of a step, and whether the gradient of its loss is the same for all outputs."""
+
+    step: StepPlan
+    has_constant_gradient: bool
 
 
 class Split:
@@ -59,7 +71,7 @@ class Split:
         self.parameters = [p for p in parameters if p.requires_grad]
         self.size = size
         self.loss_mixes_samples = False
-        self._plans: dict[Any, StepPlan] = {}
+        self._plans: dict[Any, SplitPlan] = {}
 
     def step(self, forward: Forward, loss_of: Loss, *batch: Tensor) -> Tensor:
         """Add the whole batch's gradients to ``.grad`` and return its loss.
@@ -95,30 +107,31 @@ class Split:
         loss_of: Loss,
         batch: Sequence[Tensor],
         sizes: Sequence[int],
-        plan: StepPlan,
+        plan: SplitPlan,
     ) -> tuple[Tensor, Grads]:
         """Return the same loss and gradients, computed part by part."""
         work = _Parts(self.parameters, forward, loss_of, batch, sizes)
         # [Step 1] Find the exponents of the whole batch's grids; the outputs are found on the way,
         # or before, where the gradient of one part's outputs needs those of the others.
-        sums = _PartSums(plan, sum(sizes))
-        if self.loss_mixes_samples or _is_capturing(batch):
+        sums = PartSums(plan.step, sum(sizes))
+        is_constant = plan.has_constant_gradient
+        if not is_constant and (self.loss_mixes_samples or _is_capturing(batch)):
             work.find_outputs()
             loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch)
             work.run(sums, output_grads)
         else:
-            assumed = work.run(sums)
+            assumed = work.run(sums, is_constant=is_constant)
             loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch)
-            if not all(map(same_bits, assumed, output_grads)):
+            if not is_constant and not all(map(same_bits, assumed, output_grads)):
                 self.loss_mixes_samples = True
-                sums = _PartSums(plan, sum(sizes))
+                sums = PartSums(plan.step, sum(sizes))
                 work.run(sums, output_grads)
         # [Step 2] Add the integers.
         sums.is_adding = True
         work.run(sums, output_grads)
         return loss, work.grads
 
-    def _find_plan(self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor]) -> StepPlan:
+    def _find_plan(self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor]) -> SplitPlan:
         """Return the plan of a step on such samples; a new kind of step is traced and tried."""
         key = describe_rows(batch)
         if key not in self._plans:
@@ -131,15 +144,17 @@ class Split:
             with torch.no_grad():
                 outputs = list_outputs(forward(*few))
             check_outputs(outputs, _TRIAL_SAMPLES)
-            _, grads = differentiate_loss(loss_of, outputs, few)
-            uses_output = [grad is not None for grad in grads]
-            plan, _ = trace_step(forward, batch, self.parameters, uses_output, in_group=False)
+            traced = trace_loss(loss_of, outputs, few)
+            step, _ = trace_step(
+                forward, batch, self.parameters, traced.uses_output, in_group=False
+            )
+            plan = SplitPlan(step, traced.has_constant_gradient)
             self._try(forward, loss_of, few, plan)
             self._plans[key] = plan
         return self._plans[key]
 
     def _try(
-        self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor], plan: StepPlan
+        self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor], plan: SplitPlan
     ) -> None:
         """Refuse a step whose gradients differ between four samples and two times two."""
         _, whole = self._compute_whole(forward, loss_of, batch)
@@ -188,10 +203,13 @@ class _Parts:
         """Return the outputs of the whole batch."""
         return [torch.cat(each) for each in zip(*self.outputs, strict=True)]
 
-    def run(self, sums: "_PartSums", output_grads: Grads | None = None) -> list[Tensor | None]:
+    def run(
+        self, sums: PartSums, output_grads: Grads | None = None, is_constant: bool = False
+    ) -> list[Tensor | None]:
         """Run all parts forward and backward, and return the outputs' gradients that were used.
 
-        Without ``output_grads``, those of a part are found as if the others' outputs were zero.
+        Without ``output_grads``, those of a part are found as if the others' outputs were zero;
+        where they are constant, those of the first part serve for all.
         """
         starts = [sum(self.sizes[:number]) for number in range(len(self.sizes))]
         outputs_of_parts, grads_of_parts = [], []
@@ -205,6 +223,7 @@ class _Parts:
             whole = output_grads
             if whole is None:
                 whole = self._assume_grads(outputs, rows)
+                output_grads = whole if is_constant else None
             grads = [None if grad is None else grad[rows] for grad in whole]
             with CONTEXT.evaluate_sums_with(sums):
                 self.grads = backward(outputs, grads, self.parameters)
@@ -225,47 +244,6 @@ class _Parts:
             whole[rows] = output.detach()
             filled.append(whole)
         return differentiate_loss(self.loss_of, filled, self.batch)[1]
-
-
-class _PartSums(PlannedSums):
-    """Evaluates the sums of each part: first their exponents, then their integers."""
-
-    def __init__(self, plan: StepPlan, samples: int) -> None:
-        super().__init__(plan)
-        self.samples = samples
-        self.is_adding = self.is_last = False
-        self.exponents: dict[int, list[Tensor]] = {}
-        self.sums: dict[int, Parts] = {}
-        self._number = 0
-
-    def begin(self) -> None:
-        """Start with the first sum of a part."""
-        super().begin()
-        self._number = 0
-
-    def evaluate_shared(self, exact_sum: ExactSum, planned: PlannedSum) -> Tensor:
-        """Return zeros; with the last part, the sum of the whole batch."""
-        number, self._number = self._number, self._number + 1
-        if not self.is_adding:
-            exponents, before = exact_sum.find_exponents(), self.exponents.get(number, [])
-            self.exponents[number] = list(map(torch.maximum, before, exponents)) or exponents
-            return exact_sum.make_zeros()
-        parts = exact_sum.add_integers(self.exponents[number])
-        if number in self.sums:
-            # One float64 number holds a sum of few addends: half the memory.
-            fits_in_one = planned.count_addends(self.samples) <= exact_sum.max_addends
-            earlier = self.sums.pop(number)
-            parts = (earlier[0].add_(parts[0]), None) if fits_in_one else add_parts(earlier, parts)
-        if self.is_last:
-            return exact_sum.scale(parts, self.exponents.pop(number))
-        self.sums[number] = parts
-        return exact_sum.make_zeros()
-
-    def count_addends(self, addends: int) -> int:
-        """Return the values that the last sum adds in all parts."""
-        planned = self.current
-        is_shared = planned is not None and planned.adds_samples
-        return planned.count_addends(self.samples) if planned and is_shared else addends
 
 
 def _is_capturing(batch: Sequence[Tensor]) -> bool:

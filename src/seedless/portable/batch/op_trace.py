@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact.sums import ExactSum
 from seedless.portable.refusal import find_caller
@@ -23,6 +24,14 @@ from seedless.portable.refusal import find_caller
 _TAKING_NUMBERS = frozenset(
     {"full", "full_like", "new_full", "fill", "scalar_tensor", "masked_fill", "clamp", "pow"}
     | {"add", "sub", "rsub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where"}
+)
+
+
+# Ops that read a tensor's shape alone.
+READING_SHAPES = frozenset(
+    {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros"}
+    | {"new_ones", "new_full", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like"}
+    | {"scalar_tensor", "result_type", "is_same_size"}
 )
 
 
@@ -104,7 +113,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         for value in tree_leaves(changed):
-            if isinstance(value, Tensor) and value.untyped_storage()._cdata not in self._made:
+            if isinstance(value, Tensor) and find_memory(value) not in self._made:
                 self._changed.append((value, value.clone()))
         out = func(*args, **named)
         numbers = [
@@ -130,10 +139,19 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
 
     def restore(self) -> list[Tensor]:
         """Give the tensors from outside that were changed their earlier values, and return them."""
-        with torch.no_grad(), _disable_current_modes():
+        with plain_torch():
             for tensor, before in reversed(self._changed):
                 tensor.copy_(before)
         return [tensor for tensor, _ in self._changed]
+
+    def find_depending(self, tensors: Iterable[Tensor]) -> set[int]:
+        """Return the memory whose values depend on those of some tensors, and their own."""
+        depending = {find_memory(tensor) for tensor in tensors}
+        for entry in self.entries:
+            is_read = any(tensor.memory in depending for tensor in entry.read)
+            if is_read and entry.name not in READING_SHAPES:
+                depending |= {tensor.memory for tensor in (*entry.made, *entry.changed)}
+        return depending
 
     def _record(
         self,
@@ -157,9 +175,9 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         records = []
         for value in tree_leaves(list(values)):
             if isinstance(value, Tensor):
-                storage = value.untyped_storage()
-                self._alive.setdefault(storage._cdata, (storage, value))
-                records.append(TensorRecord(tuple(value.shape), storage._cdata))
+                memory = find_memory(value)
+                self._alive.setdefault(memory, (value.untyped_storage(), value))
+                records.append(TensorRecord(tuple(value.shape), memory))
         return tuple(records)
 
     def _find_origin(self) -> str:
@@ -191,3 +209,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def find_memory(tensor: Tensor) -> int:
+    """Return a number for a tensor's memory, which its views share."""
+    return int(tensor.untyped_storage()._cdata)

@@ -1,13 +1,14 @@
 """The parts of a training step, and how a step is traced: what `Split` and `GroupStep` share."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.batch_dependence import TRACED_SIZES, plan_step
-from seedless.portable.batch.op_trace import OpTrace
+from seedless.portable.batch.op_trace import OpTrace, find_memory
 from seedless.portable.batch.step_plan import StepPlan
 from seedless.portable.mode import is_active
 
@@ -121,6 +122,35 @@ def trace_step(
     _, two, three = traces
     plan = plan_step(two, three, forward_entries=forward_entries, in_group=in_group)
     return plan, changed
+
+
+@dataclass(frozen=True)
+class TracedLoss:
+    """What a loss uses.
+
+    Attributes:
+        uses_output: for each output, whether the loss depends on it.
+        reads_batch: for each tensor of the batch, whether the loss reads its values.
+        has_constant_gradient: whether its gradient is the same for all values of the outputs.
+    """
+
+    uses_output: tuple[bool, ...]
+    reads_batch: tuple[bool, ...]
+    has_constant_gradient: bool
+
+
+def trace_loss(loss_of: Loss, outputs: Sequence[Tensor], batch: Sequence[Tensor]) -> TracedLoss:
+    """Trace the loss of a few samples and its gradient."""
+    trace = OpTrace()
+    with trace.recording():
+        _, grads = differentiate_loss(loss_of, outputs, batch)
+    read = {tensor.memory for entry in trace.entries for tensor in entry.read}
+    depending = trace.find_depending(outputs)
+    return TracedLoss(
+        tuple(grad is not None for grad in grads),
+        tuple(find_memory(tensor) in read for tensor in batch),
+        not any(find_memory(grad) in depending for grad in grads if grad is not None),
+    )
 
 
 def take_rows(batch: Sequence[Tensor], samples: int) -> list[Tensor]:

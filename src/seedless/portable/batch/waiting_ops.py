@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from seedless.core.errors import NumericsError
+from seedless.portable.batch.op_trace import find_memory
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.refusal import find_place
 
 
@@ -46,14 +47,14 @@ class WaitingOps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
 
     def add_unknown(self, tensor: Tensor) -> None:
         """Mark the memory of a tensor as not known yet."""
-        self._unknown.setdefault(_find_memory(tensor), tensor)
+        self._unknown.setdefault(find_memory(tensor), tensor)
 
     def reads_unknown(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Return whether an argument is not known yet."""
         if not self._unknown:
             return False
         values = (*args, *kwargs.values()) if kwargs else args
-        return any(_find_memory(each) in self._unknown for each in _list_tensors(values))
+        return any(find_memory(each) in self._unknown for each in _list_tensors(values))
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -74,8 +75,8 @@ class WaitingOps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
     ) -> None:
         """Keep an op that has read what is not known; ``call`` runs it again."""
         made = list(_list_tensors((out,)))
-        inputs = {_find_memory(each) for each in _list_tensors((*args, *kwargs.values()))}
-        fresh = {i: each for i, each in enumerate(made) if _find_memory(each) not in inputs}
+        inputs = {find_memory(each) for each in _list_tensors((*args, *kwargs.values()))}
+        fresh = {i: each for i, each in enumerate(made) if find_memory(each) not in inputs}
         is_writing = bool(func._schema.is_mutable)
         if not made and not is_writing:
             raise NumericsError(
@@ -89,7 +90,7 @@ class WaitingOps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
 
     def run_again(self) -> None:
         """Run the ops again, in order, now that the sums are known."""
-        with torch.no_grad(), _disable_current_modes():
+        with plain_torch():
             for op in self.ops:
                 op.run_again()
         self.ops.clear()
@@ -103,7 +104,3 @@ def _list_tensors(values: tuple[Any, ...]) -> Iterator[Tensor]:
             yield value
         elif isinstance(value, list | tuple):
             yield from _list_tensors(tuple(value))
-
-
-def _find_memory(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
