@@ -39,7 +39,7 @@ def asked(monkeypatch):
     """Answer requests in this process; return the list of requests."""
     requests = []
 
-    def answer(action, request, variables):
+    def answer(action, request, variables, processes=1):
         requests.append({**request, "variables": variables})
         return answer_here(action, request, variables)
 

@@ -15,6 +15,7 @@ from seedless.core.processes import (
     build_environment,
     list_import_path,
 )
+from seedless.core.rendezvous import find_place
 
 SLEEP = ["-n1", "-r1", "import time; time.sleep(100)"]
 
@@ -198,3 +199,11 @@ def test_a_process_that_a_worker_forked_keeps_nobody_waiting(add_module):
     began = time.monotonic()
     assert ask_worker("answering", "fork")["request"] == "fork"
     assert time.monotonic() - began < 20
+
+
+def test_a_worker_does_not_belong_to_the_group_of_its_parent(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.setenv(name, "2")
+    assert find_place(build_environment()) is None
+    told = build_environment({"RANK": "0", "WORLD_SIZE": "2"})
+    assert (told["RANK"], told["WORLD_SIZE"]) == ("0", "2")

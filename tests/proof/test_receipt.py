@@ -285,3 +285,15 @@ def test_a_missing_receipt_is_an_error_that_says_why(run, tmp_path):
     assert f"not finished; `seedless resume {run}` finishes it" in refuse(run)
     with pytest.raises(RunError, match="not finished"):
         validate(run)
+
+
+def test_several_processes_need_their_schema_and_portable_arithmetic(run):
+    statement = read_statement(run)
+    several = {"count": 2, "backend": "gloo", "devices": ["cpu", "cpu"]}
+    seal(run, replace(statement, ("predicate", "processes"), several), files=False)
+    assert "as predicate.processes in receipt.json, got something else" in refuse(run)
+    labelled = replace(statement, ("predicate", "schema"), "2.3")
+    seal(run, labelled, files=False)
+    assert "does not state count, backend and devices" in refuse(run)
+    seal(run, replace(labelled, ("predicate", "processes"), several), files=False)
+    assert "the receipt names several processes, and native arithmetic allows one" in refuse(run)

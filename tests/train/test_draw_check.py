@@ -15,7 +15,7 @@ MODEL = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
 
 def make_progress(step=1, guard="refuse", device="cpu"):
     config = SimpleNamespace(train=SimpleNamespace(guard=guard))
-    problem = SimpleNamespace(config=config, device=torch.device(device), model=MODEL)
+    problem = SimpleNamespace(config=config, device=torch.device(device), model=MODEL, group=None)
     return SimpleNamespace(problem=problem, position=SimpleNamespace(step=step))
 
 

@@ -24,6 +24,7 @@ from seedless.audit.verdict import Verdict
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
+from seedless.core.rendezvous import check_group_settings, is_first_process
 from seedless.data.splits import describe_repeated
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.bundle import is_bundle, open_bundle
@@ -36,6 +37,7 @@ from seedless.proof.receipt import SIGNATURE as ENVELOPE
 from seedless.proof.receipt import WEIGHTS, describe_schema, get_major
 from seedless.proof.signature import read_signature
 from seedless.runs.attestation_checks import list_signed_files
+from seedless.runs.group import open_group, prepare_member
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.script_run import ScriptRun, is_script_run, validate_script
 from seedless.runs.user_functions import UserFunctions
@@ -72,6 +74,7 @@ def verify(
     sample: int | None = None,
     sample_token: str | None = None,
     device: str | None = None,
+    processes: int = 1,
     validate_only: bool = False,
     public_key: str | Path | None = None,
     progress: bool = False,
@@ -94,6 +97,8 @@ def verify(
         sample: execute so many of those parts, chosen at random, and check start, data and scores.
         sample_token: repeat the choice of an earlier sample by the token it printed.
         device: "cpu" or "cuda": execute a run of portable arithmetic there, wherever it was made.
+        processes: execute a run of portable arithmetic on so many processes of this machine; not
+            for one of `fit` that is executed in this process.
         validate_only: compare the files with the receipt, and execute nothing.
         public_key: a PEM file; the receipt must be signed with the key it belongs to. With a key
             over P-256, P-384 or P-521, ``model.sig`` must be a signature of the run's files.
@@ -147,6 +152,8 @@ def verify(
             "progress": progress,
         }
         # [Step 2] Judge it, and say with the result who signed it.
+        if processes != 1:
+            check_processes(validated, processes, user, validate_only)
         known = not validated.problems and isinstance(validated, ValidatedRun)
         subject = describe_subject(validated, signature) if known else {}
         if validated.problems:
@@ -162,7 +169,7 @@ def verify(
         elif validated.config.model.name == USER_MODEL and user is None and entry is None:
             raise ConfigError(f"{run} is a run of fit(): {ENTRY_HELP}")
         else:
-            verdict = execute(validated, request, user)
+            verdict = execute(validated, request, user, processes)
         limits = describe_schema(validated.claims) if validated.receipt else ""
         remarks = (*verdict.remarks, limits) if limits else verdict.remarks
         return replace(verdict, signature=signature, remarks=remarks, subject=subject)
@@ -193,13 +200,29 @@ def describe_subject(run: ValidatedRun | ScriptRun, signature: Mapping[str, Any]
     }
 
 
-def execute(run: ValidatedRun, request: Mapping[str, Any], user: UserModel | None) -> Verdict:
+def check_processes(
+    run: ValidatedRun | ScriptRun, processes: int, user: UserModel | None, validate_only: bool
+) -> None:
+    """Refuse several processes where the run cannot be executed on them."""
+    if not isinstance(run, ScriptRun) and run.config is not None and not run.problems:
+        check_group_settings(run.config, processes)
+    if isinstance(run, ScriptRun) or user is not None or validate_only:
+        raise ConfigError(
+            f"{processes} processes execute runs of `seedless train`, and those of fit() with "
+            "--entry: leave --processes out"
+        )
+
+
+def execute(
+    run: ValidatedRun, request: Mapping[str, Any], user: UserModel | None, processes: int = 1
+) -> Verdict:
     """Execute a valid run: a user's model in this process, everything else in a fresh one.
 
     Args:
         run: consistent with its receipt.
         request: the keyword arguments of `verify` that say how to execute it.
         user: what a run of `fit` was made from, if the caller has it.
+        processes: how many execute it together.
     """
     # [Step 1] Refuse what cannot be executed, before anything is started.
     choose_device(run, request["device"])
@@ -210,7 +233,7 @@ def execute(run: ValidatedRun, request: Mapping[str, Any], user: UserModel | Non
         return execute_part(run, partial(prepare_user_model, user=user), request)
     # [Step 2] Hand over what was validated; the process reads none of it from the disk again.
     variables = run.claims["environment"]["variables"]
-    found = run_worker("verify", {"run": run.as_dict(), **request}, variables)
+    found = run_worker("verify", {"run": run.as_dict(), **request}, variables, processes)
     return Verdict.from_dict(found)
 
 
@@ -254,10 +277,13 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     from seedless.runs.progress import TrainingProgress
 
     run = ValidatedRun.from_dict(request["run"])
-    observers = (TrainingProgress("executing again"),) if request["progress"] else ()
+    shown = request["progress"] and is_first_process()
+    observers = (TrainingProgress("executing again"),) if shown else ()
     preparer = choose_preparer(run.config, request["entry"], request["data"])
     try:
-        verdict = execute_part(run, preparer, request, observers)
+        with open_group(run.config) as group:
+            member = preparer if group is None else partial(prepare_member, preparer, group)
+            verdict = execute_part(run, member, request, observers)
         return verdict.as_dict()
     finally:
         for observer in observers:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from seedless.core.local_group import ask_processes
 from seedless.core.processes import answer_request, ask_worker
 from seedless.numerics.determinism import set_environment_variables
 from seedless.numerics.environment import VARIABLES
@@ -23,19 +24,22 @@ _LOCAL = ("CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED")  # these describe the machin
 
 
 def run_worker(
-    action: str, request: Mapping[str, Any], variables: Mapping[str, str]
+    action: str, request: Mapping[str, Any], variables: Mapping[str, str], processes: int = 1
 ) -> dict[str, Any]:
     """Answer a request in a fresh process, with the variables recorded with a run.
 
     Of the variables that can change bits it gets those that were recorded, and no others. Nothing
-    is imported from the folder of the run, ``request["run"]``.
+    is imported from the folder of the run, ``request["run"]``. Several processes answer together.
     """
     changes = {name: variables.get(name) for name in VARIABLES if name not in _LOCAL}
     run = request["run"]
     folder = Path(run["path"] if isinstance(run, Mapping) else run)
-    answer: dict[str, Any] = ask_worker(
-        "seedless.audit.worker", {**request, "action": action}, changes, [folder]
-    )
+    module, asked = "seedless.audit.worker", {**request, "action": action}
+    answer: dict[str, Any]
+    if processes == 1:
+        answer = ask_worker(module, asked, changes, [folder])
+    else:
+        answer = ask_processes(module, asked, processes, changes, [folder])
     return answer
 
 

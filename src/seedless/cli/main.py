@@ -17,7 +17,8 @@ from typer.core import TyperGroup
 from seedless import __version__
 from seedless.cli.options import STOPPED, print_line
 from seedless.core.display import escape_lines, escape_paragraph
-from seedless.core.errors import SeedlessError
+from seedless.core.errors import LostProcessError, SeedlessError
+from seedless.core.local_group import LOST
 from seedless.numerics.determinism import set_environment_variables
 
 DEFECT = 70  # the exit code of an error inside this program, as in sysexits.h
@@ -82,10 +83,28 @@ def main() -> None:
     set_environment_variables()
     try:
         app()
+    except SystemExit as end:  # which typer raises at the end of every command
+        if not isinstance(end.code, int):
+            raise
+        leave(end.code)
+    except LostProcessError as error:
+        if error.reports_it:
+            typer.echo(escape_paragraph(f"error: {error}"), err=True)
+        leave(LOST)
     except SeedlessError as error:
         typer.echo(escape_paragraph(f"error: {error}"), err=True)
-        sys.exit(2)
+        leave(2)
     except Exception:
         typer.echo(escape_lines(traceback.format_exc()), err=True)
         print_line("error: this is a defect of seedless; please report the text above", err=True)
-        sys.exit(DEFECT)
+        leave(DEFECT)
+
+
+def leave(code: int) -> None:
+    """End this process. One of a group ends at once: torch's threads would wait for the others."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.cli.group import Processes, join_processes, start_processes
 from seedless.cli.options import STOPPED, AsJson, Settings, print_json, print_line
+from seedless.core.rendezvous import is_first_process
 
 if TYPE_CHECKING:
     from seedless.runs.folder import Run
@@ -21,6 +23,7 @@ def train(
     config: Annotated[str, typer.Argument(help="A preset's name, such as demo, or a TOML file.")],
     out: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
+    processes: Processes = 1,
     as_json: AsJson = False,
     settings: Settings = None,
 ) -> None:
@@ -29,12 +32,21 @@ def train(
     from seedless.core.config_files import open_config
 
     resolved = override(open_config(config), settings or [])
+    changes = [part for setting in settings or [] for part in ("--set", setting)]
+    flags = ["--force"] * force + ["--json"] * as_json
+    start_processes(resolved, processes, ["train", config, "--out", str(out), *flags, *changes])
     from seedless.runs.progress import TrainingProgress
     from seedless.runs.train import train_run
 
-    progress = TrainingProgress(out.name, shown=not as_json)
-    with stop_on_interrupt() as stop, closing(progress):
-        finished = train_run(resolved, out, force=force, observers=(progress,), stop=stop)
+    progress = TrainingProgress(out.name, shown=not as_json and is_first_process())
+    with (
+        stop_on_interrupt() as stop,
+        closing(progress),
+        join_processes(resolved) as group,
+    ):
+        finished = train_run(
+            resolved, out, force=force, observers=(progress,), stop=stop, group=group
+        )
     show_run(finished, as_json)
 
 
@@ -58,7 +70,8 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: requested
     except InterruptedRunError as stopped:
-        print_line(str(stopped), err=True)
+        if is_first_process():
+            print_line(str(stopped), err=True)
         sys.exit(STOPPED)
     except KeyboardInterrupt:
         print_line(
@@ -81,7 +94,9 @@ def print_scores(split: str, scores: Mapping[str, Any]) -> None:
 
 
 def show_run(finished: Run, as_json: bool) -> None:
-    """Print the scores and digests of a finished run."""
+    """Print the scores and digests of a finished run; of several processes, the first one does."""
+    if not is_first_process():
+        return
     claims = finished.claims
     if as_json:
         print_json({"run": str(finished.path), **claims})

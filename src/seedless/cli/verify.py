@@ -35,6 +35,9 @@ def verify(
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda, for a run in portable arithmetic.")
     ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1024, help="Execute on N processes, if it is portable.")
+    ] = 1,
     execute: Annotated[
         bool, typer.Option("--execute", help="Run the command of a script's run, with your rights.")
     ] = False,
@@ -82,6 +85,7 @@ def verify(
         sample=sample,
         sample_token=sample_token,
         device=device,
+        processes=processes,
         entry=entry,
         data=data,
         public_key=public_key,

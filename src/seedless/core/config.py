@@ -160,7 +160,8 @@ class ExecutionConfig(Section):
     graph on a GPU, else eager. `precision`: fp32, tf32 (matrix products on a GPU) or bf16
     (autocast). `storage` of the samples: float32 on the device, float16 there, or float32 on the
     host. `arithmetic`: native, that of the device and its libraries, or portable, which is slower
-    and has the same bits on every processor.
+    and has the same bits on every processor and on every number of processes. `timeout`: how many
+    seconds processes wait for each other before they give up, 600 by default.
     """
 
     arithmetic: str = "native"
@@ -169,6 +170,7 @@ class ExecutionConfig(Section):
     precision: str = "fp32"
     storage: str = "float32"
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    timeout: Count | None = None
 
 
 class ControlConfig(Section):
@@ -212,7 +214,7 @@ class Config(Section):
         # In portable arithmetic the device cannot change a bit. In native arithmetic, the default,
         # the key is left out so that digests from before there was a choice stay valid.
         inert = ("device", "mode", "threads") if self.is_portable else ("arithmetic",)
-        for key in inert:
+        for key in (*inert, "timeout"):
             del values["execution"][key]
         # Most starts have no offset: leaving 0 out keeps the digests from before there was one.
         if self.init.offset == 0:

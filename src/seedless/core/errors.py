@@ -48,6 +48,18 @@ class RunError(SeedlessError):
     """A run folder that is missing, exists already, is damaged, or contradicts its receipt."""
 
 
+class LostProcessError(RunError):
+    """Another process of the group ended, or does not answer.
+
+    Attributes:
+        reports_it: whether this process is the one that says so.
+    """
+
+    def __init__(self, message: str, reports_it: bool) -> None:
+        super().__init__(message)
+        self.reports_it = reports_it
+
+
 class StorageError(SeedlessError):
     """A disk of this machine that is full or cannot be written; no run or archive is at fault."""
 

@@ -27,6 +27,9 @@ from typing import IO, Any, Self
 from seedless.core.errors import RunError, SeedlessError
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+MEETING_FILE = "SEEDLESS_MEETING_FILE"  # where the processes of a group meet: core/rendezvous.py
+# By these a process finds the group it belongs to. A worker belongs to none, unless it is told so.
+GROUP_VARIABLES = ("RANK", "WORLD_SIZE", MEETING_FILE, "SLURM_STEP_NUM_TASKS")
 POLL_SECONDS = 0.05
 
 # The value of CUDA_VISIBLE_DEVICES with which a worker sees one device; None leaves it unchanged.
@@ -48,12 +51,14 @@ def build_environment(
 ) -> dict[str, str]:
     """Return a worker's environment: this process's, with some variables changed.
 
+    The variables by which this process belongs to a group of processes are left out.
+
     Args:
         variables: new values by name; None removes a variable.
         slot: the CUDA device the worker sees, or None for those that this process sees.
         untrusted: folders that nothing is imported from.
     """
-    changes = dict(variables or {})
+    changes = {**dict.fromkeys(GROUP_VARIABLES), **(variables or {})}
     if slot is not None:
         changes[VISIBLE_DEVICES] = slot
     unchanged = {name: value for name, value in os.environ.items() if name not in changes}
@@ -241,13 +246,9 @@ def ask_worker(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert process.stdin is not None
     assert process.stdout is not None
     try:
-        with suppress(BrokenPipeError):  # it ended before it read everything: no answer will come
-            process.stdin.write(json.dumps(request).encode())
-        with suppress(BrokenPipeError):
-            process.stdin.close()
+        send_request(process, request)
         # One line, not up to the end of the stream: a process that the worker forked may hold the
         # other end of the pipe open.
         line = process.stdout.readline()
@@ -256,9 +257,23 @@ def ask_worker(
         process.terminate()
         process.wait()
         process.stdout.close()
+    return read_answer(line, process.returncode)
+
+
+def send_request(process: subprocess.Popen[bytes], request: Any) -> None:
+    """Write a request to a worker that calls `answer_request`."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it ended before it read everything: no answer will come
+        process.stdin.write(json.dumps(request).encode())
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+
+
+def read_answer(line: bytes, exit_code: int) -> Any:
+    """Return a worker's answer; raise the error that it answers with, or that it gave none."""
     if not line.endswith(b"\n"):
         raise RunError(
-            f"the process that executes the run gave no answer: {describe_exit(process.returncode)}"
+            f"the process that executes the run gave no answer: {describe_exit(exit_code)}"
         )
     kind, value = json.loads(line)
     if kind == "error":

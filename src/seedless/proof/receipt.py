@@ -17,6 +17,7 @@ from seedless.core.files import hash_file, write_atomic
 from seedless.core.mismatch import is_same_json
 from seedless.proof import script_claims
 from seedless.proof.callable_claims import check_callables
+from seedless.proof.process_claims import check_processes
 
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
@@ -26,12 +27,13 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATES = {"1": "urn:seedless:receipt:1", "2": "urn:seedless:receipt:2"}  # by major version
 SCHEMA = "2.0"  # of the receipts that this version writes for its own runs
 CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with functions of the user's, in `callables`
+PROCESSES_SCHEMA = "2.3"  # of the receipts of runs on several processes; they may have `callables`
 # The schemas whose fields this version knows, all of them. A later one may have more.
-KNOWN_SCHEMAS = ("1.0", SCHEMA, script_claims.SCHEMA, CALLABLES_SCHEMA)
+KNOWN_SCHEMAS = ("1.0", SCHEMA, script_claims.SCHEMA, CALLABLES_SCHEMA, PROCESSES_SCHEMA)
 WEIGHTS = "weights.safetensors"
 
-# Fields of schema 2 with the only value that each can have in a run of this package's own: the
-# script a run was recorded from, digests of the user's functions, and the processes it was made on.
+# Fields of schema 2 with the value that each has in most runs of this package's own: the script a
+# run was recorded from, digests of the user's functions, and the processes it was finished on.
 RESERVED: dict[str, Any] = {"script": None, "callables": [], "processes": {"count": 1}}
 
 # What schema 2 states of the data and schema 1 does not.
@@ -97,6 +99,8 @@ def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Write receipt.json over all files of a finished run."""
     files = cover_files(run)
     schema = CALLABLES_SCHEMA if claims.get("callables") else SCHEMA
+    if claims.get("processes", RESERVED["processes"]) != RESERVED["processes"]:
+        schema = PROCESSES_SCHEMA  # but for a script, whose claims name a schema of their own
     predicate: dict[str, Any] = {"schema": schema, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
@@ -216,13 +220,20 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
             for name in list_unknown(statement)
         ]
     if is_script(claims):
-        if schema in ("1.0", SCHEMA, CALLABLES_SCHEMA):
+        if schema in KNOWN_SCHEMAS and schema != script_claims.SCHEMA:
             return [*problems, f"{FILE} is of a script, and schema {schema} has no such runs"]
         return problems or script_claims.check_claims(claims)
     if schema == CALLABLES_SCHEMA:
         if claims.get("kind") != "fit" or not claims.get("callables"):
             problems.append(f"schema {schema} is for runs of fit() with functions of the user's")
         problems += check_callables(claims.get("callables"))
+    if schema == PROCESSES_SCHEMA:
+        problems += check_processes(claims.get("processes"))
+        if claims.get("callables"):
+            problems += check_callables(claims["callables"])
+            if claims.get("kind") != "fit":
+                problems.append("functions of the user's belong to runs of fit()")
+    free = {CALLABLES_SCHEMA: ("callables",), PROCESSES_SCHEMA: ("callables", "processes")}
     if major != "1":
         problems += [
             f"expected {json.dumps(value)} as predicate.{name} in {FILE}, got something else: this "
@@ -230,7 +241,7 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
             for name, value in RESERVED.items()
             if name in claims
             and not is_same_json(claims[name], value)
-            and (schema, name) != (CALLABLES_SCHEMA, "callables")
+            and name not in free.get(schema, ())
         ]
     return problems
 

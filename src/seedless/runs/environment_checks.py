@@ -31,6 +31,8 @@ def check_environment(claims: Mapping[str, Any], config: Config) -> list[str]:
         )
     elif config.execution.device == "cuda" and not environment["devices"]:
         problems.append("config.toml names a CUDA device, and the environment has none")
+    if claims.get("processes", {"count": 1}) != {"count": 1} and not config.is_portable:
+        problems.append("the receipt names several processes, and native arithmetic allows one")
     if not is_source(source):
         problems.append("the receipt does not state name, version and digest of the source code")
     return problems

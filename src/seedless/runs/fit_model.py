@@ -10,15 +10,17 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import RunError
+from seedless.core.rendezvous import is_first_process
 from seedless.init.trained_signs import warn_of_discarded_weights
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import get_content_digest
-from seedless.runs.folder import CONFIG, Run
+from seedless.runs.folder import CONFIG, Run, read_config
+from seedless.runs.group import open_group
 from seedless.runs.opened_run import load_model
 from seedless.runs.prepare import Prepared
 from seedless.runs.progress import TrainingProgress
-from seedless.runs.resume import resume_run
+from seedless.runs.resume import move_run, resume_run
 from seedless.runs.train import train_run
 from seedless.runs.user_functions import UserFunctions
 from seedless.runs.user_model import Model, UserModel, prepare_user_model, read_settings
@@ -56,7 +58,7 @@ def fit(
     Args:
         model: any nn.Module, or a function that makes one. It is initialized without a seed
             (`init.basis` "dct", or "mixed" where stages are marked); `init.basis` "given" keeps
-            the weights it has. Use seedless.Dropout in place of nn.Dropout.
+            the weights it has. Make its dropout seed-free before, with seedless.convert(model).
         train: (samples, labels): (n, ...) as the model receives them, and class numbers (n,) or
             zeros and ones (n, K). With ``loss`` also any (inputs, targets) of arrays, tuples and
             dicts of arrays, and any dataset with len(dataset) and dataset[index].
@@ -102,7 +104,7 @@ def fit(
     preparer = partial(prepare_user_model, user=user)
     read = partial(read_settings, config, epochs=epochs, batch_size=batch_size)
     run = Path(out) if out is not None else _next_free(Path("runs"))
-    display = TrainingProgress(run.name, shown=progress)
+    display = TrainingProgress(run.name, shown=progress and is_first_process())
     observers = (display,)
     try:
         if resume and (run / RECEIPT).exists():
@@ -110,10 +112,19 @@ def fit(
             configured = any(setting is not None for setting in settings)
             return _load_same(run, preparer(read()), configured)
         if resume and (run / CONFIG).exists():
-            return resume_run(run, observers=observers, preparer=preparer, warn=display.say)
+            with open_group(move_run(read_config(run), None, in_group=True)) as group:
+                member = partial(preparer, group=group)
+                return resume_run(
+                    run, observers=observers, preparer=member, warn=display.say, group=group
+                )
         parsed = read()
-        warn_of_discarded_weights(model, parsed.init.basis, display.say)
-        return train_run(parsed, run, force=force, observers=observers, preparer=preparer)
+        if is_first_process():
+            warn_of_discarded_weights(model, parsed.init.basis, display.say)
+        with open_group(parsed) as group:
+            member = partial(preparer, group=group)
+            return train_run(
+                parsed, run, force=force, observers=observers, preparer=member, group=group
+            )
     finally:
         display.close()
 

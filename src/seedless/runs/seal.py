@@ -14,8 +14,8 @@ from safetensors.torch import save
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import digest, md5, name_tensors
-from seedless.core.errors import TrainingDivergedError
+from seedless.core.digests import digest, digest_value, md5, name_tensors
+from seedless.core.errors import RunError, TrainingDivergedError
 from seedless.core.files import write_atomic
 from seedless.evaluate.predictions import FILE as PREDICTIONS
 from seedless.evaluate.predictions import (
@@ -33,6 +33,7 @@ from seedless.runs.streamed_results import score_streamed
 from seedless.train.loop import ADVICE, TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
+from seedless.train.process_group import TrainingGroup, describe_processes, exchange_values
 from seedless.train.progress_state import BestWeights, ProgressState
 from seedless.train.training_problem import DataSplit
 from seedless.train.user_loss import UserLoss
@@ -47,22 +48,44 @@ PROMISES = {
 }
 
 
-def seal(prepared: Prepared, run: Path, trail: TrailWriter, outcome: TrainingOutcome) -> Run:
-    """Write weights, predictions, metrics and the receipt over everything; return the run."""
-    config = prepared.config
-    results = score_selected(prepared, outcome.best, run)
-    receipt = write_receipt(
-        run,
-        {
+def seal(prepared: Prepared, run: Path, trail: TrailWriter | None, outcome: TrainingOutcome) -> Run:
+    """Write weights, predictions, metrics and the receipt over everything; return the run.
+
+    ``trail`` is None in the processes of a group that write nothing: they share the scoring.
+    """
+    config, group = prepared.config, prepared.problem.group
+    results = score_selected(prepared, outcome.best, None if trail is None else run)
+    check_same_results(group, results)
+    receipt: dict[str, Any] = {}
+    if trail is not None:
+        claims = {
             "kind": prepared.kind,
             "config": {"digest": config.digest, "values": config.identity()},
             **trail.facts,
             **summarize_trail(trail.entries),
             "promise": describe_promise(config, outcome.last),
+            "processes": describe_processes(group),
             **results,
-        },
-    )
+        }
+        receipt = write_receipt(run, claims)
+    if group is not None:
+        receipt = exchange_values(group.messages, receipt)[0]
     return Run(run, receipt, prepared.problem.model)
+
+
+def check_same_results(group: TrainingGroup | None, results: Mapping[str, Any]) -> None:
+    """Refuse to seal a run whose processes found different weights or scores: one is defective."""
+    if group is None:
+        return
+    found = exchange_values(group.messages, digest_value(results))
+    differing = [str(rank) for rank, other in enumerate(found) if other != found[0]]
+    if differing:
+        raise RunError(
+            f"expected the same weights and scores in all {group.size} processes; process "
+            f"{' and '.join(differing)} found others than process 0, so no receipt is written. "
+            "Did its data change, or does its machine compute wrongly? `seedless portable check` "
+            "tells"
+        )
 
 
 def describe_promise(config: Config, last: ProgressState) -> dict[str, Any]:
@@ -120,7 +143,7 @@ def predict_all(prepared: Prepared) -> Predictions:
         classes=prepared.classes,
         weights=digest(problem.model),
         splits={
-            name: predict_split(problem.model, split, problem.loss, problem.config)
+            name: predict_split(problem.model, split, problem.loss, problem.config, problem.group)
             for name, split in splits.items()
             if isinstance(split, DataSplit)
         },
@@ -155,13 +178,17 @@ def serialize_weights(best: BestWeights) -> bytes:
 
 
 def predict_split(
-    model: nn.Module, split: DataSplit, loss: Loss, config: Config
+    model: nn.Module,
+    split: DataSplit,
+    loss: Loss,
+    config: Config,
+    group: TrainingGroup | None = None,
 ) -> SplitPredictions:
     """Return a model's probabilities for a split, with the features before its last layer.
 
     Features that are too many to be read again are left out.
     """
-    outputs = compute_outputs(model, split, config, with_features=True)
+    outputs = compute_outputs(model, split, config, with_features=True, group=group)
     seen = [outputs.logits] if outputs.features is None else [outputs.logits, outputs.features]
     if not all(values.isfinite().all() for values in seen):
         raise TrainingDivergedError(

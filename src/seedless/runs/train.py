@@ -5,7 +5,7 @@ prepare -> make the folder -> loop with trail, log and checkpoints -> seal
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -15,12 +15,14 @@ from seedless.core.errors import RunError, SeedlessError, TrainError, TrainingDi
 from seedless.data.splits import refuse_repeated
 from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.folder import Run, check_destination, lock, make_folder
+from seedless.runs.group import check_agreement, configure_member, join_run
 from seedless.runs.prepare import Prepared, Preparer, prepare
 from seedless.runs.seal import seal
 from seedless.train.background_observer import BackgroundObserver
 from seedless.train.checkpoint import is_checkpoint_due, list_checkpoints, save_checkpoint
 from seedless.train.log import LogWriter
 from seedless.train.loop import train
+from seedless.train.process_group import TrainingGroup, fail_together
 from seedless.train.progress_state import Observer, ProgressState, Start
 
 
@@ -53,6 +55,7 @@ def train_run(
     observers: Sequence[Observer] = (),
     stop: Callable[[], bool] = lambda: False,
     preparer: Preparer = prepare,
+    group: TrainingGroup | None = None,
 ) -> Run:
     """Train what a configuration describes, write the run folder ``out``, and return the run.
 
@@ -63,36 +66,50 @@ def train_run(
         observers: called by the loop after the run's own trail, log and checkpoints.
         stop: called after every step; True ends the run with a checkpoint to resume from.
         preparer: turns the configuration into a training problem.
+        group: the processes that train together, each of which calls this; the first one writes.
 
     Example:
         >>> train_run(open_config("demo"), Path("runs/demo")).digest
     """
-    check_destination(out, force)
-    with explain_memory(config):
-        prepared = preparer(config)
-    refuse_repeated(prepared.facts["data"], prepared.config.data, prepared.repeated_record)
-    make_folder(out, prepared.config, force)
-    with lock(out):
-        trail = TrailWriter(out, describe_beginning(prepared.config.digest, prepared.facts))
+    writes = group is None or group.is_first
+    with fail_together(group):
+        if writes:
+            check_destination(out, force)
+    with fail_together(group), explain_memory(config):
+        prepared = join_run(preparer(configure_member(config, group)), group)
+        refuse_repeated(prepared.facts["data"], prepared.config.data, prepared.repeated_record)
+    facts = describe_beginning(prepared.config.digest, prepared.facts)
+    check_agreement(group, facts)
+    with ExitStack() as stack:
+        trail = None
+        with fail_together(group):
+            if writes:
+                make_folder(out, prepared.config, force)
+                stack.enter_context(lock(out))
+                trail = TrailWriter(out, facts)
         return run_loop(prepared, out, trail, None, observers, stop)
 
 
 def run_loop(
     prepared: Prepared,
     run: Path,
-    trail: TrailWriter,
+    trail: TrailWriter | None,
     start: Start | None,
     observers: Sequence[Observer],
     stop: Callable[[], bool],
 ) -> Run:
-    """Train from ``start`` to the end, writing trail, log and checkpoints; then seal the run."""
-    writers: Sequence[Observer] = (trail, CheckpointWriter(run, prepared.config.digest))
-    background = None
-    if prepared.problem.device.type == "cuda":  # the GPU continues while they write
-        background = BackgroundObserver(writers)
-        writers = (background,)
-    # The log is written first: when a checkpoint exists, the log lines it follows must exist too.
-    watchers = (LogWriter(run), *writers, *observers)
+    """Train from ``start`` to the end, writing trail, log and checkpoints; then seal the run.
+
+    Without a trail nothing is written, as in all processes of a group but the first.
+    """
+    watchers, background = tuple(observers), None
+    if trail is not None:
+        writers: Sequence[Observer] = (trail, CheckpointWriter(run, prepared.config.digest))
+        if prepared.problem.device.type == "cuda":  # the GPU continues while they write
+            background = BackgroundObserver(writers)
+            writers = (background,)
+        # The log is written first: when a checkpoint exists, the log lines before it must exist.
+        watchers = (LogWriter(run), *writers, *observers)
     try:
         with explain_memory(prepared.config):
             outcome = train(prepared.problem, watchers, start=start, stop=stop)
@@ -101,7 +118,8 @@ def run_loop(
             if not outcome.stopped:
                 return seal(prepared, run, trail, outcome)
     except TrainingDivergedError:
-        discard_if_useless(run, background)
+        if trail is not None:
+            discard_if_useless(run, background)
         raise
     except OSError as error:
         raise RunError(f"cannot write {run}: {error.strerror}") from None

@@ -22,5 +22,6 @@ def check_step_draws(
     on_gpu = problem.device.type != "cpu"
     if problem.config.train.guard != "refuse" or (on_gpu and step > 1) or not guard.moved():
         return
-    draw = find_first_draw(repeat, problem.model)
+    # The processes of a group cannot repeat a step: one that drew would wait for the others.
+    draw = find_first_draw(repeat, problem.model) if problem.group is None else None
     guard.check(f"in step {step}" + ("" if draw is None else f", {draw}"))

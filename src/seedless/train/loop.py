@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seedless.core.config import TrainConfig
 from seedless.core.digests import name_tensors
 from seedless.core.errors import ConfigError, TrainError, TrainingDivergedError
 from seedless.core.registry import choose
@@ -25,12 +24,15 @@ from seedless.train.draw_check import check_step_draws
 from seedless.train.learning_rate import learning_rate_at, set_group_rates
 from seedless.train.loss import Loss
 from seedless.train.prediction import predict
+from seedless.train.process_group import is_any
 from seedless.train.progress_state import BestWeights, Observer, Position, ProgressState, Start
+from seedless.train.shards import list_readings
 from seedless.train.state_tensors import fetch_state
 from seedless.train.step_modes import make_step
 from seedless.train.streamed_evaluation import evaluate_split
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
 
+STEPS_BETWEEN_STOPS = 8  # of a group of processes
 ADVICE = "The run stops here; try a lower train.rate, train.warmup_steps or train.clip_norm"
 
 
@@ -101,7 +103,7 @@ def train(
             seen=len(start.losses),
         )
 
-        problem.train.expect(split_batches(batches[progress.position.batch :], config), epoch)
+        problem.train.expect(list_readings(problem, batches[progress.position.batch :]), epoch)
         # No batch is left where a run was stopped after an epoch's last batch and is resumed there.
         for batch in range(progress.position.batch, len(batches)):
             position, (begin, end) = progress.position, edges[batch : batch + 2]
@@ -120,7 +122,7 @@ def train(
             check_step_draws(progress, guard, partial(step, rows[begin:end], epoch))
             for observer in observers:
                 observer.step(progress)
-            if stop():
+            if must_stop(progress, stop):
                 return stop_early(progress, observers, guard)
             if until == progress.position and batch + 1 < len(batches):
                 return TrainingOutcome(progress)
@@ -132,6 +134,17 @@ def train(
         if until is not None and progress.position.epoch >= until.epoch and not until.batch:
             break
     return TrainingOutcome(progress)
+
+
+def must_stop(progress: ProgressState, stop: Callable[[], bool]) -> bool:
+    """Return whether the run was asked to stop; the processes of a group decide together.
+
+    They ask each other at every 8th step only, since asking is one more message.
+    """
+    group = progress.problem.group
+    if group is None:
+        return stop()
+    return progress.position.step % STEPS_BETWEEN_STOPS == 0 and is_any(stop(), group)
 
 
 def stop_early(
@@ -202,7 +215,7 @@ def evaluate(problem: TrainingProblem, epoch: int, steps: int) -> float | None:
         return -loss  # a score is higher for a better model
     assert isinstance(problem.loss, Loss)
     assert problem.score is not None
-    probabilities = predict(problem.model, problem.val, problem.loss, problem.config)
+    probabilities = predict(problem.model, problem.val, problem.loss, problem.config, problem.group)
     bad = int(np.isnan(probabilities).any(axis=1).sum())
     if bad:
         raise TrainingDivergedError(
@@ -240,16 +253,6 @@ def merge_single_sample_batch(
     if len(batches) > 1 and len(batches[-1]) == 1 and len(batches[-2]) > 1:
         return (*batches[:-2], np.concatenate(batches[-2:]))
     return tuple(batches)
-
-
-def split_batches(
-    batches: Sequence[NDArray[np.int64]], config: TrainConfig
-) -> list[NDArray[np.int64]]:
-    """Return the parts that the batches are read in: micro-batches, or whole batches."""
-    size = config.microbatch
-    if size is None:
-        return list(batches)
-    return [rows[start : start + size] for rows in batches for start in range(0, len(rows), size)]
 
 
 def rates_at(problem: TrainingProblem, epoch: int, step: int) -> list[float]:

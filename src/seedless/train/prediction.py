@@ -12,6 +12,7 @@ from seedless.core.config import Config
 from seedless.models.layers import Classifier
 from seedless.train.arithmetic import autocast_for, compute_in
 from seedless.train.loss import Loss
+from seedless.train.process_group import TrainingGroup, join_tensors, take_turns
 from seedless.train.training_problem import DataSplit, to_model_input
 
 
@@ -23,22 +24,39 @@ class Outputs:
     features: Tensor | None
 
 
-def predict(model: nn.Module, split: DataSplit, loss: Loss, config: Config) -> NDArray[np.float64]:
-    """Return probabilities (n, K), computed on the CPU in float64 from the model's logits."""
-    return loss.probabilities(compute_outputs(model, split, config).logits).numpy()
+def predict(
+    model: nn.Module,
+    split: DataSplit,
+    loss: Loss,
+    config: Config,
+    group: TrainingGroup | None = None,
+) -> NDArray[np.float64]:
+    """Return probabilities (n, K), computed on the CPU in float64 from the model's logits.
+
+    The processes of a group share the work, and each returns all probabilities.
+    """
+    outputs = compute_outputs(model, split, config, group=group)
+    return loss.probabilities(outputs.logits).numpy()
 
 
 @torch.no_grad()
 def compute_outputs(
-    model: nn.Module, split: DataSplit, config: Config, *, with_features: bool = False
+    model: nn.Module,
+    split: DataSplit,
+    config: Config,
+    *,
+    with_features: bool = False,
+    group: TrainingGroup | None = None,
 ) -> Outputs:
     """Return a model's outputs on the CPU; the features come from the same forward pass.
+
+    The processes of a group take the batches in turns, and each returns all outputs.
 
     The model runs in evaluation mode and is returned to its previous mode.
     """
     was_training = model.training
     model.eval()
-    parts = torch.split(split.samples, config.train.evaluate_batch)
+    parts = take_turns(torch.split(split.samples, config.train.evaluate_batch), group)
     device = split.labels.device
     features: list[Tensor] = []
 
@@ -56,4 +74,5 @@ def compute_outputs(
         model.train(was_training)
         if hook is not None:
             hook.remove()
+    logits, features = join_tensors(logits, group), join_tensors(features, group)
     return Outputs(torch.cat(logits).cpu(), torch.cat(features) if features else None)

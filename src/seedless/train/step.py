@@ -18,6 +18,11 @@ from seedless.train.user_optimizer import USER_FUNCTION, check_user_step, descri
 Phase = Callable[[str], AbstractContextManager[None]]
 
 
+def no_phase(_: str) -> AbstractContextManager[None]:
+    """Return a context that does nothing, for steps whose phases nobody watches."""
+    return nullcontext()
+
+
 class Step:
     """Trains a problem's model on one batch at a time.
 
@@ -26,7 +31,7 @@ class Step:
             that a profile or a trace can distinguish them.
     """
 
-    def __init__(self, problem: TrainingProblem, phase: Phase = lambda _: nullcontext()) -> None:
+    def __init__(self, problem: TrainingProblem, phase: Phase = no_phase) -> None:
         self.problem = problem
         self.phase = phase
         self.trained = [p for group in problem.optimizer.param_groups for p in group["params"]]

@@ -158,7 +158,11 @@ STEP_MODES: dict[str, type[Step]] = {"eager": Step, "graph": GraphStep, "compile
 
 
 def make_step(problem: TrainingProblem) -> Step:
-    """Return the step of the configuration's execution.mode."""
+    """Return the step of the configuration's execution.mode, or that of a group of processes."""
+    if problem.group is not None:
+        from seedless.train.shared_step import SharedStep
+
+        return SharedStep(problem)
     step_type = choose("execution mode", problem.config.execution.mode, STEP_MODES)
     if step_type is CompiledStep and problem.device.type == "cuda":
         step_type = CompiledGraphStep

@@ -4,7 +4,7 @@ Outputs may be whole volumes, so they are not kept: each batch is scored, hashed
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from seedless.core.digests import digest_value
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, SeedlessError
 from seedless.core.plain_values import digest_structure
 from seedless.train.arithmetic import autocast_for, compute_in
+from seedless.train.process_group import join_values, take_turns
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
-from seedless.train.user_loss import UserLoss, call_model, check_loss, spread_loss
+from seedless.train.user_loss import UserLoss, call_model, check_loss, show, spread_loss
 
 Metrics = Mapping[str, Callable[[Any, Any], Any]]
 
@@ -47,6 +48,8 @@ def evaluate_split(
 ) -> SplitScores:
     """Return the scores of the model on a split, in evaluation mode, always in the same batches.
 
+    The processes of a group take the batches in turns, and each returns all scores.
+
     Args:
         metrics: functions of outputs and targets that return a value for each sample, or one for
             the batch; they are averaged over the samples.
@@ -55,9 +58,8 @@ def evaluate_split(
     assert isinstance(problem.loss, UserLoss)
     model, config, size = problem.model, problem.config, problem.config.train.evaluate_batch
     batches = [split.canonical[start : start + size] for start in range(0, len(split), size)]
-    losses: list[float] = []
-    values: dict[str, list[float]] = {name: [] for name in metrics or {}}
-    outputs_of_batches = []
+    batches = list(take_turns(batches, problem.group))
+    scored: list[tuple[list[float], dict[str, list[float]], str]] = []  # of each batch
     was_training = model.training
     model.eval()
     split.expect(batches, 0)
@@ -68,22 +70,45 @@ def evaluate_split(
             with compute_in(config.execution.arithmetic), autocast_for(precision, split.device):
                 outputs = call_model(model, inputs)
                 loss = check_loss(problem.loss.function(outputs, targets))
-            losses += spread_loss(loss, len(rows)).double().tolist()
-            for name, metric in (metrics or {}).items():
-                values[name] += _read_values(name, metric(outputs, targets), len(rows))
-            if with_digest:
-                outputs_of_batches.append(digest_structure(outputs))
+            losses = spread_loss(loss, len(rows)).double().tolist()
+            values = {
+                name: compute_metric(name, metric, outputs, targets, len(rows))
+                for name, metric in (metrics or {}).items()
+            }
+            scored.append((losses, values, digest_structure(outputs) if with_digest else ""))
     finally:
         model.train(was_training)
+    losses_of_batches, values_of_batches, digests = zip(
+        *join_values(scored, problem.group), strict=True
+    )
     return SplitScores(
-        loss=math.fsum(losses) / len(losses),
-        metrics={name: math.fsum(found) / len(found) for name, found in values.items()},
-        outputs=digest_value(outputs_of_batches) if with_digest else "",
+        loss=_average(losses_of_batches),
+        metrics={
+            name: _average([one[name] for one in values_of_batches]) for name in metrics or {}
+        },
+        outputs=digest_value(list(digests)) if with_digest else "",
     )
 
 
-def _read_values(name: str, value: Any, samples: int) -> list[float]:
+def _average(batches: Sequence[Sequence[float]]) -> float:
+    """Return the mean over the samples of all batches."""
+    values = [value for batch in batches for value in batch]
+    return math.fsum(values) / len(values)
+
+
+def compute_metric(
+    name: str, metric: Callable[[Any, Any], Any], outputs: Any, targets: Any, samples: int
+) -> list[float]:
     """Return a metric's value for each sample of a batch."""
+    try:
+        value = metric(outputs, targets)
+    except (SeedlessError, torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:  # the function is not ours: whatever it raises is the message
+        raise ConfigError(
+            f"the metric {name!r} failed for {show(outputs)} and {show(targets)}: "
+            f"{type(error).__name__}: {error}. It is called with outputs and targets of a batch"
+        ) from error
     found = torch.as_tensor(value).double().cpu() if _is_numeric(value) else None
     if found is None or found.ndim > 1 or (found.ndim and len(found) != samples):
         shape = "" if found is None else f" of shape {tuple(found.shape)}"

@@ -15,6 +15,7 @@ from seedless.data.batch_reader import BatchReader
 from seedless.ordering import Order
 from seedless.train.learning_rate import UserRates
 from seedless.train.loss import Loss
+from seedless.train.process_group import TrainingGroup
 from seedless.train.user_loss import UserLoss
 
 # (probabilities (n, K), labels (n, K)) -> a score, higher for a better model; None where the labels
@@ -121,6 +122,7 @@ class TrainingProblem:
             the lowest validation loss selects them.
         keys: (n,) int64, the training samples' keys for dropout and augmentation.
         rates: the learning rates of a user's optimizer or scheduler; None for the configuration's.
+        group: the processes that train together, where there are several; they change no bit.
     """
 
     config: Config
@@ -133,6 +135,7 @@ class TrainingProblem:
     keys: Tensor
     val: DataSplit | StreamedSplit | None = None
     rates: UserRates | None = None
+    group: TrainingGroup | None = None
 
     @property
     def device(self) -> torch.device:

@@ -1,0 +1,185 @@
+"""Start the processes of a group on this machine, watch them, and end all when one has failed.
+
+The first process prints as usual. What the others print is kept, and shown only where one of them
+is the reason that the group failed.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from seedless.core.errors import RunError
+from seedless.core.processes import (
+    MEETING_FILE,
+    POLL_SECONDS,
+    Variables,
+    build_command,
+    build_environment,
+    describe_exit,
+    read_answer,
+    send_request,
+)
+
+LOST = 75  # the exit code of a process that ends because another one did
+GRACE_SECONDS = 20.0  # that the others have to end by themselves after one has failed
+_LAST_LINES = 5  # of a failed process that are shown
+
+
+def run_processes(arguments: Sequence[str], count: int) -> int:
+    """Run a command in ``count`` processes that form a group; return the exit code of the first.
+
+    Raises an error that names the process, if another one than the first failed by itself.
+    """
+    with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
+        logs = [(Path(folder) / f"process-{rank}").open("w+b") for rank in range(1, count)]
+        variables = {"WORLD_SIZE": str(count), MEETING_FILE: str(Path(folder) / "meeting")}
+        command = build_command("seedless", arguments)
+        processes: list[subprocess.Popen[bytes]] = []
+        try:
+            with _pass_interrupts_on(processes):
+                for rank, log in enumerate([None, *logs]):
+                    processes.append(_start(command, {**variables, "RANK": str(rank)}, log))
+                _wait(processes)
+        finally:
+            for process in processes:
+                process.kill()  # does nothing to one that has ended
+                process.wait()
+            texts = ["", *(_read(log) for log in logs)]
+        codes = [process.returncode for process in processes]
+    return judge_exits(codes, texts)
+
+
+def _start(
+    command: Sequence[str], variables: Mapping[str, str], log: IO[bytes] | None
+) -> subprocess.Popen[bytes]:
+    # Its standard input closes when this process ends, however it ends: see `end_with_parent`. It
+    # has a session of its own, so that Ctrl-C reaches it once, through this process.
+    return subprocess.Popen(
+        command,
+        env=build_environment(variables),
+        stdin=subprocess.PIPE,
+        stdout=None if log is None else log,
+        stderr=None if log is None else log,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def _pass_interrupts_on(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Let Ctrl-C reach the processes, which stop after a step, and not end this one."""
+
+    def send(number: int, frame: Any) -> None:
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, send)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _wait(processes: Sequence[subprocess.Popen[bytes]], until: float | None = None) -> None:
+    """Wait until all have ended, at most ``until``, or until a while after one of them failed."""
+    while any(process.poll() is None for process in processes):
+        if until is None and any(process.poll() for process in processes):
+            until = time.monotonic() + GRACE_SECONDS
+        if until is not None and time.monotonic() > until:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def ask_processes(
+    module: str,
+    request: Any,
+    count: int,
+    variables: Variables | None = None,
+    untrusted: Sequence[Path] = (),
+) -> Any:
+    """Send a request to ``count`` processes that form a group; return the answer of the first.
+
+    The arguments are those of `ask_worker`.
+    """
+    with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
+        meeting = {"WORLD_SIZE": str(count), MEETING_FILE: str(Path(folder) / "meeting")}
+        line, processes = b"", list[subprocess.Popen[bytes]]()
+        try:
+            for rank in range(count):
+                own = {**(variables or {}), **meeting, "RANK": str(rank)}
+                process = subprocess.Popen(
+                    build_command(module),
+                    env=build_environment(own, untrusted=untrusted),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+                    stderr=None if rank == 0 else subprocess.DEVNULL,
+                )
+                processes.append(process)
+                send_request(process, request)
+            first = processes[0].stdout
+            assert first is not None
+            with first:
+                line = first.readline()
+            _wait(processes, time.monotonic() + GRACE_SECONDS)
+        finally:
+            for process in processes:
+                process.kill()  # does nothing to one that has ended
+                process.wait()
+    codes = [process.returncode for process in processes]
+    for rank, code in enumerate(codes[1:], start=1):
+        if code:
+            raise RunError(f"process {rank} of {count} gave no answer: {describe_exit(code)}")
+    return read_answer(line, codes[0])
+
+
+def judge_exits(codes: Sequence[int], texts: Sequence[str]) -> int:
+    """Return the exit code of the group; raise an error where its first process said nothing.
+
+    Args:
+        codes: the exit code of each process, negative for one that a signal ended.
+        texts: what each process printed; "" for the first, which prints for all to see.
+    """
+    # One that was killed or failed by itself explains the others, which lost it.
+    killed = [rank for rank, code in enumerate(codes) if code < 0]
+    failed = [rank for rank, code in enumerate(codes) if code > 0 and code != LOST]
+    if not any(codes) or 0 in failed:
+        return codes[0]
+    if not killed and not failed:
+        raise RunError(f"the {len(codes)} processes lost each other")
+    rank = (failed or killed)[0]
+    lines = texts[rank].strip().splitlines()[-_LAST_LINES:]
+    reason = " / ".join(lines).removeprefix("error: ")
+    if codes[rank] < 0 or not reason:
+        reason = describe_exit(codes[rank])
+    raise RunError(
+        f"process {rank} of {len(codes)} failed, and the others were ended; `seedless resume` "
+        f"continues a run from its last checkpoint, on any number of processes. Process {rank}: "
+        f"{reason}"
+    )
+
+
+def _read(log: IO[bytes]) -> str:
+    with log:
+        log.seek(0)
+        return log.read().decode(errors="replace")
+
+
+def is_local_member() -> bool:
+    """Whether this process was started by `run_processes`."""
+    return MEETING_FILE in os.environ
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it is gone, so that none is left behind."""
+
+    def watch() -> None:
+        os.read(0, 1)  # returns when the other end of the pipe is closed
+        os._exit(LOST)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,36 @@
+"""Which process of a group is to blame, by how all of them ended."""
+
+import pytest
+
+from seedless.core.errors import RunError
+from seedless.core.local_group import LOST, judge_exits
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([0, 0, 0], 0),
+        ([2, LOST, LOST], 2),  # the first has said why
+        ([2, 2, 2], 2),  # all refused the same, and the first has said so
+        ([130, 130, 130], 130),  # stopped by Ctrl-C
+    ],
+)
+def test_a_group_ends_as_its_first_process_does(codes, expected):
+    assert judge_exits(codes, [""] * 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("codes", "texts", "words"),
+    [
+        ([LOST, LOST, -9], ["", "", "some progress"], "process 2 of 3 .*ended by SIGKILL"),
+        ([-9, LOST, LOST], ["", "", ""], "process 0 of 3 .*ended by SIGKILL"),
+        ([LOST, 2, LOST], ["", "error: no such file\n", ""], "process 1 of 3 .*no such file"),
+        ([-9, 2, -9], ["", "error: no such file\n", ""], "process 1 of 3 .*no such file"),
+        ([LOST, LOST, 70], ["", "", "Traceback\nKeyError: 'x'"], "Traceback / KeyError"),
+        ([LOST, LOST, 1], ["", "", ""], "process 2 of 3 .*exit code 1"),
+        ([LOST, LOST, LOST], ["", "", ""], "lost each other"),
+    ],
+)
+def test_the_process_at_fault_is_named(codes, texts, words):
+    with pytest.raises(RunError, match=words):
+        judge_exits(codes, texts)

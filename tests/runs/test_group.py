@@ -1,0 +1,126 @@
+"""Runs of `fit` on three processes: the bits of one process, and groups that are refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import seedless
+from seedless.core.errors import ConfigError
+from seedless.core.processes import MEETING_FILE
+from seedless.core.sample_digests import READ_TWICE, digest_dataset
+from seedless.proof.trail import compare_trails, read_trail
+from tests.runs.group_member import PROBLEMS, Watched, fit_problem
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """The folder of three processes' runs, and what each process wrote."""
+    folder = tmp_path_factory.mktemp("three")
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    members = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.runs.group_member", str(folder)],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "RANK": str(rank),
+                "WORLD_SIZE": "3",
+                MEETING_FILE: str(folder / "meeting"),
+            },
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(3)
+    ]
+    errors = [member.communicate(timeout=300)[1] for member in members]
+    assert [member.returncode for member in members] == [0, 0, 0], errors
+    found = [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(3)]
+    return folder, found
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_three_processes_have_the_bits_of_one(three, tmp_path, name):
+    folder, found = three
+    alone = fit_problem(name, tmp_path)
+    assert [member["runs"][name] for member in found] == [alone.digest] * 3
+    trails = [read_trail(run / name) for run in (folder, tmp_path)]
+    assert compare_trails(*trails) is None
+    assert trails[0][0]["settings"] == trails[1][0]["settings"]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_one_process_verifies_a_run_of_three(three, name):
+    run = three[0] / name
+    verdict = seedless.verify(run, **PROBLEMS[name])
+    assert verdict.outcome == "identical", verdict.details
+
+
+def test_a_receipt_says_what_it_ran_on_and_its_settings_do_not(three, tmp_path):
+    receipt = json.loads((three[0] / "images" / "receipt.json").read_text())["predicate"]
+    alone = fit_problem("images", tmp_path).claims
+    devices = ["cpu", "cpu", "cpu"]
+    assert receipt["processes"] == {"count": 3, "backend": "gloo", "devices": devices}
+    assert receipt["schema"] == "2.3"
+    assert receipt["config"] == alone["config"]
+    assert alone["processes"] == {"count": 1}
+
+
+def test_a_finished_run_is_returned_in_every_process(three):
+    assert {member["again"] for member in three[1]} == {three[1][0]["runs"]["images"]}
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("native", "in native arithmetic every number of processes has other bits"),
+        ("micro-batches", "train.microbatch is 4, and 3 processes were started"),
+        ("there already", "holds a finished run"),
+        ("other settings", "1 of them differ from process 0: process 1: settings"),
+        ("other data", "process 2 has other samples than process 0"),
+        ("mixing collate", "do not mix samples in collate"),
+        ("padding", "pad all samples to one length"),
+    ],
+)
+def test_every_process_refuses_what_cannot_have_the_same_bits(three, what, words):
+    for member in three[1]:
+        assert words in member["refused"][what]
+
+
+def test_each_process_hashes_its_share_and_checks_a_few_of_the_others(three):
+    alone = digest_dataset(Watched(), shown=False).tobytes().hex()
+    for rank, member in enumerate(three[1]):
+        assert member["hashed"] == alone
+        others = [row for row in member["read"] if row % 3 != rank]
+        assert 0 < len(others) <= READ_TWICE
+        assert len(member["read"]) - len(others) == len(range(rank, 200, 3))
+
+
+def test_several_processes_verify_only_what_they_can_prepare(three, tmp_path):
+    run = three[0] / "images"
+    with pytest.raises(ConfigError, match="leave --processes out"):
+        seedless.verify(run, processes=2, **PROBLEMS["images"])
+    native = {"execution": {"device": "cpu", "threads": 1}, "train": {"epochs": 1}}
+    made = seedless.fit(**{**PROBLEMS["images"], "config": native, "out": tmp_path / "native"})
+    with pytest.raises(ConfigError, match="every number of processes has other bits"):
+        seedless.verify(made, processes=2)
+
+
+def test_the_example_of_the_page_runs_on_one_process(tmp_path, monkeypatch):
+    page = (ROOT / "docs/how-to/several-machines.md").read_text()
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(code, names)
+    assert names["run"].claims["processes"] == {"count": 1}
+
+
+def test_a_refused_group_writes_nothing(three):
+    assert not (three[0] / "no").exists()
