@@ -473,6 +473,11 @@ def test_a_frozen_norm_keeps_its_statistics():
     assert "0.running_mean" in plan.kept_buffers
 
 
+def test_what_is_no_model_is_refused():
+    with pytest.raises(seedless.SeedlessError, match=r"expected a model, an nn\.Module, got list"):
+        seedless.initialize([nn.Linear(2, 2)])
+
+
 def test_a_model_that_is_frozen_whole_is_refused():
     with pytest.raises(seedless.SeedlessError, match="every parameter is frozen"):
         seedless.initialize(nn.Linear(3, 3).requires_grad_(False), "dct")

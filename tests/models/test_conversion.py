@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 import seedless
 from seedless.core.errors import ModelError, NumericsError
 from seedless.models.converted_layers import REPLACEMENTS
+from seedless.numerics.active_keys import clear_batch_keys
 from seedless.numerics.generator_guard import GeneratorGuard
 
 # Torch says so of every layer with a projection, on a CPU.
@@ -188,6 +189,7 @@ def test_evaluation_mode_is_as_before(name):
 
 
 def test_training_without_keys_is_refused():
+    clear_batch_keys()  # of a loader that another test left in the middle of an epoch
     model, x = make("F.dropout")
     with pytest.raises(NumericsError, match=r"seedless\.dropout_keys.*seedless\.Sampler"):
         model(x)
@@ -572,6 +574,11 @@ def test_one_row_for_all_samples_belongs_to_the_batch():
 def test_unknown_modules_are_refused(options, message):
     with pytest.raises(ModelError, match=message):
         seedless.convert(nn.Sequential(nn.Dropout(0.5)), **options)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(ModelError, match=r"expected a model, an nn\.Module, got list"):
+        seedless.convert([nn.Dropout(0.5)])
 
 
 def test_a_single_layer_is_refused():

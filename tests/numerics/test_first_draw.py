@@ -1,5 +1,6 @@
 """The first use of a global generator is named by line and module."""
 
+import contextlib
 import inspect
 import random
 import sys
@@ -53,6 +54,18 @@ def test_dropout_of_torch_is_named_by_the_line_that_calls_it():
     found = find_first_draw(lambda: model(torch.ones(3)), model)
     assert found.line == f"{__file__}:{inspect.getsourcelines(Model.forward)[1] + 1}"
     assert found.module == ""
+
+
+def test_a_line_of_the_standard_library_is_not_named():
+    """A decorated function is called by contextlib; its caller is the line to change."""
+
+    @contextlib.contextmanager
+    def wrapped():
+        yield
+
+    draw = wrapped()(nn.Dropout(0.5))
+    found = find_first_draw(lambda: draw(torch.ones(3)), nn.Identity())
+    assert found.line.rsplit(":", 1)[0] == __file__
 
 
 def test_the_first_of_several_is_named():

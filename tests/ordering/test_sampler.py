@@ -215,7 +215,7 @@ def test_the_cache_is_used(tmp_path):
         ({"batch_size": 0}, "batch_size"),
         ({"order": "contents"}, "content"),
         ({"order": "golden"}, "needs the values.*use one of content"),
-        ({"order": "class_diverse"}, "needs the labels"),
+        ({"order": "class_diverse"}, "needs the labels.*labels="),
         ({"order": "loss_ranked"}, r"needs losses.*seedless\.fit"),
         ({"order": "seeded"}, r"needs a seed.*use 'content'"),
         ({"rank": 1}, "both rank and world_size"),
@@ -227,6 +227,11 @@ def test_the_cache_is_used(tmp_path):
 def test_settings_that_cannot_work_are_refused(options, message):
     with pytest.raises(seedless.SeedlessError, match=message):
         make(**options)
+
+
+def test_a_loader_in_place_of_its_dataset_is_refused():
+    with pytest.raises(seedless.SeedlessError, match=r"got DataLoader; give its dataset"):
+        seedless.Sampler(torch.utils.data.DataLoader([1, 2, 3]), 2)
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_torchs_dropout_is_refused_and_the_message_names_ours(tmp_path):
     with pytest.raises(NumericsError) as caught:
         fit(model, TRAIN, VAL, config=settings(), out=tmp_path / "run")
     message = str(caught.value)
-    assert "torch's CPU generator moved in step 1, at " in message
+    assert f"torch's CPU generator moved in step 1, at {__file__}:" in message
     assert "in module '1'" in message
     assert "seedless.convert(model)" in message
     assert "seedless.Dropout" in message
@@ -418,6 +418,8 @@ def test_bad_arguments_say_what_was_expected(tmp_path):
         fit(linear, list(TRAIN), VAL, config=settings(), out=out)
     with pytest.raises(ConfigError, match="expected a model"):
         fit(lambda: "model", TRAIN, VAL, config=settings(), out=out)
+    with pytest.raises(ConfigError, match="expected a model or a function that makes one, got 3"):
+        fit(3, TRAIN, VAL, config=settings(), out=out)
     with pytest.raises(DataError, match="2 class names for 3"):
         fit(linear, TRAIN, VAL, classes=["a", "b"], config=settings(), out=out)
     with pytest.raises(ConfigError, match=r"fit's config.*train.epoch"):

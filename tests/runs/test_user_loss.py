@@ -317,9 +317,29 @@ PAIRS = TensorDataset(torch.zeros(8, 6), torch.zeros(8, 1))
             ConfigError,
             r"LBFGS\.step needs closure",
         ),
+        (
+            {"scheduler": torch.optim.lr_scheduler.StepLR},
+            ConfigError,
+            r"scheduler\(epoch, step\) failed: TypeError.*lambda epoch, step",
+        ),
         ({"scheduler": lambda epoch, step: None}, ConfigError, "to return a number"),
         ({"scheduler": lambda epoch, step: -1.0}, ConfigError, "a factor from 0, got -1.0"),
         ({"metrics": own.absolute_error}, ConfigError, "metrics as a dict of functions by name"),
+        (
+            {"metrics": {"worst": lambda outputs, targets: outputs.worst}},
+            ConfigError,
+            r"the metric 'worst' failed for float32 \(2, 1\) and float32 .*AttributeError",
+        ),
+        (
+            {"metrics": {"worst": lambda outputs, targets: outputs}},
+            ConfigError,
+            r"the metric 'worst' to return a number for the batch",
+        ),
+        (
+            {"loss": lambda outputs, targets: (outputs > targets).float().mean()},
+            ConfigError,
+            "has no gradient",
+        ),
         ({"metrics": {"loss": own.absolute_error}}, ConfigError, "'loss' is there in every run"),
         ({"classes": ["a"]}, ConfigError, "leave it out with loss="),
         ({"epochs": 0}, ConfigError, r"fit's arguments: train\.epochs"),
@@ -355,6 +375,14 @@ class TwoOutputs(nn.Module):
             DataError,
             "2 arrays of inputs: for a model with several inputs give loss=",
         ),
+        (small_net, (np.eye(8, 6), LABELS + 0.5), DataError, "got 0.5: .*regression.* give loss="),
+        (
+            small_net,
+            (np.eye(8, 6), np.ones((8, 4, 4))),
+            DataError,
+            r"got shape \(8, 4, 4\): .* give loss=",
+        ),
+        (small_net, np.eye(8, 6), DataError, r"got ndarray; .*train=\(X, y\)"),
         (TwoOutputs, (np.eye(8, 6), LABELS), ConfigError, "got a tuple: .* give loss="),
         (
             lambda: nn.Sequential(nn.LazyLinear(3)),
@@ -363,7 +391,10 @@ class TwoOutputs(nn.Module):
             r"not known yet, such as 0.weight: call it once",
         ),
     ],
-    ids=["loader", "tensors", "dataset", "inputs", "outputs", "lazy"],
+    ids=[
+        *("loader", "tensors", "dataset", "inputs", "real numbers", "masks", "no labels"),
+        *("outputs", "lazy"),
+    ],
 )
 def test_what_needs_a_loss_of_its_own_says_so(tmp_path, model, train, error, words):
     with pytest.raises(error, match=words):

@@ -111,10 +111,15 @@ def digest_sample(sample: Any) -> bytes:
 def count_samples(dataset: Any) -> int:
     """Return the number of samples; refuse what cannot be read by number, or has none."""
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        advice = (
+            "give its dataset, loader.dataset"
+            if hasattr(dataset, "dataset")
+            else "samples that arrive one after the other have no numbers to order them by: write "
+            "them to files first"
+        )
         raise DataError(
             "expected a dataset with len(dataset) and dataset[index], got "
-            f"{type(dataset).__name__}; samples that arrive one after the other have no numbers to "
-            "order them by: write them to files first"
+            f"{type(dataset).__name__}; {advice}"
         )
     count = len(dataset)
     if count == 0:

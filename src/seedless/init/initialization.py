@@ -90,6 +90,8 @@ def make_plan(
     keep: str | None = None,
 ) -> Plan:
     """Return the plan that `initialize` would follow; the model is not changed."""
+    if not isinstance(model, nn.Module):
+        raise InitError(f"expected a model, an nn.Module, got {type(model).__name__}")
     start = choose("basis", basis, INITIALIZATIONS)
     _check_arguments(basis, residual_scale, heads, seed, offset, keep)
     _check_marks(model, heads)

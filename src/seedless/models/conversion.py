@@ -145,6 +145,8 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, Axis] | No
 def _check_model(model: nn.Module) -> None:
     """Refuse a single layer, and a wrapper, whose name would be part of every module's name."""
     kind = type(model).__name__
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"expected a model, an nn.Module, got {kind}")
     if type(model) in REPLACEMENTS:
         raise ModelError(
             f"expected a model, got a single {kind}, which cannot be replaced in place: convert "

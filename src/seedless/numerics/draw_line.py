@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 from pathlib import Path
 from types import FrameType
 
@@ -12,15 +14,18 @@ from torch import nn
 _TORCH = str(Path(torch.__file__).parent)
 _SEEDLESS = str(Path(__file__).parent.parent)
 _LIBRARIES = (_TORCH, _SEEDLESS, "<frozen")
+_STANDARD = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED = ("site-packages", "dist-packages")  # folders inside that of the standard library
 
 
 def is_of_library(file: str) -> bool:
-    """Whether a source file is torch's or this package's."""
-    return file.startswith(_LIBRARIES)
+    """Whether a source file is torch's, this package's or the standard library's."""
+    is_standard = file.startswith(_STANDARD) and not any(name in file for name in _INSTALLED)
+    return is_standard or file.startswith(_LIBRARIES)
 
 
 def find_line(frame: FrameType | None = None) -> str:
-    """Return file:line of the innermost frame that is neither torch's nor this package's."""
+    """Return file:line of the innermost frame that is no library's, of `is_of_library`."""
     current: FrameType | None = frame or sys._getframe(1)
     while current is not None:
         if not is_of_library(current.f_code.co_filename):

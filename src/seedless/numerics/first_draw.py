@@ -6,7 +6,6 @@ line. That takes seconds, and is done only once it is known that a generator was
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from torch import nn
 from seedless.numerics.draw_line import find_module, is_of_library
 from seedless.numerics.generator_guard import GeneratorGuard
 
-_LIBRARIES = (str(Path(np.__file__).parent), random.__file__)
+_NUMPY = str(Path(np.__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _name_line(frame: FrameType, line: int) -> str:
     number = line
     while current is not None:
         file = current.f_code.co_filename
-        if not is_of_library(file) and not file.startswith(_LIBRARIES):
+        if not is_of_library(file) and not file.startswith(_NUMPY):
             return f"{file}:{number}"
         current = current.f_back
         number = current.f_lineno if current is not None else 0

@@ -176,10 +176,14 @@ def make_digest_order(
         possible = [
             other for other, one in ORDERS.items() if not one.needs_values and not one.needs_labels
         ]
-        what = "the labels" if strategy.needs_labels else "the values"
+        what = "the values" if strategy.needs_values else "the labels"
+        can_be_given = (
+            "" if strategy.needs_values else "give them as labels= where there is one, or "
+        )
         raise OrderError(
             f"order {name!r} needs {what} of all samples, and samples that are read batch by "
-            f"batch are known by their digests alone; use one of {', '.join(possible)}"
+            f"batch are known by their digests alone; {can_be_given}use one of "
+            f"{', '.join(possible)}"
         )
     return _make(name, strategy, read_digests(digests, labels), batch_size, seed, offset)
 

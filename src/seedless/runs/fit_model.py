@@ -58,7 +58,7 @@ def fit(
     Args:
         model: any nn.Module, or a function that makes one. It is initialized without a seed
             (`init.basis` "dct", or "mixed" where stages are marked); `init.basis` "given" keeps
-            the weights it has. Use seedless.Dropout in place of nn.Dropout.
+            the weights it has. Make its dropout seed-free before, with seedless.convert(model).
         train: (samples, labels): (n, ...) as the model receives them, and class numbers (n,) or
             zeros and ones (n, K). With ``loss`` also any (inputs, targets) of arrays, tuples and
             dicts of arrays, and any dataset with len(dataset) and dataset[index].

@@ -25,8 +25,9 @@ from seedless.runs.user_functions import UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import compute_in
 from seedless.train.loop import check_settings
 from seedless.train.process_group import TrainingGroup
+from seedless.train.streamed_evaluation import Metrics, compute_metric
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
-from seedless.train.user_loss import UserLoss, call_model, check_loss, spread_loss
+from seedless.train.user_loss import UserLoss, call_model, check_loss, show, spread_loss
 
 TASK = "own loss"  # the `task` of the data of such a run
 
@@ -104,7 +105,7 @@ def prepare_streamed(
     )
     # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
-    check_first_samples(problem)
+    check_first_samples(problem, functions.metrics or {})
     rows = {
         split: [f"{split}[{row}]" for row in range(len(part))] for split, part in splits.items()
     }
@@ -172,8 +173,8 @@ def describe_data(digests: Contents) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def check_first_samples(problem: TrainingProblem) -> None:
-    """Refuse a model or a loss that rejects the first two samples of a split."""
+def check_first_samples(problem: TrainingProblem, metrics: Metrics) -> None:
+    """Refuse a model, a loss or a metric that rejects the first two samples of a split."""
     was_training = problem.model.training
     problem.model.eval()
     assert isinstance(problem.loss, UserLoss)
@@ -189,6 +190,8 @@ def check_first_samples(problem: TrainingProblem) -> None:
                 outputs = call_model(problem.model, inputs)
                 what = f"loss(outputs, targets) failed for {show(outputs)} and {show(targets)}"
                 spread_loss(check_loss(problem.loss.function(outputs, targets)), len(rows))
+            for name, metric in metrics.items():
+                compute_metric(name, metric, outputs, targets, len(rows))
         except (SeedlessError, torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:  # the code is not ours: whatever it raises is the message
@@ -196,18 +199,3 @@ def check_first_samples(problem: TrainingProblem) -> None:
                 raise
             raise ConfigError(f"{what}: {type(error).__name__}: {error}") from error
     problem.model.train(was_training)
-
-
-def show(value: Any) -> str:
-    """Return the structure of a batch in words.
-
-    >>> show({"ids": torch.zeros(2, 5, dtype=torch.int64), "more": [torch.zeros(2)]})
-    '{ids: int64 (2, 5), more: [float32 (2,)]}'
-    """
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {show(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(map(show, value)) + "]"
-    return type(value).__name__

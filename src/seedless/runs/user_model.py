@@ -39,6 +39,10 @@ Pair = tuple[ArrayLike, ArrayLike]
 Model = nn.Module | Callable[[], nn.Module]
 _DATA = ("train", "val", "test")
 _FUNCTIONS = tuple(item.name for item in fields(UserFunctions))
+_GIVE_LOSS = (
+    "give loss=, a function of the model's outputs and the targets, such as "
+    "torch.nn.functional.mse_loss"
+)
 ENTRY_HELP = (
     "give what it was trained on: seedless.verify(run, model=make_model, train=(X, Y), ...), or "
     "--entry package.module:function, a function that returns {'model': ..., 'train': (X, Y), ...} "
@@ -101,7 +105,8 @@ def prepare_user_model(
     depend on the order of the samples. The processes of a ``group`` hash samples that are not in
     arrays together.
     """
-    network = user.model if isinstance(user.model, nn.Module) else user.model()
+    makes_one = not isinstance(user.model, nn.Module) and callable(user.model)
+    network = user.model() if makes_one else user.model
     if not isinstance(network, nn.Module):
         raise ConfigError(f"expected a model or a function that makes one, got {network!r}")
     basis = config.init.basis
@@ -217,7 +222,10 @@ def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str,
             raise DataError(f"expected class numbers below {width}, got {largest}")
         return "multi-class", max(width, 2)
     if array.ndim != 2:
-        raise DataError(f"expected labels (n,) or (n, K), got shape {array.shape}")
+        raise DataError(
+            f"expected labels (n,) or (n, K), got shape {array.shape}: for masks and other targets "
+            f"{_GIVE_LOSS}"
+        )
     if classes is not None and len(classes) != array.shape[1]:
         raise DataError(f"{len(classes)} class names for {array.shape[1]} columns of labels")
     return "multi-label", array.shape[1]
@@ -225,7 +233,10 @@ def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str,
 
 def _check_pair(split: str, pair: Any) -> None:
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise DataError(f"expected {split} as a pair (samples, labels), got {type(pair).__name__}")
+        raise DataError(
+            f"expected {split} as a pair (samples, labels), got {type(pair).__name__}; for "
+            f"example {split}=(X, y)"
+        )
 
 
 def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
@@ -236,8 +247,14 @@ def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
     if samples.dtype.kind == "f":
         samples = samples.astype(np.float32)
     if task == "multi-class":
-        if labels.ndim != 1 or (labels != np.floor(labels)).any() or labels.min(initial=0) < 0:
-            raise DataError(f"expected {split} labels as class numbers from 0, one a sample")
+        if labels.ndim != 1:
+            raise DataError(f"expected {split} labels (n,), got shape {labels.shape}")
+        wrong = (labels != np.floor(labels)) | (labels < 0)
+        if wrong.any():
+            raise DataError(
+                f"expected {split} labels as class numbers from 0, one a sample, got "
+                f"{labels[wrong][0]}: for a regression and other targets {_GIVE_LOSS}"
+            )
         if labels.max(initial=0) >= width:
             raise DataError(f"{split} holds class {int(labels.max())}; there are {width} classes")
         hot = np.zeros((len(labels), width), dtype=np.uint8)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,9 +47,20 @@ class UserRates:
     initial: tuple[float, ...]
     factor: Callable[[int, int], float] | None = None
 
+    @staticmethod
+    def _call(factor: Callable[[int, int], float], epoch: int, step: int) -> Any:
+        try:
+            return factor(epoch, step)
+        except Exception as error:  # the function is not ours: whatever it raises is the message
+            raise ConfigError(
+                f"scheduler(epoch, step) failed: {type(error).__name__}: {error}. It is called "
+                "with two whole numbers, and returns a factor on the learning rates: "
+                "scheduler=lambda epoch, step: 0.9**epoch"
+            ) from error
+
     def rates_at(self, epoch: int, step: int) -> list[float]:
         """Return the rate of each parameter group at a step."""
-        factor = 1.0 if self.factor is None else self.factor(epoch, step)
+        factor = 1.0 if self.factor is None else self._call(self.factor, epoch, step)
         if isinstance(factor, bool) or not isinstance(factor, int | float):
             raise ConfigError(
                 f"expected scheduler(epoch, step) to return a number, which multiplies the "

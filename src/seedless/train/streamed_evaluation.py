@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from seedless.core.digests import digest_value
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, SeedlessError
 from seedless.core.plain_values import digest_structure
 from seedless.train.arithmetic import autocast_for, compute_in
 from seedless.train.process_group import join_values, take_turns
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
-from seedless.train.user_loss import UserLoss, call_model, check_loss, spread_loss
+from seedless.train.user_loss import UserLoss, call_model, check_loss, show, spread_loss
 
 Metrics = Mapping[str, Callable[[Any, Any], Any]]
 
@@ -72,7 +72,7 @@ def evaluate_split(
                 loss = check_loss(problem.loss.function(outputs, targets))
             losses = spread_loss(loss, len(rows)).double().tolist()
             values = {
-                name: _read_values(name, metric(outputs, targets), len(rows))
+                name: compute_metric(name, metric, outputs, targets, len(rows))
                 for name, metric in (metrics or {}).items()
             }
             scored.append((losses, values, digest_structure(outputs) if with_digest else ""))
@@ -96,8 +96,19 @@ def _average(batches: Sequence[Sequence[float]]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _read_values(name: str, value: Any, samples: int) -> list[float]:
+def compute_metric(
+    name: str, metric: Callable[[Any, Any], Any], outputs: Any, targets: Any, samples: int
+) -> list[float]:
     """Return a metric's value for each sample of a batch."""
+    try:
+        value = metric(outputs, targets)
+    except (SeedlessError, torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:  # the function is not ours: whatever it raises is the message
+        raise ConfigError(
+            f"the metric {name!r} failed for {show(outputs)} and {show(targets)}: "
+            f"{type(error).__name__}: {error}. It is called with outputs and targets of a batch"
+        ) from error
     found = torch.as_tensor(value).double().cpu() if _is_numeric(value) else None
     if found is None or found.ndim > 1 or (found.ndim and len(found) != samples):
         shape = "" if found is None else f" of shape {tuple(found.shape)}"

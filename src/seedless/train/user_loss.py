@@ -22,7 +22,14 @@ class UserLoss:
 
     def __call__(self, model: nn.Module, inputs: Any, targets: Any) -> Tensor:
         """Return the loss of a batch, of shape () or (B,)."""
-        return check_loss(self.function(call_model(model, inputs), targets))
+        loss = check_loss(self.function(call_model(model, inputs), targets))
+        if torch.is_grad_enabled() and not loss.requires_grad:
+            raise ConfigError(
+                "loss(outputs, targets) has no gradient: compute it from the outputs by operations "
+                "that have one, without argmax, comparisons, .detach() and .item(), and leave some "
+                "parameters of the model trainable"
+            )
+        return loss
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
@@ -32,6 +39,21 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
     if isinstance(inputs, tuple | list):
         return model(*inputs)
     return model(inputs)
+
+
+def show(value: Any) -> str:
+    """Return the structure of a batch in words.
+
+    >>> show({"ids": torch.zeros(2, 5, dtype=torch.int64), "more": [torch.zeros(2)]})
+    '{ids: int64 (2, 5), more: [float32 (2,)]}'
+    """
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {show(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(show, value)) + "]"
+    return type(value).__name__
 
 
 def check_loss(loss: Any) -> Tensor:
