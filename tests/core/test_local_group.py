@@ -34,3 +34,10 @@ def test_a_group_ends_as_its_first_process_does(codes, expected):
 def test_the_process_at_fault_is_named(codes, texts, words):
     with pytest.raises(RunError, match=words):
         judge_exits(codes, texts)
+
+
+def test_a_process_that_hangs_is_named_unless_another_one_ended():
+    with pytest.raises(RunError, match=r"process 2 of 3 .*did not answer the others within"):
+        judge_exits([LOST, LOST, -9], ["", "", ""], stuck=[2])
+    with pytest.raises(RunError, match=r"process 1 of 3 .*ended by SIGKILL"):
+        judge_exits([LOST, -9, -9], ["", "", ""], stuck=[2])

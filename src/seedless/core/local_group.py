@@ -7,6 +7,7 @@ is the reason that the group failed.
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -29,6 +30,7 @@ from seedless.core.processes import (
 
 LOST = 75  # the exit code of a process that ends because another one did
 GRACE_SECONDS = 20.0  # that the others have to end by themselves after one has failed
+INTERFACE = "GLOO_SOCKET_IFNAME"  # the network interface that gloo uses
 _LAST_LINES = 5  # of a failed process that are shown
 
 
@@ -39,21 +41,30 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
     """
     with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
         logs = [(Path(folder) / f"process-{rank}").open("w+b") for rank in range(1, count)]
-        variables = {"WORLD_SIZE": str(count), MEETING_FILE: str(Path(folder) / "meeting")}
+        variables = list_variables(count, Path(folder))
         command = build_command("seedless", arguments)
         processes: list[subprocess.Popen[bytes]] = []
+        stuck: list[int] = []
         try:
             with _pass_interrupts_on(processes):
                 for rank, log in enumerate([None, *logs]):
                     processes.append(_start(command, {**variables, "RANK": str(rank)}, log))
-                _wait(processes)
+                stuck = _wait(processes)
         finally:
             for process in processes:
                 process.kill()  # does nothing to one that has ended
                 process.wait()
             texts = ["", *(_read(log) for log in logs)]
         codes = [process.returncode for process in processes]
-    return judge_exits(codes, texts)
+    return judge_exits(codes, texts, stuck)
+
+
+def list_variables(count: int, folder: Path) -> dict[str, str]:
+    """Return the variables that all processes of a group on this machine get."""
+    variables = {"WORLD_SIZE": str(count), MEETING_FILE: str(folder / "meeting")}
+    if sys.platform == "linux":  # let no other machine connect to them
+        variables[INTERFACE] = os.environ.get(INTERFACE, "lo")
+    return variables
 
 
 def _start(
@@ -86,14 +97,18 @@ def _pass_interrupts_on(processes: Sequence[subprocess.Popen[bytes]]) -> Iterato
         signal.signal(signal.SIGINT, before)
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]], until: float | None = None) -> None:
-    """Wait until all have ended, at most ``until``, or until a while after one of them failed."""
+def _wait(processes: Sequence[subprocess.Popen[bytes]], until: float | None = None) -> list[int]:
+    """Wait until all have ended, at most ``until``, or until a while after one of them failed.
+
+    Returns the numbers of those that still run.
+    """
     while any(process.poll() is None for process in processes):
         if until is None and any(process.poll() for process in processes):
             until = time.monotonic() + GRACE_SECONDS
         if until is not None and time.monotonic() > until:
-            return
+            break
         time.sleep(POLL_SECONDS)
+    return [rank for rank, process in enumerate(processes) if process.poll() is None]
 
 
 def ask_processes(
@@ -108,7 +123,7 @@ def ask_processes(
     The arguments are those of `ask_worker`.
     """
     with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
-        meeting = {"WORLD_SIZE": str(count), MEETING_FILE: str(Path(folder) / "meeting")}
+        meeting = list_variables(count, Path(folder))
         line, processes = b"", list[subprocess.Popen[bytes]]()
         try:
             for rank in range(count):
@@ -138,24 +153,27 @@ def ask_processes(
     return read_answer(line, codes[0])
 
 
-def judge_exits(codes: Sequence[int], texts: Sequence[str]) -> int:
+def judge_exits(codes: Sequence[int], texts: Sequence[str], stuck: Sequence[int] = ()) -> int:
     """Return the exit code of the group; raise an error where its first process said nothing.
 
     Args:
         codes: the exit code of each process, negative for one that a signal ended.
         texts: what each process printed; "" for the first, which prints for all to see.
+        stuck: those that had to be ended, a while after another one had failed.
     """
     # One that was killed or failed by itself explains the others, which lost it.
-    killed = [rank for rank, code in enumerate(codes) if code < 0]
+    killed = [rank for rank, code in enumerate(codes) if code < 0 and rank not in stuck]
     failed = [rank for rank, code in enumerate(codes) if code > 0 and code != LOST]
     if not any(codes) or 0 in failed:
         return codes[0]
-    if not killed and not failed:
+    if not killed and not failed and not stuck:
         raise RunError(f"the {len(codes)} processes lost each other")
-    rank = (failed or killed)[0]
+    rank = (failed or killed or list(stuck))[0]
     lines = texts[rank].strip().splitlines()[-_LAST_LINES:]
     reason = " / ".join(lines).removeprefix("error: ")
-    if codes[rank] < 0 or not reason:
+    if rank in stuck:
+        reason = "it did not answer the others within execution.timeout seconds"
+    elif codes[rank] < 0 or not reason:
         reason = describe_exit(codes[rank])
     raise RunError(
         f"process {rank} of {len(codes)} failed, and the others were ended; `seedless resume` "

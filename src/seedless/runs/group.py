@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import PrefixStore
 
 from seedless.core.config import Config, ExecutionConfig
 from seedless.core.errors import RunError
@@ -59,6 +58,8 @@ def open_group(config: Config) -> Iterator[TrainingGroup | None]:
 
 def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
     """Meet the other processes; return the group. Every process must call it."""
+    from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
+
     # [Step 1] Meet. A script may have done so already.
     timeout = timedelta(seconds=execution.timeout or TIMEOUT_SECONDS)
     if not dist.is_initialized():
