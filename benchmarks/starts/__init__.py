@@ -1,0 +1,1 @@
+"""Starts compared on networks of other libraries: causes of what a start costs, and the default."""
