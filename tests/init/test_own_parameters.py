@@ -139,6 +139,51 @@ def test_a_weight_stored_the_other_way_round_is_the_same_layer():
     assert not model.bias.any()
 
 
+class Sums(nn.Module):
+    """Attention in the way of XLNet, and experts: weights of several axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_heads = nn.Parameter(torch.randn(6, 2, 3))
+        self.from_heads = nn.Parameter(torch.randn(5, 2, 3))
+        self.experts = nn.Parameter(torch.randn(4, 5, 7))
+
+    def forward(self, x, split):
+        heads = torch.einsum("bth, hnd -> btnd", x, self.to_heads)
+        joined = torch.einsum("btnd,ond->bto", heads, self.from_heads)
+        return torch.einsum("ebi,eij->ebj", split(joined), self.experts)
+
+
+def test_weights_of_an_einsum_are_dense_layers():
+    model = Sums()
+    plan = {row.parameter: row for row in seedless.initialize(model, "dct").rows}
+    layers = {
+        "to_heads": nn.Linear(6, 6),
+        "from_heads": nn.Linear(6, 5),
+        "experts": nn.Linear(5, 28),
+    }
+    for layer in layers.values():
+        seedless.initialize(layer, "dct")
+    assert torch.equal(model.to_heads.reshape(6, 6).t(), layers["to_heads"].weight)
+    assert torch.equal(model.from_heads.reshape(5, 6), layers["from_heads"].weight)
+    assert torch.equal(model.experts.transpose(1, 2).reshape(28, 5), layers["experts"].weight)
+    assert plan["experts"].sigma == pytest.approx(1 / math.sqrt(15))
+
+
+class Unclear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.diagonal = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x):
+        return torch.einsum("bi,ii->bi", x, self.diagonal)
+
+
+def test_an_einsum_that_is_no_dense_layer_is_refused_and_offered_filters_first():
+    with pytest.raises(seedless.SeedlessError, match=r'\{"diagonal": "filters"\}'):
+        seedless.initialize(Unclear())
+
+
 class Scaled(nn.Module):
     def __init__(self, value):
         super().__init__()

@@ -30,6 +30,7 @@ class Reader(nn.Module):
         y = F.conv2d(y, self.kernel)
         y = y @ self.right
         y = torch.matmul(y, self.flipped.t())
+        y = torch.einsum("bi,ijk->bjk", y, self.summed) + torch.einsum(self.text, y, self.unknown)
         y = F.embedding(index, self.rows) + y
         y = y + stretch(self.looked_up, index)
         y = y + torch.exp(self.changed)
@@ -59,6 +60,8 @@ class Reader(nn.Module):
         ("kernel", {Use("kernel")}),
         ("right", {Use("weight", transposed=True)}),
         ("flipped", {Use("weight")}),
+        ("summed", {Use("einsum", axes="IOO")}),
+        ("unknown", {Use("einsum")}),
         ("rows", {Use("table")}),
         ("looked_up", {Use("added", indexed=True)}),
         ("changed", set()),

@@ -45,9 +45,9 @@ def test_rows_are_made_orthonormal_from_the_first_to_the_last():
 
 def test_no_direction_is_preferred():
     """Entries of 3 x 3 matrices by Haar's measure: mean 0, mean square 1/3, either determinant."""
-    drawn = np.stack([draw_orthogonal(3, 3, (seed, "w")) for seed in range(1500)])
-    assert np.abs(drawn.mean(axis=0)).max() < 5 * np.sqrt(1 / 3 / 1500)
-    assert np.abs((drawn**2).mean(axis=0) - 1 / 3).max() < 0.04
+    drawn = np.stack([draw_orthogonal(3, 3, (seed, "w")) for seed in range(400)])
+    assert np.abs(drawn.mean(axis=0)).max() < 5 * np.sqrt(1 / 3 / 400)
+    assert np.abs((drawn**2).mean(axis=0) - 1 / 3).max() < 0.05
     assert abs((np.linalg.det(drawn) > 0).mean() - 0.5) < 0.07
 
 

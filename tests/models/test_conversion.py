@@ -15,7 +15,6 @@ from torch.utils.checkpoint import checkpoint
 import seedless
 from seedless.core.errors import ModelError, NumericsError
 from seedless.models.converted_layers import REPLACEMENTS
-from seedless.numerics.active_keys import clear_batch_keys
 from seedless.numerics.generator_guard import GeneratorGuard
 
 # Torch says so of every layer with a projection, on a CPU.
@@ -189,7 +188,6 @@ def test_evaluation_mode_is_as_before(name):
 
 
 def test_training_without_keys_is_refused():
-    clear_batch_keys()  # of a loader that another test left in the middle of an epoch
     model, x = make("F.dropout")
     with pytest.raises(NumericsError, match=r"seedless\.dropout_keys.*seedless\.Sampler"):
         model(x)

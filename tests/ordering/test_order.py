@@ -207,5 +207,5 @@ def test_an_order_over_digests_is_that_over_the_samples() -> None:
 
 @pytest.mark.parametrize("name", ["golden", "content_static", "herding", "class_diverse"])
 def test_an_order_that_looks_at_values_or_labels_cannot_be_made_from_digests(name: str) -> None:
-    with pytest.raises(OrderError, match="known by their digests alone; use one of content"):
+    with pytest.raises(OrderError, match=r"known by their digests alone; .*use one of content"):
         make_digest_order(name, digest_samples(np.arange(4.0)[:, None]))

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 import seedless
 from seedless.core.errors import DataError, OrderError
 from seedless.core.sample_index import SampleIndex
+from seedless.numerics.active_keys import clear_batch_keys
 from seedless.ordering.loader_delivery import EpochBatches
 
 N = 50
@@ -44,6 +45,13 @@ def read_epochs(workers=0, count=2, order=None, **options):
     dataset = Rows(order)
     loader = DataLoader(dataset, batch_sampler=make(dataset, **options), num_workers=workers)
     return [read(loader) for _ in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def _no_keys_are_left():
+    """A loader that a test leaves in the middle of an epoch has set keys for what comes after."""
+    yield
+    clear_batch_keys()
 
 
 def test_every_epoch_has_every_sample_once_in_another_order():

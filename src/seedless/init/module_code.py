@@ -58,3 +58,14 @@ def is_own(node: ast.AST, name: str) -> bool:
         and isinstance(node.value, ast.Name)
         and node.value.id == "self"
     )
+
+
+def is_computed(index: ast.expr) -> bool:
+    """Return whether an index is more than numbers and slices."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return not all(isinstance(part, ast.Slice | ast.Constant | ast.UnaryOp) for part in parts)
+
+
+def name_of(node: ast.expr) -> str:
+    """Return the name of a variable; "" for other code."""
+    return node.id if isinstance(node, ast.Name) else ""

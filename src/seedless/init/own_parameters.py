@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from seedless.init.constructor_code import is_set_to_a_constant, is_set_to_a_table
+from seedless.init.einsum_axes import find_layout
 from seedless.init.norm_probe import find_norm_values
 from seedless.init.parameter_use import find_uses
 from seedless.init.rule import ParameterRule, Shape
@@ -67,6 +68,9 @@ def _find_constant(module: nn.Module, name: str, parameter: nn.Parameter) -> Par
 
 
 def _rule_by_use(uses: frozenset[Use], shape: Shape) -> ParameterRule | None:
+    if uses and all(use.operation == "einsum" for use in uses):
+        return _einsum_rule(uses, shape)
+    uses = frozenset(use for use in uses if use.operation != "einsum")
     operations = {use.operation for use in uses}
     is_indexed = any(use.indexed for use in uses)
     is_table = math.prod(shape) > max(shape, default=1)  # more than one vector
@@ -97,6 +101,16 @@ def _dense_rule(uses: frozenset[Use], shape: Shape) -> ParameterRule | None:
     return ParameterRule(filters=(count * shape[-2], shape[-1]))
 
 
+def _einsum_rule(uses: frozenset[Use], shape: Shape) -> ParameterRule | None:
+    """Return the rule of a weight of dense layers that has the same layout in every einsum."""
+    layouts = {find_layout(use.axes, shape) for use in uses}
+    layout = layouts.pop() if len(layouts) == 1 else None
+    if layout is None:
+        return None
+    filters = (layout.layers * layout.outputs, layout.inputs)
+    return ParameterRule(filters, transposed_groups=layout.layers if layout.inputs_first else 0)
+
+
 def _position_rule(shape: Shape) -> ParameterRule:
     """Return the rule of a table of vectors: rows of the basis, of the spread of such tables.
 
@@ -121,5 +135,7 @@ def suggest_claims(module: nn.Module, name: str) -> list[str]:
     if module.get_parameter(name).dim() < 2:
         return claims
     return (
-        ["filters", *claims] if operations & {"weight", "kernel", "table"} else [*claims, "filters"]
+        ["filters", *claims]
+        if operations & {"weight", "kernel", "table", "einsum"}
+        else [*claims, "filters"]
     )

@@ -14,24 +14,23 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import FunctionType
 
-from seedless.init.module_code import is_own, last_name, list_names, parse_function, parse_methods
-from seedless.init.value_flow import Flow, Flows, Use, transpose
+from seedless.init.einsum_axes import classify_axes
+from seedless.init.module_code import (
+    is_computed,
+    is_own,
+    last_name,
+    list_names,
+    name_of,
+    parse_function,
+    parse_methods,
+)
+from seedless.init.value_flow import MOVING, TRANSPOSING, Flow, Flows, Use, transpose
 
 MAX_CALL_DEPTH = 4  # functions that are followed into one another
 _JOINING = {"cat", "concat", "concatenate", "hstack", "vstack"}
 _CONVOLUTIONS = {f"conv{transposed}{n}d" for n in (1, 2, 3) for transposed in ("", "_transpose")}
 _INDEXING = {"index_select", "gather", "take", "take_along_dim", "embedding"}
-_TRANSPOSING = {"t", "T", "mT", "transpose"}
 _NOT_VALUES = {"shape", "dtype", "device", "ndim", "size", "dim", "numel", "requires_grad"}
-# Functions and methods that move values or round them, and do not compute others from them.
-_MOVING = {
-    *("expand", "expand_as", "repeat", "repeat_interleave", "tile", "broadcast_to"),
-    *("view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "contiguous", "clone"),
-    *("permute", "movedim", "roll", "flip", "chunk", "split", "unbind", "narrow", "rearrange"),
-    *("to", "type", "type_as", "float", "double", "half", "cast", "detach"),
-    *("interpolate", "pad", "dropout", "stack"),
-    *_TRANSPOSING,
-}
 
 
 @lru_cache(maxsize=4096)
@@ -69,6 +68,7 @@ class _Reader:
             **dict.fromkeys(("add", "add_", "sub"), lambda _, flows: self._add(flows)),
             **dict.fromkeys(("mul", "mul_", "div"), self._multiply),
             "where": self._substitute,
+            "einsum": self._apply_einsum,
             "scaled_dot_product_attention": lambda _, flows: self._add(flows),
         }
 
@@ -134,7 +134,7 @@ class _Reader:
         if isinstance(node, ast.Subscript):
             flow = self._value(node.value, flows, depth)
             self._value(node.slice, flows, depth)
-            return replace(flow, indexed=flow.indexed or _is_computed(node.slice)) if flow else None
+            return replace(flow, indexed=flow.indexed or is_computed(node.slice)) if flow else None
         if isinstance(node, ast.Call):
             return self._read_call(node, flows, depth)
         if isinstance(node, ast.BinOp):
@@ -149,10 +149,10 @@ class _Reader:
         return next(filter(None, found), None)
 
     def _read_attribute(self, node: ast.Attribute, flows: Flows, depth: int) -> Flow | None:
-        if _name_of(node.value) == "self":
+        if name_of(node.value) == "self":
             return Flow() if is_own(node, self.name) else None
         flow = None if node.attr in _NOT_VALUES else self._value(node.value, flows, depth)
-        return transpose(flow) if node.attr in _TRANSPOSING else flow
+        return transpose(flow) if node.attr in TRANSPOSING else flow
 
     def _read_operator(self, node: ast.BinOp, flows: Flows, depth: int) -> Flow | None:
         sides = [self._value(side, flows, depth) for side in (node.left, node.right)]
@@ -180,27 +180,27 @@ class _Reader:
         found = [self._value(argument, flows, depth) for argument in arguments]
         owner = None
         if isinstance(node.func, ast.Attribute):
-            if _name_of(node.func.value) == "self" and name in self.methods:
+            if name_of(node.func.value) == "self" and name in self.methods:
                 bound = self._bind(self.methods[name], node, found, skip=1)
                 return self.read_method(name, bound, depth + 1)
             owner = self._value(node.func.value, flows, depth)
             if name in ("append", "extend", "insert") and any(found):
-                target = _name_of(node.func.value)
+                target = name_of(node.func.value)
                 flows[target] = next(filter(None, found))
                 return None
         if not any(found) and not owner:
             return None
         if name in self.operations:
             return self.operations[name](node, [owner, *found] if owner else found)
-        if name in _MOVING:
+        if name in MOVING:
             flow = owner or next(filter(None, found))
-            return transpose(flow) if name in _TRANSPOSING else flow
+            return transpose(flow) if name in TRANSPOSING else flow
         return None if owner else self._follow(node, found, depth)
 
     def _follow(self, node: ast.Call, found: list[Flow | None], depth: int) -> Flow | None:
         """Return the flow out of a function that the module's file defines or imports."""
         if not isinstance(node.func, ast.Name):
-            if isinstance(node.func, ast.Attribute) and _name_of(node.func.value) == "self":
+            if isinstance(node.func, ast.Attribute) and name_of(node.func.value) == "self":
                 self._use("passed", found)
             return None
         for base in self.kind.__mro__:
@@ -221,7 +221,7 @@ class _Reader:
 
     def _is_own_name(self, node: ast.Call) -> bool:
         """Return whether ``getattr(self, ...)`` can mean the parameter."""
-        if len(node.args) < 2 or _name_of(node.args[0]) != "self":
+        if len(node.args) < 2 or name_of(node.args[0]) != "self":
             return False
         wanted = node.args[1]
         if isinstance(wanted, ast.JoinedStr) and isinstance(wanted.values[0], ast.Constant):
@@ -271,6 +271,15 @@ class _Reader:
     def _apply_product(self, _: ast.Call, flows: list[Flow | None]) -> None:
         self._multiply_matrices(*flows[:2])
 
+    def _apply_einsum(self, node: ast.Call, flows: list[Flow | None]) -> None:
+        equation = node.args[0] if node.args else None
+        text = str(equation.value) if isinstance(equation, ast.Constant) else ""
+        for place, flow in enumerate(flows[1:]):
+            if flow:
+                moved = flow.indexed or flow.transposed
+                axes = "" if moved else classify_axes(text, place)
+                self.uses.add(Use("einsum", flow.indexed, flow.transposed, axes))
+
     def _apply_addmm(self, _: ast.Call, flows: list[Flow | None]) -> None:
         self._use("bias", flows[:1])
         self._multiply_matrices(*flows[1:3])
@@ -285,13 +294,3 @@ class _Reader:
             return None
         flow = next(filter(None, flows))
         return replace(flow, indexed=True)
-
-
-def _is_computed(index: ast.expr) -> bool:
-    """Return whether an index is more than numbers and slices."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return not all(isinstance(part, ast.Slice | ast.Constant | ast.UnaryOp) for part in parts)
-
-
-def _name_of(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
