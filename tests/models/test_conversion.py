@@ -555,6 +555,13 @@ def test_normal_numbers_have_mean_and_standard_deviation():
         )
 
 
+def test_normal_numbers_in_a_captured_step_are_refused(monkeypatch):
+    model = seedless.convert(nn.Sequential(Lambda(torch.randn_like)))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with pytest.raises(NumericsError, match=r"module '0' draws normal numbers at .*mode='eager'"):
+        call(model, fill(B, 9))
+
+
 def test_one_row_for_all_samples_belongs_to_the_batch():
     model = seedless.convert(nn.Sequential(nn.Dropout(0.5)))
     out = call(model, torch.ones(1, 64), step=1)

@@ -94,6 +94,12 @@ def draw_normal_like(x: Tensor, *, layer: int, axis: Axis = None) -> Tensor:
     them, so that every device has the same bits.
     """
     _find_bits(x)
+    if torch.cuda.is_current_stream_capturing():
+        raise NumericsError(
+            f"module {find_call().name!r} draws normal numbers at {find_line()}, which a CPU "
+            "computes, and a step captured as a CUDA graph cannot wait for it: use "
+            "execution.mode='eager', or draw them from torch.rand"
+        )
     words = draw_words(x.shape, layer=layer, axis=axis, device=x.device).cpu().numpy()
     return torch.from_numpy(normal_quantile((words + 0.5) * 2.0**-32)).to(x.device, x.dtype)
 
