@@ -106,9 +106,9 @@ class Recurrent(nn.Module):
 
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "conformer, small": (lambda: seedless.build("conformer", small=True), (12, 100)),
+    "conformer, small": (lambda: seedless.build("conformer", small=True), (12, 250)),
     "ResNet with BatchNorm": (Residual, (3, 16, 16)),
-    "transformer, dropout on": (Encoder, (12, 30)),
+    "transformer, dropout on": (Encoder, (12, 60)),
     "GRU": (Recurrent, (12, 30)),
 }
 
@@ -298,7 +298,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["devices", "cost"])
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--samples", type=int, default=64)
+    parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()

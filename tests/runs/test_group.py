@@ -14,6 +14,7 @@ from seedless.core.errors import ConfigError
 from seedless.core.processes import MEETING_FILE
 from seedless.core.sample_digests import READ_TWICE, digest_dataset
 from seedless.proof.trail import compare_trails, read_trail
+from seedless.runs.group import share_cores
 from tests.runs.group_member import PROBLEMS, Watched, fit_problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,3 +125,15 @@ def test_the_example_of_the_page_runs_on_one_process(tmp_path, monkeypatch):
 
 def test_a_refused_group_writes_nothing(three):
     assert not (three[0] / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("own", "members", "threads"),
+    [
+        ([0, 1, 2, 3], [[0, 1, 2, 3]] * 2, 2),  # torchrun: all may use all cores
+        ([0, 1], [[0, 1], [2, 3]], 2),  # Slurm: each has cores of its own
+        ([0], [[0]] * 5, 1),
+    ],
+)
+def test_processes_of_a_machine_share_its_cores(own, members, threads):
+    assert share_cores(own, members) == threads

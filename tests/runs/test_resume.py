@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from seedless.core.errors import RunError
+from seedless.core.config import Config
+from seedless.core.errors import ConfigError, RunError, UnknownNameError
 from seedless.runs.folder import make_folder, read_config
-from seedless.runs.resume import resume_run
+from seedless.runs.resume import move_run, resume_run
 from tests.tiny import copy_run, fit_run, flags_restored
 
 LATE = ("receipt.json", "weights.safetensors", "metrics.json", "predictions.npz")
@@ -80,3 +81,20 @@ def test_what_a_killed_process_leaves_is_not_refused(run):
 
 def refuse_to_prepare(config):
     raise RuntimeError("prepared")
+
+
+def test_only_a_portable_run_is_continued_on_another_device():
+    native = Config().change(execution={"device": "cpu", "threads": 4})
+    assert move_run(native, None, in_group=False) == native
+    assert move_run(native, "cpu", in_group=False) == native
+    with pytest.raises(ConfigError, match="only a portable run can be continued on cuda"):
+        move_run(native, "cuda", in_group=False)
+    portable = native.change(execution={"arithmetic": "portable"})
+    assert move_run(portable, None, in_group=False) == portable
+    moved = move_run(portable, "cuda", in_group=False)
+    assert (moved.execution.device, moved.execution.threads) == ("cuda", None)
+    assert moved.digest == portable.digest
+    # In a group the cores are shared anew.
+    assert move_run(portable, None, in_group=True).execution.threads is None
+    with pytest.raises(UnknownNameError, match="tpu"):
+        move_run(portable, "tpu", in_group=False)

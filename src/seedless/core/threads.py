@@ -17,8 +17,13 @@ def count_threads() -> int:
 
 def count_usable_cores() -> int:
     """Return the number of cores this process may run on."""
+    return len(list_usable_cores())
+
+
+def list_usable_cores() -> list[int]:
+    """Return the numbers of the cores this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return sorted(affinity(0)) if affinity is not None else list(range(os.cpu_count() or 1))
 
 
 def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:

@@ -59,6 +59,7 @@ class Context:
         self.sum_evaluator: SumEvaluator | None = None
         self.result_observers: tuple[ResultObserver, ...] = ()
         self.refuses_backward = False
+        self._hides_sums = False
         self.tested_devices: set[torch.device] = set()
         self.rejected_devices: set[torch.device] = set()
         self.self_test_lock = threading.RLock()
@@ -70,7 +71,8 @@ class Context:
     @property
     def redirects_sums(self) -> bool:
         """Return whether a `SumEvaluator` must see every sum, so that no kernel may hide one."""
-        return self.sum_evaluator is not None and self.sum_evaluator.redirects
+        evaluator = self.sum_evaluator
+        return evaluator is not None and evaluator.redirects and not self._hides_sums
 
     @property
     def splits_tensors(self) -> bool:
@@ -109,6 +111,18 @@ class Context:
             yield
         finally:
             self.sum_evaluator = None
+
+    @contextmanager
+    def within_samples(self) -> Iterator[None]:
+        """Hide the sums inside from the evaluator: none of them adds up samples.
+
+        An op that adds up samples uses this for its other parts, so that they keep their kernels.
+        """
+        before, self._hides_sums = self._hides_sums, True
+        try:
+            yield
+        finally:
+            self._hides_sums = before
 
     @contextmanager
     def observe_results_with(self, observer: ResultObserver) -> Iterator[None]:

@@ -155,7 +155,7 @@ def _check_types(
     for value in args:
         if isinstance(value, Tensor):
             if value.device not in CONTEXT.tested_devices:
-                _check_device(value.device)
+                prepare_device(value.device)
             dtype = value.dtype
             if dtype in _HALF_TYPES or dtype.is_complex:
                 raise refuse(f"{overload} of {dtype}", ADVICE["reduced"])
@@ -166,7 +166,7 @@ def _check_types(
         raise refuse(f"{overload} to {target}", ADVICE["reduced"])
 
 
-def _check_device(device: torch.device) -> None:
+def prepare_device(device: torch.device) -> None:
     """Refuse a device that does not follow IEEE, and test its kernels, on its first use."""
     if device.type != "meta":
         check_once(device)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ from seedless.core.config import Config, ExecutionConfig
 from seedless.core.errors import RunError
 from seedless.core.mismatch import compare_values
 from seedless.core.rendezvous import Place, check_group_settings, find_place
-from seedless.core.threads import count_usable_cores
+from seedless.core.threads import list_usable_cores
 from seedless.proof.trail import describe_beginning
 from seedless.runs.lost_processes import report_lost
 from seedless.runs.prepare import Prepared, Preparer
@@ -80,8 +80,9 @@ def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
             ) from None
     messages = dist.new_group(backend="gloo", timeout=timeout)
     # [Step 2] Say who computes where; the processes of a machine take its GPUs in turn.
-    hosts = exchange_values(messages, socket.gethostname())
-    here = [rank for rank, host in enumerate(hosts) if host == hosts[place.rank]]
+    own: dict[str, Any] = {"host": socket.gethostname(), "cores": list_usable_cores()}
+    members = exchange_values(messages, own)
+    here = [rank for rank, member in enumerate(members) if member["host"] == own["host"]]
     uses_gpu = execution.device != "cpu" and torch.cuda.is_available()
     device, card = "cpu", None
     if uses_gpu:
@@ -104,8 +105,20 @@ def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
             f"seedless/{messages.group_name}", dist.distributed_c10d._get_default_store()
         ),
         devices=tuple(member["device"] for member in found),
-        threads=max(1, count_usable_cores() // len(here)),
+        threads=share_cores(own["cores"], [members[rank]["cores"] for rank in here]),
     )
+
+
+def share_cores(own: Sequence[int], members: Sequence[Sequence[int]]) -> int:
+    """Return how many threads a process may use, given the cores of all processes of its machine.
+
+    Slurm may give each of them cores of its own, and torchrun gives all of them the same.
+
+    >>> share_cores([0, 1, 2, 3], [[0, 1, 2, 3], [0, 1, 2, 3]]), share_cores([0, 1], [[0, 1], [2]])
+    (2, 2)
+    """
+    sharing = sum(bool({*own} & {*cores}) for cores in members)
+    return max(1, len(own) // sharing)
 
 
 def configure_member(config: Config, group: TrainingGroup | None) -> Config:

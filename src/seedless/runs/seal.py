@@ -29,7 +29,7 @@ from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
 from seedless.runs.folder import Run
 from seedless.runs.prepare import Prepared
-from seedless.runs.streamed_results import score_streamed
+from seedless.runs.streamed_results import CONTENT, score_streamed
 from seedless.train.loop import ADVICE, TrainingOutcome
 from seedless.train.loss import Loss
 from seedless.train.prediction import compute_outputs
@@ -74,14 +74,15 @@ def seal(prepared: Prepared, run: Path, trail: TrailWriter | None, outcome: Trai
 
 
 def check_same_results(group: TrainingGroup | None, results: Mapping[str, Any]) -> None:
-    """Refuse to seal a run whose processes found different weights or scores: one is defective."""
+    """Refuse to seal a run whose processes found different weights or read different samples."""
     if group is None:
         return
-    found = exchange_values(group.messages, digest_value(results))
+    own = [results["weights"], results["predictions"], results["metrics"].get(CONTENT)]
+    found = exchange_values(group.messages, digest_value(own))
     differing = [str(rank) for rank, other in enumerate(found) if other != found[0]]
     if differing:
         raise RunError(
-            f"expected the same weights and scores in all {group.size} processes; process "
+            f"expected the same weights and samples in all {group.size} processes; process "
             f"{' and '.join(differing)} found others than process 0, so no receipt is written. "
             "Did its data change, or does its machine compute wrongly? `seedless portable check` "
             "tells"

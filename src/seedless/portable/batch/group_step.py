@@ -49,7 +49,7 @@ from seedless.portable.batch.step_computation import (
 )
 from seedless.portable.batch.step_plan import StepPlan, number_of
 from seedless.portable.context import CONTEXT
-from seedless.portable.self_test import check_kernels_once
+from seedless.portable.mode import prepare_device
 
 _TRIAL_SAMPLES, _TRIAL_SHARE = 4, 2
 _STAND_IN_ROWS = 2  # that a rank without samples computes
@@ -96,7 +96,8 @@ class GroupStep:
         """
         samples = check_batch(batch, fewest=0)
         _check_model(forward)
-        check_kernels_once(batch[0].device)
+        with plain_torch():
+            prepare_device(batch[0].device)
         if self.exchange.size > 1 and samples == 1:
             raise NumericsError(
                 "expected no sample or at least two of a batch on each process, got one on rank "

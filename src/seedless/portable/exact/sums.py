@@ -110,10 +110,8 @@ class ExactSum:
 
 def evaluate(exact_sum: ExactSum) -> Tensor:
     """Return the value of a sum in float64, from the context's evaluator where there is one."""
-    evaluator = CONTEXT.sum_evaluator
-    if evaluator is None or not evaluator.redirects:
-        return exact_sum.compute()
-    return evaluator.evaluate_sum(exact_sum)
+    evaluator = CONTEXT.sum_evaluator if CONTEXT.redirects_sums else None
+    return exact_sum.compute() if evaluator is None else evaluator.evaluate_sum(exact_sum)
 
 
 def add_parts(one: Parts, two: Parts) -> Parts:
@@ -190,9 +188,10 @@ def count_summed(x: Tensor, dims: Sequence[int]) -> int:
 
     Where a batch is computed in parts, they are the values of all parts.
     """
-    addends, evaluator = count_addends(x, dims), CONTEXT.sum_evaluator
-    is_elsewhere = evaluator is not None and evaluator.redirects and dims and x.numel()
-    return evaluator.count_addends(addends) if is_elsewhere and evaluator is not None else addends
+    addends = count_addends(x, dims)
+    evaluator = CONTEXT.sum_evaluator if CONTEXT.redirects_sums else None
+    was_evaluated = evaluator is not None and dims and x.numel()
+    return evaluator.count_addends(addends) if evaluator and was_evaluated else addends
 
 
 def cumulative_total(x: Tensor, dim: int) -> Tensor:

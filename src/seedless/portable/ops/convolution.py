@@ -238,11 +238,12 @@ def convolution_backward(
     windows, transposed, _, groups = _read_settings(weight, *settings)
     of_x = of_weight = of_bias = None
     if mask[0]:
-        of_x = (
-            convolve(grad, weight, windows, groups, x.shape[2:])
-            if transposed
-            else convolve_transposed(grad, weight, x.shape[2:], windows, groups)
-        )
+        with CONTEXT.within_samples():
+            of_x = (
+                convolve(grad, weight, windows, groups, x.shape[2:])
+                if transposed
+                else convolve_transposed(grad, weight, x.shape[2:], windows, groups)
+            )
     if mask[1]:
         outer, inner = (x, grad) if transposed else (grad, x)
         of_weight = correlate(outer, inner, weight.shape, windows, groups)

@@ -82,21 +82,26 @@ def layer_norm_backward(
     """Return the gradients of x, weight and bias that ``mask`` selects."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
-    # [Step 1] One call computes all three, where the device has the kernel.
-    if not CONTEXT.redirects_sums:
+    # [Step 1] One call computes all three, where the device has the kernel. Where sums over samples
+    # are evaluated elsewhere, it is used for the gradient of x alone.
+    with CONTEXT.within_samples():
         result = rows.layer_norm_backward(grad, x, math.prod(shape), centre, scale, weight)
-        if result is not None:
-            return (
-                result[0].view(x.shape) if mask[0] else None,
-                result[1].view(weight.shape) if mask[1] and weight is not None else None,
-                result[2].view(bias.shape) if mask[2] and bias is not None else None,
-            )
+    if result is not None and not CONTEXT.redirects_sums:
+        return (
+            result[0].view(x.shape) if mask[0] else None,
+            result[1].view(weight.shape) if mask[1] and weight is not None else None,
+            result[2].view(bias.shape) if mask[2] and bias is not None else None,
+        )
     # [Step 2] Else normalize again from the saved statistics, and sum over rows and their values.
     wide, scale = grad.to(torch.float64), scale.to(torch.float64)
     normed = (x.to(torch.float64) - centre) * scale
     of_x = of_weight = of_bias = None
-    if mask[0]:
-        of_x = _find_input_gradient(_affine(wide, weight, None), normed, scale, dims).to(x.dtype)
+    if mask[0] and result is not None:
+        of_x = result[0].view(x.shape)
+    elif mask[0]:
+        with CONTEXT.within_samples():
+            h = _affine(wide, weight, None)
+            of_x = _find_input_gradient(h, normed, scale, dims).to(x.dtype)
     if mask[1] and weight is not None:
         of_weight = (total(wide * normed, lead) if lead else wide * normed).to(x.dtype)
     if mask[2] and bias is not None:
