@@ -557,7 +557,8 @@ def test_normal_numbers_have_mean_and_standard_deviation():
 
 def test_normal_numbers_in_a_captured_step_are_refused(monkeypatch):
     model = seedless.convert(nn.Sequential(Lambda(torch.randn_like)))
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    for question in ("is_available", "is_current_stream_capturing"):
+        monkeypatch.setattr(torch.cuda, question, lambda: True)
     with pytest.raises(NumericsError, match=r"module '0' draws normal numbers at .*mode='eager'"):
         call(model, fill(B, 9))
 

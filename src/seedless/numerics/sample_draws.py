@@ -94,7 +94,7 @@ def draw_normal_like(x: Tensor, *, layer: int, axis: Axis = None) -> Tensor:
     them, so that every device has the same bits.
     """
     _find_bits(x)
-    if torch.cuda.is_current_stream_capturing():
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
         raise NumericsError(
             f"module {find_call().name!r} draws normal numbers at {find_line()}, which a CPU "
             "computes, and a step captured as a CUDA graph cannot wait for it: use "
