@@ -19,6 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -186,23 +187,37 @@ def run_world(target: Callable[..., None], size: int, *arguments: Any) -> list[A
 
 
 def compare_devices(out: Path) -> bool:
-    """Train in every world that this machine can form, and write which digests were found."""
+    """Train at once in every world that this machine can form; write which digests were found."""
+    can_use_gpu = torch.cuda.is_available()
+    worlds = {
+        label: world for label, world in WORLDS.items() if can_use_gpu or "cuda" not in world[0]
+    }
     rows: dict[str, Any] = {}
-    for label, (devices, backend) in WORLDS.items():
-        if "cuda" in devices and not torch.cuda.is_available():
-            continue
+
+    def train(label: str) -> str:
+        devices, backend = worlds[label]
         ranks = run_world(train_in_world, len(devices), devices, backend)
         rows[label] = {name: sorted({rank[name]["digest"] for rank in ranks}) for name in MODELS}
-        same = all(rows[label][name] == rows["one CPU"][name] for name in MODELS)
-        print(label, "same bits" if same else "OTHER BITS", flush=True)
-        results = {
-            "same": {name: rows[label] == rows["one CPU"] for name in rows for label in [name]},
-            "digests": rows,
-            "steps": STEPS,
-            "untested": "NCCL with more than one rank: it takes one rank for each GPU",
-        }
-        write_results("world-devices", "python -m benchmarks.world devices", results, out)
-    return all(row == rows["one CPU"] for row in rows.values())
+        return label
+
+    is_same: dict[str, bool] = {}
+    with ThreadPoolExecutor(len(worlds)) as pool:
+        for future in as_completed([pool.submit(train, label) for label in worlds]):
+            print(future.result(), rows[future.result()], flush=True)
+            digests = [set(rows[label][name]) for label in rows for name in MODELS]
+            is_same = {
+                name: len(set().union(*(rows[label][name] for label in rows))) == 1
+                for name in MODELS
+            }
+            results = {
+                "same": is_same,
+                "one_digest_in_each_world": all(len(each) == 1 for each in digests),
+                "digests": rows,
+                "steps": STEPS,
+                "untested": "NCCL with more than one rank: it takes one rank for each GPU",
+            }
+            write_results("world-devices", "python -m benchmarks.world devices", results, out)
+    return all(is_same.values())
 
 
 def time_world(rank: int, size: int, samples: int, rounds: int, folder: str) -> None:
