@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import log2
 from pathlib import Path
 from typing import Any
 
 from benchmarks.pages import DOCS, Record, describe, read_records, render
+from benchmarks.world.devices import WORLDS
 
 PAGE = DOCS / "explanation" / "scale.md"
-# Bytes a second in one direction, and seconds that one message takes at least. NVLink 4: 900 GB/s a
-# GPU in both directions together. Ethernet: 400 Gb/s a GPU.
-NETWORKS = {"NVLink": (450e9, 10e-6), "400 Gb/s Ethernet": (50e9, 30e-6)}
-WORLDS = (8, 64)
+# Bytes a second in one direction, and seconds from one GPU to the next. NVLink 4: 900 GB/s a GPU in
+# both directions together. Ethernet: 400 Gb/s a GPU.
+NETWORKS = {"NVLink": (450e9, 3e-6), "400 Gb/s Ethernet": (50e9, 10e-6)}
+SIZES = (8, 64)
 
 
 def estimate_seconds(bytes_: int, messages: int, size: int, network: str) -> float:
-    """Return the seconds that all-reduces in a ring take: each byte is sent 2 (n - 1) / n times."""
+    """Return the seconds of all-reduces: latency as in a tree, bytes as in a ring."""
     bandwidth, latency = NETWORKS[network]
-    return 2 * (size - 1) / size * bytes_ / bandwidth + messages * 2 * (size - 1) * latency
+    return 2 * (size - 1) / size * bytes_ / bandwidth + messages * 2 * log2(size) * latency
 
 
 def make_page(records: Mapping[str, Record] | None = None) -> str:
@@ -36,17 +38,24 @@ def make_page(records: Mapping[str, Record] | None = None) -> str:
         traffic=traffic["results"]["rows"],
         estimates=_list_estimates(traffic["results"]["rows"]),
         describe=describe,
+        describe_cpu=_describe_cpu,
         devices_record=devices,
         cost_record=cost,
         traffic_record=traffic,
     )
 
 
+def _describe_cpu(record: Record) -> str:
+    """Return the processor and the command of a record made without a GPU, in one line."""
+    cpu, torch = record["environment"]["cpu"], record["environment"]["packages"]["torch"]
+    return f"{cpu['model']}, {cpu['cores']} cores, torch {torch}; `{record['command']}`"
+
+
 def _list_worlds(digests: Mapping[str, Mapping[str, list[str]]]) -> list[dict[str, Any]]:
     """Return each world with the first characters of its models' digests."""
     return [
         {"label": label, "digests": {name: found[0][7:15] for name, found in models.items()}}
-        for label, models in digests.items()
+        for label, models in sorted(digests.items(), key=lambda item: list(WORLDS).index(item[0]))
     ]
 
 
@@ -82,13 +91,13 @@ def _list_estimates(rows: Mapping[str, Any]) -> list[dict[str, Any]]:
             "milliseconds": {
                 f"{size} GPUs, {network}": 1e3
                 * estimate_seconds(row["bytes"], row["messages"], size, network)
-                for size in WORLDS
+                for size in SIZES
                 for network in NETWORKS
             },
             "plain": {
                 f"{size} GPUs, {network}": 1e3
                 * estimate_seconds(4 * row["parameters"], 1, size, network)
-                for size in WORLDS
+                for size in SIZES
                 for network in NETWORKS
             },
         }

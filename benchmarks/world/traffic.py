@@ -52,6 +52,7 @@ def count_traffic(out: Path) -> None:
         join(0, 1, "gloo", folder)
         for name, (make, shape) in MODELS.items():
             model = make().train()
+            seedless.initialize(model)
             numbers = torch.arange(SAMPLES * torch.Size(shape).numel()) * 40503 % 1024 - 512
             x = (numbers.float() / 256).view(SAMPLES, *shape)
             group_step = GroupStep(model.parameters(), dist.group.WORLD)
@@ -68,6 +69,7 @@ def count_traffic(out: Path) -> None:
                 before = group_step.exchange.messages, group_step.exchange.bytes
                 with seedless.portable():
                     group_step.step(forward, loss_of, x, torch.arange(SAMPLES))
+            assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
             rows[name] = {
                 "messages": group_step.exchange.messages - before[0],
                 "bytes": group_step.exchange.bytes - before[1],
