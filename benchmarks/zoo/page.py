@@ -16,7 +16,7 @@ PREFERRED = ("zoo-mended", "zoo-cpu16", "zoo-cuda", "zoo-init16", "zoo-cpu2")
 OTHER_STARTS = ("dct, keep zeros", "scrambled", "scrambled, keep zeros", "canonical_kaiming")
 TARGETS = {"initialized": 0.95, "portable": 0.97, "threads": 1.0, "cuda": 1.0}
 MAX_GRADIENT_RATIO = 30.0
-MAX_SHOWN_LENGTH = 160
+MAX_SHOWN_LENGTH = 260
 NOT_INSTALLED = "ModuleNotFoundError"
 Row = Mapping[str, Any]
 
