@@ -62,7 +62,7 @@ class Tied(nn.Module):
 
 
 class Stateful(nn.Module):
-    """Power iterations in buffers, a mean over all batches, a checkpoint, a hook, a frozen layer."""
+    """Power iterations in buffers, a mean over batches, a checkpoint, a hook, a frozen layer."""
 
     def __init__(self):
         super().__init__()
