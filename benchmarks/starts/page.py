@@ -19,7 +19,7 @@ from benchmarks.pages import DOCS, RESULTS, read_records, render
 from benchmarks.starts import analysis, plan
 from benchmarks.starts.causes import GRADIENTS, RECORD
 from benchmarks.starts.compare import RECORD as TRAININGS
-from benchmarks.starts.variants import NAMES
+from benchmarks.starts.variants import NAMES, VARIANTS
 from seedless.stats.holm_correction import holm
 
 CAUSES_PAGE = DOCS / "results" / "start-causes.md"
@@ -48,7 +48,14 @@ def summarize_causes(rows: list[dict[str, Any]]) -> dict[str, Any]:
             ]
             cells.append(math.fsum(chosen) / len(chosen))
         table[variant] = cells
-    return {"networks": whole, "replicates": replicates, "table": table}
+    means = {variant: math.fsum(cells) / max(1, len(cells)) for variant, cells in table.items()}
+    others = [
+        means[variant] - means["dct"]
+        for variant in VARIANTS
+        if variant not in ("dct", "columns signed")
+    ]
+    found = {"networks": whole, "replicates": replicates, "table": table, "means": means}
+    return {**found, "others": (min(others), max(others))}
 
 
 def summarize_gradients(rows: list[dict[str, Any]]) -> dict[str, Any]:
