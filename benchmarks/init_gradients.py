@@ -34,6 +34,8 @@ def measure(network: Network) -> dict[str, Any]:
     if not row["own"] / FACTOR < row["dct"] < row["own"] * FACTOR:
         for start in ("canonical_kaiming", "scrambled"):
             row[start] = measure_start(network, start)
+        if zeros:
+            row["scrambled, keep zeros"] = measure_start(network, "scrambled", keep="zeros")
     return row
 
 

@@ -1,10 +1,11 @@
 """Write docs/results from a store, so that no figure there is typed by hand:
 
-    python -m benchmarks.results --store STORE --data DATA [--date TEXT] [--only NAME]
+    python -m benchmarks.results --store STORE --data DATA [--date TEXT] [--only NAME] [--seeds N]
 
 Every study of `benchmarks.results_plan` whose runs are all in the store is tabulated and drawn, and
 its runs' receipts are listed; pages are then written from what was collected, now or before.
-Without a store only the pages are written again. Equal stores give equal bytes.
+Without a store only the pages are written again. Equal stores give equal bytes. --seeds collects
+the first seeds alone, where the protocol ends a study early.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS
 from benchmarks.results_page import write_pages
 from benchmarks.results_plan import Entry, list_entries, spell_command
+from benchmarks.results_predictions import FOLDER as PREDICTIONS
+from benchmarks.results_predictions import pack_predictions
 from seedless.core.digests import canonical_json, digest_value
 from seedless.core.errors import SeedlessError
 from seedless.data.loading import load
@@ -64,7 +67,9 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
         "environments": [{**environments[key], "runs": places[key]} for key in sorted(places)],
         "tables": [asdict(table) for table in written.tables],
     }
-    for folder in (COLLECTED, RECEIPTS):
+    predictions = pack_predictions(results.outcomes)
+    content["predictions"] = predictions is not None
+    for folder in (COLLECTED, RECEIPTS, PREDICTIONS):
         (out / folder).mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     (out / COLLECTED / f"{entry.slug}.json").write_text(text + "\n", encoding="utf-8")
@@ -73,6 +78,8 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
     if receipts["runs"]:
         packed = gzip.compress(canonical_json(receipts), mtime=0)
         (out / RECEIPTS / f"{entry.slug}.json.gz").write_bytes(packed)
+    if predictions is not None:
+        (out / PREDICTIONS / f"{entry.slug}.npz").write_bytes(predictions)
     return True
 
 
@@ -185,10 +192,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PAGES)
     parser.add_argument("--date")
     parser.add_argument("--only")
+    parser.add_argument("--seeds", type=int)
     arguments = parser.parse_args()
     set_environment_variables()
     entries = list_entries(arguments.data)
     chosen = [one for one in entries if arguments.only in (None, one.slug)]
+    if arguments.seeds is not None:
+        fewer = {"seeds": arguments.seeds}
+        chosen = [replace(one, options=replace(one.options, **fewer)) for one in chosen]
     store = None if arguments.store is None else Store(arguments.store)
     try:
         for slug in build(chosen, store, arguments.out, arguments.date):

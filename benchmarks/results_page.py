@@ -66,6 +66,7 @@ def make_page(collected: Collected) -> str:
         one=collected,
         answer=answer,
         remarks=choose_remarks(collected),
+        predictions=describe_predictions(collected),
         records=", ".join(f"{count} {PARTS[name]}" for name, count in counts),
         describe_place=describe_place,
         tables=[
@@ -73,6 +74,18 @@ def make_page(collected: Collected) -> str:
             for table in tables
         ],
     )
+
+
+def describe_predictions(collected: Collected) -> str:
+    """Return where the test predictions of the runs are."""
+    name = collected["slug"]
+    if collected.get("predictions"):
+        return (
+            f"Their test predictions: [predictions](predictions/{name}.npz), from which `python -m "
+            f"benchmarks.results_predictions docs/results/predictions/{name}.npz` computes every "
+            "score again."
+        )
+    return "Their predictions were not kept: the command above makes them again."
 
 
 def describe_place(place: Collected) -> str:

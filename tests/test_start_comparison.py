@@ -11,7 +11,7 @@ from scipy import stats
 from torch import nn
 
 import seedless
-from benchmarks.starts import analysis, compare, images, plan, training, variants
+from benchmarks.starts import analysis, compare, images, page, plan, training, variants
 
 
 def make_images(count=96, classes=1):
@@ -211,3 +211,42 @@ def test_a_training_is_known_by_all_of_its_settings():
     one = plan.list_trainings()[0]
     assert compare.identify({**one.as_dict(), "auc": 0.5}) == one
     assert replace(one, epochs=1) != one
+
+
+def test_the_page_of_causes_is_its_records():
+    assert page.CAUSES_PAGE.read_text(encoding="utf-8") == page.make_causes_page()
+
+
+def test_causes_are_averaged_over_networks_and_replicates_that_all_variants_have():
+    rows = [
+        {"network": network, "variant": variant, "replicate": r, "auc": 0.5 + 0.1 * r + 0.01 * i}
+        for network in ("a", "b")
+        for i, variant in enumerate(variants.NAMES)
+        for r in (0, 1)
+    ]
+    whole = page.summarize_causes(rows)
+    assert (whole["networks"], whole["replicates"]) == (["a", "b"], 2)
+    assert whole["table"]["dct"] == pytest.approx([0.55, 0.55])
+    less = page.summarize_causes(rows[:-1])
+    assert less["replicates"] == 1
+    assert less["table"]["dct"] == pytest.approx([0.5, 0.5])
+    alone = page.summarize_causes(rows[:-2])
+    assert alone["networks"] == ["a"]
+
+
+def test_the_page_of_the_default_says_what_the_rule_chose_and_what_is_missing():
+    rows = [
+        {**row, "device": "made", "torch": "2"} for row in make_rows({"dct": -0.04}, replicates=3)
+    ]
+    text = page.make_default_page(rows)
+    assert "**`canonical_kaiming`**" in text
+    assert "3 of 5 replicates, 288 trainings on made, torch 2" in text
+    assert "The time ended" in text
+    worse = dict.fromkeys(plan.CANDIDATES, -0.03)
+    rows = [{**row, "device": "made", "torch": "2"} for row in make_rows(worse)]
+    rows[0] = {**plan.list_trainings()[0].as_dict(), "error": "RuntimeError"}
+    text = page.make_default_page(rows)
+    assert "none of the candidates" in text
+    assert f"ended in an error: {rows[0]['network']}" in text
+    with pytest.raises(SystemExit, match="first replicate"):
+        page.make_default_page(rows[1:3])

@@ -159,6 +159,13 @@ def test_a_machine_without_the_library_has_not_answered():
     assert rows == {"torch_ecg/a": {"init": {"ratio": 2}}}
 
 
+def test_a_network_that_was_mended_has_its_new_answer():
+    before = make_record({"timm/a": {"portable": {"error": "NumericsError: no"}}})
+    after = make_record({"timm/a": {"portable": {"finite": True}}})
+    text = page.make_page({"zoo-cpu16": before, "zoo-mended": after})
+    assert "| portable | 97% | met: 1 of 1, 100.0% |" in text
+
+
 def test_gradients_far_from_the_librarys_are_listed_with_other_starts():
     ratios = {"timm/near": 29.0, "timm/far": 31.0, "timm/small": 0.01, "timm/nan": math.nan}
     rows = {name: {"init": {"ratio": ratio}} for name, ratio in ratios.items()}

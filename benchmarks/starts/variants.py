@@ -26,11 +26,12 @@ Key = tuple[int, str]
 EXIT_SCALE = 0.01
 # Where the blocks of timm's networks hold the last norm layer of their residual branch.
 LAST_NORMS = {
-    "BasicBlock": "bn2",
-    "Bottleneck": "conv3.bn",
-    "DepthwiseSeparableConv": "bn2",
-    "InvertedResidual": "bn3",
-    "UniversalInvertedResidual": "pw_proj.bn",
+    "BasicBlock": ("bn2",),
+    "Bottleneck": ("conv3.bn", "bn3"),
+    "ResNestBottleneck": ("bn3",),
+    "DepthwiseSeparableConv": ("bn2",),
+    "InvertedResidual": ("bn3",),
+    "UniversalInvertedResidual": ("pw_proj.bn",),
 }
 
 
@@ -45,7 +46,8 @@ def spread_rows(shape: Shape, key: Key) -> Float64 | None:
     if shape[0] >= features:
         return None  # all frequencies are there already
     rows = np.argsort(draw_uniform(key[0], f"{key[1]} rows", features), kind="stable")
-    return basis_filters("dct", (features, *shape[1:])).fill()[rows[: shape[0]]]
+    products = basis_filters("dct", (features, *shape[1:]))
+    return products.table[products.find_positions(rows[: shape[0]])]
 
 
 def sign_columns(shape: Shape, key: Key) -> Float64 | None:
@@ -120,10 +122,12 @@ def scale_exits(model: nn.Module) -> int:
     """
     count = 0
     for module in model.modules():
-        path = LAST_NORMS.get(type(module).__name__)
-        if path is None or getattr(module, "has_skip", True) is False:
+        paths = LAST_NORMS.get(type(module).__name__, ())
+        named = dict(module.named_parameters())
+        gain = next((named[f"{path}.weight"] for path in paths if f"{path}.weight" in named), None)
+        if gain is None or getattr(module, "has_skip", True) is False:
             continue
         with torch.no_grad():
-            module.get_parameter(f"{path}.weight").mul_(EXIT_SCALE)
+            gain.mul_(EXIT_SCALE)
         count += 1
     return count

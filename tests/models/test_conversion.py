@@ -318,8 +318,7 @@ class Shuffled(nn.Module):
     "draw",
     [
         lambda x: torch.poisson(x.abs()),
-        lambda x: x.clone().exponential_(),
-        lambda x: F.gumbel_softmax(x),
+        lambda x: x.clone().cauchy_(),
         lambda x: torch.randperm(3),
         lambda x: torch.multinomial(x.abs()[0], 2),
         lambda x: F.rrelu(x, training=True),
@@ -553,6 +552,32 @@ def test_normal_numbers_have_mean_and_standard_deviation():
             seedless.convert(nn.Sequential(Lambda(lambda x: torch.randn_like(x.long())))),
             fill(B, 9),
         )
+
+
+def test_exponential_numbers_and_gumbel_softmax_are_drawn_by_sample():
+    x, guard = fill(B, 500), GeneratorGuard()
+    model = seedless.convert(nn.Sequential(Lambda(lambda x: x.clone().exponential_())))
+    out = call(model, x)
+    assert torch.equal(call(model, x[ORDER], keys=KEYS[ORDER]), out[ORDER])
+    assert not torch.equal(call(model, x, epoch=1), out)
+    assert float(out.min()) > 0
+    assert abs(float(out.mean()) - 1.0) < 0.1
+    faster = seedless.convert(nn.Sequential(Lambda(lambda x: x.clone().exponential_(lambd=4.0))))
+    assert torch.equal(call(faster, x), out / 4)
+    expected = ((x - out.log()) / 0.5).softmax(-1)
+    soft = seedless.convert(nn.Sequential(Lambda(lambda x: F.gumbel_softmax(x, tau=0.5))))
+    torch.testing.assert_close(call(soft, x), expected)
+    hard = seedless.convert(nn.Sequential(Lambda(lambda x: F.gumbel_softmax(x, 0.5, hard=True))))
+    assert torch.equal(call(hard, x).argmax(-1), expected.argmax(-1))
+    assert guard.moved() == ()
+
+
+def test_normal_numbers_in_a_captured_step_are_refused(monkeypatch):
+    model = seedless.convert(nn.Sequential(Lambda(torch.randn_like)))
+    for question in ("is_available", "is_current_stream_capturing"):
+        monkeypatch.setattr(torch.cuda, question, lambda: True)
+    with pytest.raises(NumericsError, match=r"module '0' draws normal or exp.* at .*mode='eager'"):
+        call(model, fill(B, 9))
 
 
 def test_one_row_for_all_samples_belongs_to_the_batch():

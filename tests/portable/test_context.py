@@ -13,8 +13,8 @@ CPU = torch.device("cpu")
 
 
 class Evaluator:
-    def __init__(self, redirects=True, splits_tensors=True):
-        self.redirects, self.splits_tensors = redirects, splits_tensors
+    def __init__(self, redirects=True, is_tracing=False):
+        self.redirects, self.is_tracing = redirects, is_tracing
 
 
 def read(context):
@@ -44,7 +44,7 @@ def observe(*_):
 SWITCHES = {
     "sums": (lambda c: c.evaluate_sums_with(Evaluator()), (True, True, True, ())),
     "ops": (lambda c: c.evaluate_sums_with(Evaluator(False)), (False, True, True, ())),
-    "trace": (lambda c: c.evaluate_sums_with(Evaluator(True, False)), (True, False, True, ())),
+    "trace": (lambda c: c.evaluate_sums_with(Evaluator(True, True)), (True, False, True, ())),
     "kernels": (lambda c: c.without_kernels(), (False, True, False, ())),
     "results": (lambda c: c.observe_results_with(observe), (False, True, True, (observe,))),
 }
@@ -92,6 +92,14 @@ def test_a_second_evaluator_of_sums_is_refused_and_the_first_stays(context):
         ):
             pass
         assert context.sum_evaluator is first
+
+
+@pytest.mark.parametrize(("is_tracing", "redirects"), [(True, True), (False, False)])
+def test_sums_within_samples_are_hidden_except_from_a_trace(context, is_tracing, redirects):
+    with context.evaluate_sums_with(Evaluator(True, is_tracing)):
+        with context.within_samples():
+            assert context.redirects_sums is redirects
+        assert context.redirects_sums
 
 
 def test_no_stop_of_the_kernels_is_lost_between_threads(context):

@@ -176,6 +176,21 @@ def test_no_split_shows_after_ten_steps():
     assert train(lambda: fill(Encoder()), 64, 10) == train(lambda: fill(Encoder()), 128, 10)
 
 
+def test_no_split_shows_where_the_products_of_an_op_are_computed_in_chunks():
+    """On a CPU a large product is computed in chunks, a small one at once: 2 samples are small."""
+    net = fill(nn.Conv1d(150, 160, 3, padding=1))
+    x = make_uniform("wide", 4, 150, 25)
+    grads = []
+    for size in (4, 2):
+        net.zero_grad()
+        with portable():
+            Split(net.parameters(), size).step(
+                lambda x: net(F.relu(net(x)[:, :150])), lambda out, x: out.square().mean(), x
+            )
+        grads.append(seedless.digest({"weight": net.weight.grad, "bias": net.bias.grad}))
+    assert grads[0] == grads[1]
+
+
 def test_no_split_shows_in_a_conformer():
     batch = make_uniform("ecg", 6, 12, 60), (torch.arange(6)[:, None] + torch.arange(12)) % 3 == 0
     batch = (batch[0], batch[1].float(), torch.arange(6))

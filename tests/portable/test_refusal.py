@@ -131,6 +131,11 @@ def test_torchs_generator_is_refused(draw_one):
         draw_one(X)
 
 
+def test_complex_numbers_are_refused_and_told_what_to_do():
+    with portable(), pytest.raises(NumericsError, match=r"complex numbers out.*real matrices"):
+        X.to(torch.complex64)
+
+
 def test_half_and_double_are_refused():
     with portable(), pytest.raises(NumericsError, match="float32"):
         X.half() * 2

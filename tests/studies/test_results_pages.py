@@ -5,12 +5,13 @@ import json
 import math
 import shutil
 
-from benchmarks import time_limited_runs
+from benchmarks import results_predictions, time_limited_runs
 from benchmarks.results import build, count_proofs
 from benchmarks.results_answers import answer
 from benchmarks.results_fairness import CONFOUNDED, clean_table, has_equal_arms, list_caveats
 from benchmarks.results_page import choose_remarks
 from benchmarks.results_plan import Entry, choose_tenth, list_entries, spell_command
+from benchmarks.results_predictions import check_file, pack_predictions
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.findings import PROOF, write_finding
 from seedless.studies.engine.options import StudyOptions
@@ -57,6 +58,22 @@ def test_pages_come_from_the_store_alone(smoke_store, tmp_path):
     assert {*scores["classes"]} == {*outcome.metrics["test"]["classes"]}
     assert by_key[grid.points[0].key]["weights"]["digest"] == outcome.weights
     assert by_key[grid.points[0].key]["environment"] in receipts["environments"]
+    packed = here / "predictions" / "basis.npz"
+    assert check_file(packed) == (len(receipts["runs"]), len(receipts["runs"]))
+    assert "predictions/basis.npz" in written["basis.md"].decode()
+    changed = by_key[grid.points[0].key]
+    changed["scores"]["macro_auc"] += 1e-9
+    (here / "receipts" / "basis.json.gz").write_bytes(gzip.compress(json.dumps(receipts).encode()))
+    assert check_file(packed) == (len(receipts["runs"]), len(receipts["runs"]) - 1)
+
+
+def test_predictions_that_are_too_large_are_left_to_an_archive(smoke_store, monkeypatch):
+    store, grid = Store(smoke_store), open_study("basis").plan(SMOKE).grid
+    outcomes = [store.read(point) for point in grid.points]
+    assert pack_predictions(outcomes) == pack_predictions(outcomes)
+    monkeypatch.setattr(results_predictions, "MAX_BYTES", 1000)
+    assert pack_predictions(outcomes) is None
+    assert pack_predictions([]) is None
 
 
 def test_a_study_without_all_its_runs_is_named_and_has_no_page(smoke_store, tmp_path):
@@ -133,8 +150,9 @@ def test_what_is_committed_is_what_the_generator_writes(tmp_path):
     """Pages are made from the collected files beside them: none was edited by hand."""
     pages = ROOT / "docs" / "results"
     shutil.copytree(pages, tmp_path / "copy")
+    own_generators = ("protocol.md", "start-causes.md", "default-start.md")
     for path in (tmp_path / "copy").glob("*.md"):
-        if path.name != "protocol.md":  # which has a generator of its own
+        if path.name not in own_generators:
             path.unlink()
     build(list_entries(ROOT / "data"), None, tmp_path / "copy")
     assert read_all(tmp_path / "copy") == read_all(pages)

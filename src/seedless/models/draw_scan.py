@@ -22,10 +22,11 @@ _BY_SAMPLE = """
     dropout dropout_ dropout1d dropout2d dropout3d alpha_dropout feature_dropout
     feature_alpha_dropout native_dropout scaled_dot_product_attention multi_head_attention_forward
     rand rand_like bernoulli bernoulli_ uniform_ randn randn_like normal normal_
+    exponential_ gumbel_softmax
 """
 _BY_GENERATOR = """
-    randint randint_like randperm random_ exponential_ geometric_ cauchy_ log_normal_ multinomial
-    poisson binomial gumbel_softmax rrelu fractional_max_pool2d fractional_max_pool3d
+    randint randint_like randperm random_ geometric_ cauchy_ log_normal_ multinomial
+    poisson binomial rrelu fractional_max_pool2d fractional_max_pool3d
 """
 INTERCEPTED = frozenset(_BY_SAMPLE.split())
 REFUSED = frozenset(_BY_GENERATOR.split())

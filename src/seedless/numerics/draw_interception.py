@@ -1,13 +1,13 @@
 """Inside a converted model, torch's draws become functions of sample, epoch, layer and element.
 
-Law: a function mode sees every call of a function of torch's that a module makes. Dropout and
-uniform, normal and Bernoulli draws are computed from the keys of the batch. A call that would draw
-otherwise is refused, with its module and line. Calls with a generator of their own are left alone.
+Law: a function mode sees every call of a function of torch's that a module makes. Dropout, and
+draws from distributions (`distribution_draws`), are computed from the keys of the batch. A call
+that would draw otherwise is refused, with its module and line. Calls with a generator of their own
+are left alone.
 """
 
 import threading
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,14 +17,12 @@ from torch.overrides import TorchFunctionMode
 
 from seedless.core.errors import NumericsError
 from seedless.numerics.attention_dropout import attend
+from seedless.numerics.distribution_draws import HANDLERS, Arguments, Handler
 from seedless.numerics.draw_line import find_line
 from seedless.numerics.dropout import check_probability
 from seedless.numerics.forward_calls import find_call, number_draw
 from seedless.numerics.recurrent_dropout import is_packed, run_layers
-from seedless.numerics.sample_draws import draw_normal_like, draw_uniform_like, drop
-
-Arguments = tuple[Any, ...]
-Handler = Callable[[Any, Arguments, dict[str, Any]], Any]
+from seedless.numerics.sample_draws import drop
 
 
 class DrawInterception(TorchFunctionMode):
@@ -35,21 +33,24 @@ class DrawInterception(TorchFunctionMode):
     ) -> Any:
         """Run one function of torch's: as it is, by the keys of the batch, or refuse it."""
         kwargs = kwargs or {}
-        handle = _HANDLERS.get(func)
-        if handle is None or kwargs.get("generator") is not None or find_call().kept:
+        handle, copied = _HANDLERS.get(func), _COPIES.get(func)
+        is_left_alone = kwargs.get("generator") is not None or find_call().kept
+        if copied is not None and not is_left_alone:
+            return self.run_seen(copied, args, kwargs)
+        if handle is None or is_left_alone:
             return func(*args, **kwargs)
-        if func is F.multi_head_attention_forward:
-            return self.run_attention(args, kwargs)
         return _run_uncompiled(handle, func, args, kwargs)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # untyped in torch
-    def run_attention(self, args: Arguments, kwargs: dict[str, Any]) -> Any:
-        """Run torch's attention with its own calls seen by this mode, samples leading."""
+    def run_seen(self, function: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
+        """Run a copy of a function of torch's with its own calls seen by this mode."""
         call = find_call()
-        before, call.axis = call.axis, 0
+        before = call.axis
+        if function is _ATTENTION:
+            call.axis = 0
         try:
             with self:
-                return _ATTENTION(*args, **kwargs)
+                return function(*args, **kwargs)
         finally:
             call.axis = before
 
@@ -84,14 +85,23 @@ def end_interception() -> None:
 
 def _copy_without_dispatch(function: Any) -> Any:
     """Return a copy of a Python function of torch's that does not give itself to the mode again."""
-    names = {**function.__globals__, "has_torch_function": lambda _: False}
-    return types.FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    asked = dict.fromkeys(("has_torch_function", "has_torch_function_unary"), lambda _: False)
+    copied = types.FunctionType(
+        function.__code__,
+        {**function.__globals__, **asked},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
     )
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return copied
 
 
 _ATTENTION = _copy_without_dispatch(F.multi_head_attention_forward)
-_ATTENTION.__kwdefaults__ = F.multi_head_attention_forward.__kwdefaults__
+_COPIES: dict[Any, Any] = {
+    F.multi_head_attention_forward: _ATTENTION,
+    F.gumbel_softmax: _copy_without_dispatch(F.gumbel_softmax),
+}
 
 
 def _make_dropout(
@@ -152,75 +162,6 @@ def _handle_recurrent(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any
     return run_layers(func, args, call.inputs, lambda: number_draw(call))
 
 
-def _handle_rand(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-    """torch.rand and torch.rand_like: numbers in [0, 1) into what torch.empty returns."""
-    make = torch.empty_like if func is torch.rand_like else torch.empty
-    out = make(*args, **{name: value for name, value in kwargs.items() if name != "generator"})
-    return _fill_uniform(out, 0.0, 1.0)
-
-
-def _handle_uniform(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-    """Tensor.uniform_(from, to)."""
-    low = args[1] if len(args) > 1 else kwargs.get("from", 0.0)
-    high = args[2] if len(args) > 2 else kwargs.get("to", 1.0)
-    return _fill_uniform(args[0], low, high)
-
-
-def _fill_uniform(out: Tensor, low: float, high: float) -> Tensor:
-    call = find_call()
-    with torch.no_grad():
-        numbers = draw_uniform_like(out, layer=number_draw(call), axis=call.axis)
-        return out.copy_(numbers * (high - low) + low)
-
-
-def _handle_randn(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-    """torch.randn and torch.randn_like: normal numbers into what torch.empty returns."""
-    make = torch.empty_like if func is torch.randn_like else torch.empty
-    out = make(*args, **{name: value for name, value in kwargs.items() if name != "generator"})
-    return _fill_normal(out, 0.0, 1.0)
-
-
-def _handle_normal(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-    """torch.normal(mean, std), of which one may be a number, or of numbers with a size."""
-    return _make_normal(*args, **{name: kwargs[name] for name in kwargs if name != "generator"})
-
-
-def _make_normal(
-    mean: Tensor | float, std: Tensor | float = 1.0, size: Any = None, **options: Any
-) -> Tensor:
-    if size is not None:
-        return _fill_normal(torch.empty(size, **options), mean, std)
-    tensors = [one for one in (mean, std) if isinstance(one, Tensor)]
-    out = torch.empty_like(torch.broadcast_tensors(*tensors)[0])  # type: ignore[no-untyped-call]
-    return _fill_normal(out, mean, std)
-
-
-def _handle_normal_in_place(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-    """Tensor.normal_(mean, std)."""
-    mean = args[1] if len(args) > 1 else kwargs.get("mean", 0.0)
-    std = args[2] if len(args) > 2 else kwargs.get("std", 1.0)
-    return _fill_normal(args[0], mean, std)
-
-
-def _fill_normal(out: Tensor, mean: Tensor | float, std: Tensor | float) -> Tensor:
-    call = find_call()
-    with torch.no_grad():
-        numbers = draw_normal_like(out, layer=number_draw(call), axis=call.axis)
-        return out.copy_(numbers * std + mean)
-
-
-def _handle_bernoulli(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-    """torch.bernoulli(p), x.bernoulli(p) and x.bernoulli_(p): 1 with probability p, else 0."""
-    x = args[0] if args else kwargs["input"]
-    in_place = func is Tensor.bernoulli_
-    p: Any = args[1] if len(args) > 1 else kwargs.get("p", 0.5 if in_place else x)
-    call = find_call()
-    with torch.no_grad():
-        real = x if x.is_floating_point() else x.float()
-        drawn = draw_uniform_like(real, layer=number_draw(call), axis=call.axis) < p
-        return x.copy_(drawn) if in_place else drawn.to(x.dtype)
-
-
 def _refuse_in_training(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
     """rrelu(input, lower, upper, training): it draws in training alone."""
     if kwargs.get("training", args[3] if len(args) > 3 else False):
@@ -238,10 +179,10 @@ def _refuse(func: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
     )
 
 
-_TENSOR_DRAWS = "random_ exponential_ geometric_ cauchy_ log_normal_ multinomial"
+_TENSOR_DRAWS = "random_ geometric_ cauchy_ log_normal_ multinomial"
 _TORCH_DRAWS = "randint randint_like randperm multinomial poisson binomial"
 _FUNCTIONAL_DRAWS = """
-    gumbel_softmax fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d
+    fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d
     fractional_max_pool3d_with_indices
 """
 _ELEMENTS = _make_dropout()
@@ -276,19 +217,9 @@ _HANDLERS: dict[Any, Handler] = {
     torch.feature_alpha_dropout_: _FEATURE_ALPHA_IN_PLACE,
     torch.native_dropout: _handle_native_dropout,
     F.scaled_dot_product_attention: _handle_attention,
-    F.multi_head_attention_forward: _handle_attention,
     torch.lstm: _handle_recurrent,
     torch.gru: _handle_recurrent,
     torch.rnn_tanh: _handle_recurrent,
     torch.rnn_relu: _handle_recurrent,
-    torch.rand: _handle_rand,
-    torch.rand_like: _handle_rand,
-    Tensor.uniform_: _handle_uniform,
-    torch.randn: _handle_randn,
-    torch.randn_like: _handle_randn,
-    torch.normal: _handle_normal,
-    Tensor.normal_: _handle_normal_in_place,
-    torch.bernoulli: _handle_bernoulli,
-    Tensor.bernoulli: _handle_bernoulli,
-    Tensor.bernoulli_: _handle_bernoulli,
+    **HANDLERS,
 }

@@ -94,7 +94,7 @@ def normal_quantile(probability: Float64) -> Float64:
     centre = offset * _evaluate_ratio(_CENTRE, square)
     # [Step 2] Further out: rational functions of r = sqrt(-log(min(p, 1 - p))).
     tail = np.minimum(probability, 1.0 - probability)
-    radius = np.sqrt(-_log(tail))
+    radius = np.sqrt(-compute_log(tail))
     shoulder = _evaluate_ratio(_SHOULDER, radius - 1.6)
     outer = np.where(
         radius <= _SHOULDER_END, shoulder, _evaluate_ratio(_TAIL, radius - _SHOULDER_END)
@@ -117,7 +117,7 @@ def _evaluate_polynomial(coefficients: Sequence[float], x: Float64) -> Float64:
     return value
 
 
-def _log(x: Float64) -> Float64:
+def compute_log(x: Float64) -> Float64:
     """Return the natural logarithm of x > 0.
 
     x = 2^e m with m in [0.7, 1.4), and log m = 2 atanh((m-1)/(m+1)), a power series.

@@ -8,12 +8,13 @@ A draw that all samples share, such as that of LayerDrop, depends on epoch and s
 which someone said that they share it, with the axis `SHARED`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
@@ -23,7 +24,7 @@ from seedless.numerics.counter_random import WORD_MASK, philox_array
 from seedless.numerics.draw_line import find_line
 from seedless.numerics.dropout import check_probability, sample_words
 from seedless.numerics.forward_calls import find_call
-from seedless.numerics.normal_quantile import normal_quantile
+from seedless.numerics.normal_quantile import compute_log, normal_quantile
 
 Axis = int | Literal["shared"] | None
 SHARED: Literal["shared"] = "shared"
@@ -93,9 +94,33 @@ def draw_normal_like(x: Tensor, *, layer: int, axis: Axis = None) -> Tensor:
     They are the quantiles of (word + 1/2) / 2^32, so that none is beyond +-6.4. A CPU computes
     them, so that every device has the same bits.
     """
+    return _transform_words(x, normal_quantile, layer, axis)
+
+
+def draw_exponential_like(x: Tensor, *, layer: int, axis: Axis = None) -> Tensor:
+    """Return exponential numbers of rate 1, of the shape and type of x, by the keys that are set.
+
+    They are -log((word + 1/2) / 2^32), at most 22.9, computed by a CPU.
+    """
+    return _transform_words(x, lambda unit: -compute_log(unit), layer, axis)
+
+
+def _transform_words(
+    x: Tensor,
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    layer: int,
+    axis: Axis,
+) -> Tensor:
+    """Return a function of uniform numbers strictly between 0 and 1, like x."""
     _find_bits(x)
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        raise NumericsError(
+            f"module {find_call().name!r} draws normal or exponential numbers at {find_line()}, "
+            "which a CPU computes, and a step captured as a CUDA graph cannot wait for it: use "
+            "execution.mode='eager', or draw them from torch.rand"
+        )
     words = draw_words(x.shape, layer=layer, axis=axis, device=x.device).cpu().numpy()
-    return torch.from_numpy(normal_quantile((words + 0.5) * 2.0**-32)).to(x.device, x.dtype)
+    return torch.from_numpy(function((words + 0.5) * 2.0**-32)).to(x.device, x.dtype)
 
 
 def _find_bits(x: Tensor) -> int:

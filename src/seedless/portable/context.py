@@ -26,11 +26,12 @@ class SumEvaluator(Protocol):
 
     Attributes:
         redirects: whether it must see the sums of the op that runs now.
-        splits_tensors: whether that op may compute large tensors in pieces.
+        is_tracing: whether it records ops. Then an op may not compute large tensors in pieces,
+            whose number would depend on the size, and no sum is hidden.
     """
 
     redirects: bool
-    splits_tensors: bool
+    is_tracing: bool
 
     def run_op(self, run: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
         """Return ``run(func, args, kwargs)``, the result of an op."""
@@ -50,6 +51,7 @@ class Context:
         result_observers: called with the name, arguments and result of every op.
         refuses_backward: whether a gradient must be computed by the block's `step`, not by a bare
             ``backward()``, because other processes hold samples of the batch.
+        hides_sums: whether the sums that are computed now add up no samples, see `within_samples`.
         tested_devices: devices whose compiled kernels were compared with the ops they replace.
         rejected_devices: devices whose compiled kernels gave other bits and are not used.
         self_test_lock: held while a device is tested, so that no thread uses its kernels before.
@@ -59,7 +61,7 @@ class Context:
         self.sum_evaluator: SumEvaluator | None = None
         self.result_observers: tuple[ResultObserver, ...] = ()
         self.refuses_backward = False
-        self._hides_sums = False
+        self.hides_sums = False
         self.tested_devices: set[torch.device] = set()
         self.rejected_devices: set[torch.device] = set()
         self.self_test_lock = threading.RLock()
@@ -72,7 +74,9 @@ class Context:
     def redirects_sums(self) -> bool:
         """Return whether a `SumEvaluator` must see every sum, so that no kernel may hide one."""
         evaluator = self.sum_evaluator
-        return evaluator is not None and evaluator.redirects and not self._hides_sums
+        if evaluator is None or not evaluator.redirects:
+            return False
+        return evaluator.is_tracing or not self.hides_sums
 
     @property
     def splits_tensors(self) -> bool:
@@ -80,7 +84,7 @@ class Context:
 
         Not while ops are recorded: the number of pieces, and so of ops, depends on the size.
         """
-        return self.sum_evaluator is None or self.sum_evaluator.splits_tensors
+        return self.sum_evaluator is None or not self.sum_evaluator.is_tracing
 
     def allows_kernels(self, device: torch.device) -> bool:
         """Return whether the compiled kernels of a device may be used."""
@@ -118,11 +122,11 @@ class Context:
 
         An op that adds up samples uses this for its other parts, so that they keep their kernels.
         """
-        before, self._hides_sums = self._hides_sums, True
+        before, self.hides_sums = self.hides_sums, True
         try:
             yield
         finally:
-            self._hides_sums = before
+            self.hides_sums = before
 
     @contextmanager
     def observe_results_with(self, observer: ResultObserver) -> Iterator[None]:

@@ -29,9 +29,10 @@ SCALING = frozenset({"_amp_foreach_non_finite_check_and_unscale", "_amp_update_s
 ADVICE = {
     "scaler": "a gradient scaler keeps small float16 gradients from becoming zero, and portable "
     "arithmetic is in float32; leave it out, or make it with enabled=False",
-    "random": "it takes random numbers from torch's generator; use seedless.Dropout, or make them "
-    "before and pass them in",
-    "reduced": "portable arithmetic works in float32: leave autocast and half types out",
+    "random": "it takes random numbers from torch's generator; call seedless.convert(model) first, "
+    "use seedless.Dropout, or make them before and pass them in",
+    "reduced": "portable arithmetic works in float32: leave autocast, half types and complex "
+    "numbers out (a Fourier transform is a product with two real matrices, of cosines and sines)",
     "double": "sums and products of float64 would keep float32's precision only: cast to float32",
     "collective": "what it exchanges would depend on the number of processes; open the block with "
     "`seedless.portable(group=...) as p` and call p.step(forward, loss_of, *batch), which "

@@ -67,7 +67,7 @@ def _make_plan(
     # [Step 1] List the sums of each op.
     by_op: dict[int, list[PlannedSum]] = {}
     for number, (one, other) in enumerate(pairs):
-        if one.is_sum:
+        if one.is_sum and not one.is_hidden:
             each = other.addends - one.addends
             fixed = one.addends - TRACED_SIZES[0] * each
             adds_samples = one.grid_sizes != other.grid_sizes
@@ -115,7 +115,7 @@ def _check_entry(
     if is_summed and (grows_in or grows_out) and not in_group:
         raise _refuse(one, "gives each sample a value that depends on the others")
     if one.grid_sizes != other.grid_sizes:
-        if grows_out:
+        if grows_out or one.is_hidden:
             raise _refuse(one, "gives each sample a value on a grid that it shares with the others")
         return
     if grows_in and made_same and one.name not in READING_SHAPES:

@@ -53,6 +53,7 @@ class Entry:
         op: the number of the op that was dispatched and of which this is a part.
         grid_sizes: of an exact sum, how many values share a grid of each operand; else empty.
         addends: of an exact sum, how many values each element of the result adds.
+        is_hidden: whether a step does not see this sum, which adds up no samples.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Entry:
     op: int
     grid_sizes: tuple[int, ...] = ()
     addends: int = 0
+    is_hidden: bool = False
 
     @property
     def is_sum(self) -> bool:
@@ -83,7 +85,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
     """
 
     redirects = True
-    splits_tensors = False
+    is_tracing = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
@@ -168,7 +170,10 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         inputs = {tensor.memory for tensor in reads}
         self._made |= {tensor.memory for tensor in makes} - inputs
         self.entries.append(
-            Entry(name, reads, makes, changes, numbers, origin, number, grid_sizes, addends)
+            Entry(
+                *(name, reads, makes, changes, numbers, origin, number, grid_sizes, addends),
+                is_hidden=bool(grid_sizes) and CONTEXT.hides_sums,
+            )
         )
 
     def _describe(self, values: Iterable[Any]) -> tuple[TensorRecord, ...]:

@@ -78,7 +78,7 @@ def number_of(value: Any) -> int:
 class PlannedSums:
     """Follows a step along its plan; a subclass decides what becomes of sums over samples."""
 
-    splits_tensors = True
+    is_tracing = False
 
     def __init__(self, plan: StepPlan) -> None:
         self.plan = plan
