@@ -12,7 +12,8 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.utils.parametrizations import weight_norm
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
+from torch.utils.checkpoint import checkpoint
 
 import seedless
 from seedless.core.errors import NumericsError
@@ -58,6 +59,25 @@ class Tied(nn.Module):
     def forward(self, x):
         x = F.gelu(self.shared(F.gelu(self.shared(x))))
         return self.head(x @ self.table[:5] + self.table[5])
+
+
+class Stateful(nn.Module):
+    """Power iterations in buffers, a mean over batches, a checkpoint, a hook, a frozen layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.frozen, self.enter = nn.Linear(5, 8).requires_grad_(False), nn.Linear(8, 8)
+        self.norm, self.head = nn.BatchNorm1d(8, momentum=None), spectral_norm(nn.Linear(8, 3))
+        self.enter.weight.register_hook(lambda grad: grad * 0.5)
+
+    def forward(self, x):
+        x = checkpoint(lambda x: F.gelu(self.enter(self.frozen(x))), x, use_reentrant=False)
+        return self.head(self.norm(x))
+
+
+def make_stateful():
+    torch.manual_seed(3)  # spectral_norm draws its first vectors
+    return fill(Stateful())
 
 
 def make_ecg_conformer():
@@ -116,6 +136,7 @@ CASES = {
     "gru": Case(lambda: fill(Recurrent()), make_optimizer=sgd, shares=("2", "3")),
     "transformer": Case(lambda: fill(Encoder()), clips=True, shares=("1", "3", "uneven")),
     "tied": Case(lambda: fill(Tied()), shares=("4", "first empty")),
+    "state": Case(make_stateful, make_optimizer=sgd, shares=("2", "uneven"), messages=11),
     "contrast": Case(lambda: fill(Tied()), contrast, shares=("2", "uneven")),
     "class weights": Case(lambda: fill(Recurrent()), weigh_classes, shares=("3",)),
     "small last batch": Case(lambda: fill(Residual()), batches=(19, 5), messages=19, shares=("4",)),
@@ -158,7 +179,8 @@ def train(case, group=None, shares=None, rank=0):
                 nn.utils.clip_grad_norm_(net.parameters(), 0.5)
             optimizer.step()
             for name, parameter in net.named_parameters():
-                seen[f"{number}.{name}"] = parameter.grad.clone()
+                if parameter.grad is not None:
+                    seen[f"{number}.{name}"] = parameter.grad.clone()
     return seedless.digest(seen | dict(net.state_dict())), messages
 
 
@@ -193,7 +215,8 @@ def find_refusals(group, rank):
     """Return the messages of what a group refuses."""
     net, (x, y, _) = fill(nn.Linear(5, 3)), make_batch(8)
     refused = {}
-    other = fill(nn.Linear(5, 3 + rank))
+    other, unlike = fill(nn.Linear(5, 3 + rank)), fill(nn.Linear(5, 3))
+    unlike.bias.data[0] += rank
     wrapped = nn.parallel.DistributedDataParallel(net, process_group=group)
 
     def try_step(name, forward, loss_of, *batch):
@@ -215,6 +238,7 @@ def find_refusals(group, rank):
     try_step("largest", lambda x, y: net(x / x.amax()), loss_of, *mine)
     try_step("flip", lambda x, y: net(x + x.flip(0)), loss_of, *mine)
     try_step("other step", lambda x, y: net(x + net.weight[0]) if rank else net(x), loss_of, *mine)
+    try_step("other weights", lambda x, y: unlike(x), loss_of, *mine)
     try_step("other model", lambda x, y: other(x), loss_of, *mine)
     try_step("parameter", forward, lambda out, x, y: out.sum() + net.weight.sum(), *mine)
     with seedless.portable(group=group):

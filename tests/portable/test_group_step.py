@@ -51,6 +51,7 @@ REFUSED = {
     "flip": "reorder or mix samples",
     "other step": "on rank",
     "other model": "on rank",
+    "other weights": "same weights and buffers",
     "parameter": "uses a parameter",
     "backward": r"p\.step\(forward, loss_of, \*batch\)",
     "collective": r"portable\(group=\.\.\.\)",

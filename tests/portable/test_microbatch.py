@@ -354,6 +354,10 @@ def test_what_cannot_be_a_step_is_refused():
             Split(net.parameters(), 64).step(
                 lambda x: net(x).flatten(), lambda out, x: out.sum(), X
             )
+        with pytest.raises(NumericsError, match="got dict with a str"):
+            Split(net.parameters(), 64).step(
+                lambda x: {"logits": net(x)}, lambda out, x: out["logits"].sum(), X
+            )
         with pytest.raises(NumericsError, match="add up to the batch's 128"):
             Split(net.parameters(), [100, 20]).step(forward, lambda out, x: out.sum(), X)
         with pytest.raises(NumericsError, match="at least one sample"):

@@ -24,6 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from seedless.core.digests import digest
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
 from seedless.portable.batch.group_sums import GroupSums, refuse_other_plan
@@ -206,6 +207,19 @@ class GroupStep:
             if described != own:
                 raise refuse_other_plan(rank, own, described)
 
+    def _check_start(self, state: Sequence[Tensor]) -> None:
+        """Refuse a group whose processes start from different weights or buffers."""
+        with plain_torch():
+            named = {str(number): tensor.detach() for number, tensor in enumerate(state)}
+            own = torch.tensor([number_of(digest(named))]).view(torch.uint8)
+        for rank, other in enumerate(self.exchange.gather(own)):
+            if not torch.equal(own, other):
+                raise NumericsError(
+                    "expected the same weights and buffers on all processes before the first step, "
+                    f"got others on rank {rank} than on rank {self.exchange.rank}. Load or "
+                    "initialize them alike on each process (seedless.initialize needs no seed)"
+                )
+
     def _try(
         self,
         forward: Forward,
@@ -224,6 +238,7 @@ class GroupStep:
         outputs = list_outputs(forward(*four))
         _, output_grads = differentiate_loss(loss_of, outputs, four)
         parameters = find_leaves(outputs) if self.parameters is None else self.parameters
+        self._check_start([*parameters, *before])
         whole = backward(outputs, output_grads, parameters)
         after = [tensor.clone() for tensor in plan.changed]
         _restore(plan.changed, before)

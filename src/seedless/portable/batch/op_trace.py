@@ -109,9 +109,10 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         named = dict(kwargs or {})
         name = func._schema.name.partition("::")[2]
         op = name.rstrip("_") if not name.startswith("_") else name
+        arguments = zip(func._schema.arguments, (*args, *[None] * 99), strict=False)
         changed = [
-            value
-            for value, argument in zip(args, func._schema.arguments, strict=False)
+            named.get(argument.name, value)
+            for argument, value in arguments
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         for value in tree_leaves(changed):

@@ -19,7 +19,15 @@ Grads = tuple[Tensor | None, ...]
 
 def list_outputs(outputs: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """Return the outputs of a forward pass as a list."""
-    return [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    listed = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    for output in listed:
+        if not isinstance(output, Tensor):
+            raise NumericsError(
+                "expected forward to return a tensor or a list of tensors, one row a sample, got "
+                f"{type(outputs).__name__} with a {type(output).__name__}. Return what the loss "
+                "needs: out.logits of a Transformers model, say, or list(out.values()) of a dict"
+            )
+    return listed
 
 
 def differentiate_loss(
