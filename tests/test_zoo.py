@@ -166,6 +166,18 @@ def test_a_network_that_was_mended_has_its_new_answer():
     assert "| portable | 97% | met: 1 of 1, 100.0% |" in text
 
 
+def test_two_machines_are_compared_where_their_starts_are_equal():
+    def record(**digests):
+        rows = {name: {"portable": {"start": "s", "digest": one}} for name, one in digests.items()}
+        return make_record(rows)
+
+    assert page.compare_processors(record(a="1", b="2", c="3"), record(a="1", b="9")) == (1, 2)
+    other = record(a="1")
+    other["results"]["a"]["portable"]["start"] = "t"
+    assert page.compare_processors(record(a="1"), other) == (0, 0)
+    assert page.compare_processors(None, other) == (0, 0)
+
+
 def test_gradients_far_from_the_librarys_are_listed_with_other_starts():
     ratios = {"timm/near": 29.0, "timm/far": 31.0, "timm/small": 0.01, "timm/nan": math.nan}
     rows = {name: {"init": {"ratio": ratio}} for name, ratio in ratios.items()}

@@ -38,6 +38,7 @@ def make_page(recorded: Mapping[str, Record] | None = None) -> str:
         refusals=count_refusals(rows),
         far=list_far_gradients(rows, found.get("init-gradients", {})),
         starts=OTHER_STARTS,
+        elsewhere=compare_processors(found.get("zoo-cpu16"), found.get("zoo-amd")),
     )
 
 
@@ -63,6 +64,19 @@ def merge_rows(records: Iterable[Record]) -> dict[str, dict[str, Any]]:
                 if not answer.get("error", "").startswith(NOT_INSTALLED):
                     merged.setdefault(column, answer)
     return dict(sorted(rows.items()))
+
+
+def compare_processors(one: Record | None, other: Record | None) -> tuple[int, int]:
+    """Return how many networks have the same digest on two machines, and how many were compared."""
+    if one is None or other is None:
+        return 0, 0
+    pairs = [
+        (row["portable"], other["results"][name]["portable"])
+        for name, row in one["results"].items()
+        if name in other["results"]
+    ]
+    compared = [(a, b) for a, b in pairs if "digest" in a and a["start"] == b["start"]]
+    return sum(a["digest"] == b["digest"] for a, b in compared), len(compared)
 
 
 def judge_targets(total: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

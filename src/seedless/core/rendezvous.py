@@ -3,14 +3,19 @@
 Three launchers: `seedless train --processes N` (one machine), torchrun, and Slurm's srun.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from seedless.core.config import Config
 from seedless.core.errors import ConfigError
 from seedless.core.processes import MEETING_FILE
+
+if TYPE_CHECKING:
+    from seedless.core.config import Config
 
 _FIRST_PORT, _PORTS = 20_000, 20_000  # where the processes of a Slurm step meet
 
