@@ -52,7 +52,7 @@ class Block:
         ...         loss = p.step(lambda x, y: model(x), lambda out, x, y: criterion(out, y), x, y)
         ...         optimizer.step()
         """
-        with CONTEXT.allow_backward():
+        with CONTEXT.refuse_backward(False):
             if self._group_step is not None:
                 return self._group_step.step(forward, loss_of, *batch)
             check_batch(batch, fewest=1)
@@ -83,10 +83,6 @@ def portable(group: dist.ProcessGroup | None = None) -> Iterator[Block]:
     ...     criterion(model(x), y).backward()
     ...     optimizer.step()
     """
-    block = Block(group)
-    with mode.portable():
-        if group is None:
-            yield block
-            return
-        with CONTEXT.expect_group_steps():
-            yield block
+    block, is_refused = Block(group), group is not None or CONTEXT.refuses_backward
+    with mode.portable(), CONTEXT.refuse_backward(is_refused):
+        yield block

@@ -142,18 +142,9 @@ class Context:
                 self.result_observers = tuple(observers)
 
     @contextmanager
-    def expect_group_steps(self) -> Iterator[None]:
-        """Refuse every backward pass inside, except in `allow_backward`."""
-        before, self.refuses_backward = self.refuses_backward, True
-        try:
-            yield
-        finally:
-            self.refuses_backward = before
-
-    @contextmanager
-    def allow_backward(self) -> Iterator[None]:
-        """Allow backward passes inside: the step of a block knows what to exchange."""
-        before, self.refuses_backward = self.refuses_backward, False
+    def refuse_backward(self, is_refused: bool) -> Iterator[None]:
+        """Refuse backward passes inside, or allow them again: a block's `step` knows the batch."""
+        before, self.refuses_backward = self.refuses_backward, is_refused
         try:
             yield
         finally:
