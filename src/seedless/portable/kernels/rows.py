@@ -43,34 +43,62 @@ def layer_norm_backward(
     grad: Tensor, x: Tensor, length: int, mean: Tensor, scale: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the gradients of x, weight and bias."""
+    of_x = layer_norm_input_gradient(grad, x, length, mean, scale, weight)
+    tensors = align_norm_tensors(grad, x, length, mean, scale)
+    if of_x is None or tensors is None:
+        return None
+    maxima = find_norm_maxima(tensors, length)
+    sums = add_norm_columns(tensors, length, maxima)
+    launch("scale_sums_f64", x.device, shape_map(2 * length), sums, maxima, 2 * length)
+    return of_x, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
+
+
+def layer_norm_input_gradient(
+    grad: Tensor, x: Tensor, length: int, mean: Tensor, scale: Tensor, weight: Tensor | None
+) -> Tensor | None:
+    """Return the gradient of x."""
+    tensors = align_norm_tensors(grad, x, length, mean, scale)
+    if tensors is None or not is_ready(x, weight):
+        return None
+    if weight is not None and weight.numel() != length:
+        return None
+    weight = None if weight is None else weight.contiguous()
+    out, rows = torch.empty_like(tensors[1]), x.numel() // length
+    work = shape_rows(rows, length)
+    launch("layer_norm_backward", x.device, work, *tensors, weight, out, rows, length)
+    return out
+
+
+def align_norm_tensors(
+    grad: Tensor, x: Tensor, length: int, mean: Tensor, scale: Tensor
+) -> list[Tensor] | None:
+    """Return the tensors of a layer norm's gradient as the kernels read them; None: no kernel."""
     rows = x.numel() // max(length, 1)
-    if not is_ready(x, grad, mean, scale, weight) or not (
+    if not is_ready(x, grad, mean, scale) or not (
         1 < length <= MAX_EXACT_ADDENDS and 1 < rows <= MAX_EXACT_ADDENDS
     ):
         return None
-    fits = grad.shape == x.shape and mean.numel() == scale.numel() == rows
-    if not fits or (weight is not None and weight.numel() != length):
+    if grad.shape != x.shape or not mean.numel() == scale.numel() == rows:
         return None
-    arguments = [v.contiguous() for v in (grad, x, mean, scale)]
-    weight = None if weight is None else weight.contiguous()
-    out = torch.empty_like(arguments[1])
-    launch(
-        "layer_norm_backward",
-        x.device,
-        shape_rows(rows, length),
-        *arguments,
-        weight,
-        out,
-        rows,
-        length,
-    )
+    return [tensor.contiguous() for tensor in (grad, x, mean, scale)]
+
+
+def find_norm_maxima(tensors: Sequence[Tensor], length: int) -> Tensor:
+    """Return the bits of the largest addends (2 length,) for the gradients of weight and bias."""
+    x, rows = tensors[1], tensors[1].numel() // length
     maxima = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
+    work = shape_columns(length, rows)
+    launch("norm_maxima", x.device, work, *tensors, maxima, rows, length)
+    return maxima
+
+
+def add_norm_columns(tensors: Sequence[Tensor], length: int, maxima: Tensor) -> Tensor:
+    """Return the sums (2 length,) of integers on the grids of these maxima."""
+    x, rows = tensors[1], tensors[1].numel() // length
     sums = torch.zeros(2 * length, dtype=torch.float64, device=x.device)
     work = shape_columns(length, rows)
-    launch("norm_maxima", x.device, work, *arguments, maxima, rows, length)
-    launch("norm_sums", x.device, work, *arguments, maxima, sums, rows, length)
-    launch("scale_sums_f64", x.device, shape_map(2 * length), sums, maxima, 2 * length)
-    return out, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
+    launch("norm_sums", x.device, work, *tensors, maxima, sums, rows, length)
+    return sums
 
 
 def softmax(x: Tensor) -> Tensor | None:

@@ -21,6 +21,7 @@ from seedless.portable.exact.sums import count_summed, divide, mean, total
 from seedless.portable.kernels import batch_norm as batch_norm_kernels
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import Implementation, map_rows, shape_along
+from seedless.portable.ops.norm_sums import sum_norm_gradients
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]  # of x, weight and bias
 
@@ -82,29 +83,36 @@ def layer_norm_backward(
     """Return the gradients of x, weight and bias that ``mask`` selects."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
-    # [Step 1] One call computes all three, where the device has the kernel. Where sums over samples
-    # are evaluated elsewhere, it is used for the gradient of x alone.
-    with CONTEXT.within_samples():
-        result = rows.layer_norm_backward(grad, x, math.prod(shape), centre, scale, weight)
-    if result is not None and not CONTEXT.redirects_sums:
-        return (
-            result[0].view(x.shape) if mask[0] else None,
-            result[1].view(weight.shape) if mask[1] and weight is not None else None,
-            result[2].view(bias.shape) if mask[2] and bias is not None else None,
-        )
-    # [Step 2] Else normalize again from the saved statistics, and sum over rows and their values.
+    # [Step 1] One call computes all three, where the device has the kernel.
+    length = math.prod(shape)
+    if not CONTEXT.redirects_sums:
+        result = rows.layer_norm_backward(grad, x, length, centre, scale, weight)
+        if result is not None:
+            return (
+                result[0].view(x.shape) if mask[0] else None,
+                result[1].view(weight.shape) if mask[1] and weight is not None else None,
+                result[2].view(bias.shape) if mask[2] and bias is not None else None,
+            )
+    # [Step 2] Where sums over samples are evaluated elsewhere, kernels compute their parts.
+    asked = mask[1] and weight is not None, mask[2] and bias is not None
+    of_x = of_weight = of_bias = None
+    if mask[0]:
+        of_x = rows.layer_norm_input_gradient(grad, x, length, centre, scale, weight)
+        of_x = None if of_x is None else of_x.view(x.shape)
+    if lead and (of_x is not None or not mask[0]):
+        summed = sum_norm_gradients(grad, x, shape, centre, scale, asked)
+        if summed is not None:
+            return of_x, *summed
+    # [Step 3] Else normalize again from the saved statistics, and sum over rows and their values.
     wide, scale = grad.to(torch.float64), scale.to(torch.float64)
     normed = (x.to(torch.float64) - centre) * scale
-    of_x = of_weight = of_bias = None
-    if mask[0] and result is not None:
-        of_x = result[0].view(x.shape)
-    elif mask[0]:
+    if mask[0] and of_x is None:
         with CONTEXT.within_samples():
             h = _affine(wide, weight, None)
             of_x = _find_input_gradient(h, normed, scale, dims).to(x.dtype)
-    if mask[1] and weight is not None:
+    if asked[0]:
         of_weight = (total(wide * normed, lead) if lead else wide * normed).to(x.dtype)
-    if mask[2] and bias is not None:
+    if asked[1]:
         of_bias = (total(wide, lead) if lead else wide).to(x.dtype)
     return of_x, of_weight, of_bias
 
