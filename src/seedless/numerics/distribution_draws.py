@@ -59,6 +59,7 @@ def _make_normal(
     if size is not None:
         return _fill_normal(torch.empty(size, **options), mean, std)
     tensors = [one for one in (mean, std) if isinstance(one, Tensor)]
+    # torch gives broadcast_tensors no types.
     out = torch.empty_like(torch.broadcast_tensors(*tensors)[0])  # type: ignore[no-untyped-call]
     return _fill_normal(out, mean, std)
 

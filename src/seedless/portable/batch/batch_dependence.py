@@ -32,7 +32,7 @@ def plan_step(two: OpTrace, three: OpTrace, *, forward_entries: int, in_group: b
         in_group: whether the parts are computed at the same time, by processes that exchange sums.
     """
     _check_sequence(two.entries, three.entries)
-    must_be_exact_now: set[int] = set()  # sums, by their entry
+    needed_now: set[int] = set()  # sums, by their entry, that may not wait
     sources: dict[int, set[int]] = {}  # memory of summed values, with the sums it came from
     outside: set[int] = set()  # memory that was there before the step
     made: set[int] = set()
@@ -48,20 +48,20 @@ def plan_step(two: OpTrace, three: OpTrace, *, forward_entries: int, in_group: b
         # [Step 3] A value that is used together with samples, or kept, is needed at once.
         used = {sum_ for tensor in one.read for sum_ in sources.get(tensor.memory, ())}
         if adds_samples or not _can_run_again(one, other, outside, sources):
-            must_be_exact_now |= used
+            needed_now |= used
         if adds_samples and number < forward_entries:
-            must_be_exact_now.add(number)
+            needed_now.add(number)
         # [Step 4] Remember which memory holds summed values.
         grows = any(a.shape != b.shape for a, b in zip(one.made, other.made, strict=True))
         if adds_samples or (is_summed and not grows):
             from_here = {number} if adds_samples else used
             for tensor in (*one.made, *one.changed):
                 sources.setdefault(tensor.memory, set()).update(from_here)
-    return _make_plan(two, pairs, must_be_exact_now)
+    return _make_plan(two, pairs, needed_now)
 
 
 def _make_plan(
-    trace: OpTrace, pairs: Sequence[tuple[Entry, Entry]], must_be_exact_now: set[int]
+    trace: OpTrace, pairs: Sequence[tuple[Entry, Entry]], needed_now: set[int]
 ) -> StepPlan:
     """Return the plan of a step; two traces give the number of addends of any batch."""
     # [Step 1] List the sums of each op.
@@ -71,7 +71,7 @@ def _make_plan(
             each = other.addends - one.addends
             fixed = one.addends - TRACED_SIZES[0] * each
             adds_samples = one.grid_sizes != other.grid_sizes
-            waits = adds_samples and number not in must_be_exact_now
+            waits = adds_samples and number not in needed_now
             by_op.setdefault(one.op, []).append(
                 PlannedSum(
                     *(one.name, adds_samples, waits, one.made[0].shape, fixed, each, one.origin)

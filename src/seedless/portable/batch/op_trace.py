@@ -7,6 +7,7 @@ one entry, whatever ops compute it.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -109,10 +110,9 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         named = dict(kwargs or {})
         name = func._schema.name.partition("::")[2]
         op = name.rstrip("_") if not name.startswith("_") else name
-        arguments = zip(func._schema.arguments, (*args, *[None] * 99), strict=False)
         changed = [
             named.get(argument.name, value)
-            for argument, value in arguments
+            for argument, value in zip_longest(func._schema.arguments, args)
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         for value in tree_leaves(changed):

@@ -85,6 +85,7 @@ class WaitingOps(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped
                 "expected gradients to be read after the step, got the value of one read "
                 f"{find_place()}, before the processes have exchanged it. Read it after step()"
             )
+        # An op that writes in place writes into its first argument.
         for tensor in (*made, *(args[:1] if is_writing else ())):
             self.add_unknown(tensor)
         if fresh or is_writing:
