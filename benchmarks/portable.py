@@ -1,16 +1,19 @@
 """What portable arithmetic costs: in a training step of each model, and in single ops.
 
     python -m benchmarks.portable [--device cuda] [--batch 16] [--rounds 3] [--parts] [--out FOLDER]
+    python -m benchmarks.portable --one-thread   on a CPU that other processes use, too
 
 Steps are those of the training loop, full-size models: on a GPU both arithmetics as one graph, and
 eager. Rivals take turns in one process, so that other processes disturb both; medians are compared.
-Writes portable-DEVICE.json.
+`--one-thread` measures processor time, which other processes disturb less. Writes
+portable-DEVICE.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -48,13 +51,16 @@ OPS: dict[str, tuple[Callable[..., Tensor], Callable[[int], list[tuple[int, ...]
     "silu": (F.silu, lambda n: [(n, 250, 1024)]),
     "sum": (lambda x: x.sum((0, 1)), lambda n: [(n, 250, 1024)]),
 }
+Clock = Callable[[], float]
 TIMES = 10  # how often the graph of one op is launched when it is timed
 
 
 class Loop:
     """Steps of the training loop itself, one at a time, on the same batch."""
 
-    def __init__(self, name: str, kind: str, batch: int, device: str) -> None:
+    def __init__(
+        self, name: str, kind: str, batch: int, device: str, threads: int | None = None
+    ) -> None:
         image = name == "resnet18"
         data = {"name": "simulated-images", "size": 32, "channels": 3} if image else {}
         arithmetic, _, form = kind.partition(" ")
@@ -64,7 +70,7 @@ class Loop:
             "init": {"basis": "dct"},
             "order": {"batch_size": batch},
             "train": {"microbatch": batch // 2 if form == "parts" else None},
-            "execution": {"arithmetic": arithmetic, "device": device},
+            "execution": {"arithmetic": arithmetic, "device": device, "threads": threads},
         }
         if form in ("eager", "graph"):
             settings["execution"]["mode"] = form
@@ -93,12 +99,18 @@ def list_kinds(name: str, device: str, parts: bool) -> list[str]:
 
 
 def measure_model(
-    name: str, kinds: list[str], batch: int, rounds: int, device: str
+    name: str,
+    kinds: list[str],
+    batch: int,
+    rounds: int,
+    device: str,
+    threads: int | None = None,
+    clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
     """Return seconds a step, ratios to the native one, and the weights after all rounds."""
-    loops = {kind: Loop(name, kind, batch, device) for kind in kinds}
+    loops = {kind: Loop(name, kind, batch, device, threads) for kind in kinds}
     peaks = {kind: _peak(loop) for kind, loop in loops.items()} if device == "cuda" else {}
-    found: dict[str, Any] = {"seconds": take_turns(loops, rounds)}
+    found: dict[str, Any] = {"seconds": take_turns(loops, rounds, clock)}
     first = found["seconds"][kinds[0]]
     found["ratio"] = {kind: seconds / first for kind, seconds in found["seconds"].items()}
     found["weights"] = {kind: loop.digest() for kind, loop in loops.items()}
@@ -117,7 +129,9 @@ def _peak(loop: Loop) -> int:
     return torch.cuda.max_memory_allocated() - held
 
 
-def measure_op(name: str, batch: int, rounds: int, device: torch.device) -> dict[str, Any]:
+def measure_op(
+    name: str, batch: int, rounds: int, device: torch.device, clock: Clock = time.perf_counter
+) -> dict[str, Any]:
     """Return seconds of an op, forward and backward, plain and portable; on a GPU as graphs."""
     run, spell_shapes = OPS[name]
     inputs = [
@@ -134,7 +148,7 @@ def measure_op(name: str, batch: int, rounds: int, device: torch.device) -> dict
 
         return as_graph(once, times) if device.type == "cuda" else once
 
-    taken = take_turns({"plain": call(nullcontext), "portable": call(portable)}, rounds)
+    taken = take_turns({"plain": call(nullcontext), "portable": call(portable)}, rounds, clock)
     seconds = {kind: value / times for kind, value in taken.items()}
     return {"seconds": seconds, "ratio": seconds["portable"] / seconds["plain"]}
 
@@ -146,26 +160,33 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", action="store_true", help="the conformer in two parts, too")
+    parser.add_argument("--one-thread", action="store_true", help="and its processor time")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--models", default=",".join(MODELS))
     options = parser.parse_args()
     results: dict[str, Any] = {"batch": options.batch, "models": {}, "ops": {}}
     command = f"python -m benchmarks.portable --device {options.device} --batch {options.batch}"
     command += f" --rounds {options.rounds}" + " --parts" * options.parts
+    threads, clock = None, time.perf_counter
+    if options.one_thread:
+        command += " --one-thread"
+        threads, clock = 1, time.process_time
+        results["clock"] = "seconds of processor time, one thread"
 
     def record() -> Path:  # after each: a run that is cut short has measured something
         return write_results(f"portable-{options.device}", command, results, options.out)
 
     for name in options.models.split(","):
         kinds = list_kinds(name, options.device, options.parts)
-        found = measure_model(name, kinds, options.batch, options.rounds, options.device)
+        settings = (options.batch, options.rounds, options.device, threads, clock)
+        found = measure_model(name, kinds, *settings)
         results["models"][name] = found
         print(name, {kind: f"{ratio:.2f}" for kind, ratio in found["ratio"].items()}, flush=True)
         record()
-    make_deterministic()
+    make_deterministic(threads=threads)
     device = torch.device(options.device)
     for name in OPS:
-        results["ops"][name] = measure_op(name, options.batch, options.rounds, device)
+        results["ops"][name] = measure_op(name, options.batch, options.rounds, device, clock)
         print(name, f"{results['ops'][name]['ratio']:.2f}", flush=True)
         record()
     print(record())

@@ -2,7 +2,7 @@
 
 The ops are those of the registry. The costs are those of `results/portable-*.json`: under
 ``models`` and ``ops`` the seconds of each in both arithmetics, or their ratios alone, and the
-``batch``.
+``batch``. The parts of a step on a CPU are those of `results/portable-parts-cpu.json`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from seedless.train.arithmetic import ARITHMETICS
 
 PAGE = DOCS / "reference" / "portable-ops.md"
 PLACES = ("cpu", "cuda")
+REST = "torch's other ops, and Python"  # as `portable_cpu` calls what no kernel computes
 
 
 def make_page(records: Mapping[str, Record] | None = None) -> str:
@@ -29,6 +30,7 @@ def make_page(records: Mapping[str, Record] | None = None) -> str:
         kinds={kind: sorted(names) for kind, names in kinds.items()},
         costs=costs,
         single=ops,
+        parts=_list_parts(recorded.get("portable-parts-cpu")),
         steps=[row for place, one in costs.items() for row in _list_steps(place, one["results"])],
     )
 
@@ -43,6 +45,24 @@ def _list_steps(place: str, results: Mapping[str, Any]) -> list[dict[str, Any]]:
         ratio = row["ratio"][f"portable{form}"]
         label = f"{name}, batch {results['batch']}"
         rows.append({"place": place, "label": label, "milliseconds": shown, "ratio": ratio})
+    return rows
+
+
+def _list_parts(record: Record | None) -> list[dict[str, Any]]:
+    """Return a row for each model: the shares of a portable step's processor time, and the floor.
+
+    The floor is what the library's float64 products of the step take, in native steps.
+    """
+    rows = []
+    for name, found in record["results"]["models"].items() if record else ():
+        parts, whole = found["parts"], sum(found["parts"].values())
+        shares = {
+            "products": parts.get("multiply_on_cpu", 0.0) / whole,
+            "rest": parts[REST] / whole,
+        }
+        shares["kernels"] = 1.0 - sum(shares.values())
+        floor = found["products"]["float64"] / found["seconds"]["native"]
+        rows.append({"name": name, "floor": floor, **shares})
     return rows
 
 

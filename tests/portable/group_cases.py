@@ -68,9 +68,12 @@ class Stateful(nn.Module):
         super().__init__()
         self.frozen, self.enter = nn.Linear(5, 8).requires_grad_(False), nn.Linear(8, 8)
         self.norm, self.head = nn.BatchNorm1d(8, momentum=None), spectral_norm(nn.Linear(8, 3))
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
         self.enter.weight.register_hook(lambda grad: grad * 0.5)
 
     def forward(self, x):
+        self.scale.mul_(0.75)
+        x = x * self.scale.float()
         x = checkpoint(lambda x: F.gelu(self.enter(self.frozen(x))), x, use_reentrant=False)
         return self.head(self.norm(x))
 
@@ -106,9 +109,10 @@ def contrast(outputs, x, y, keys):
 
 
 def weigh_classes(outputs, x, y, keys):
-    """A loss whose class weights depend on the labels of the whole batch."""
-    counts = F.one_hot(y, 3).sum(0).float()
-    return F.cross_entropy(outputs, y, weight=len(y) / (counts + 1))
+    """A loss whose class weights depend on the labels of the whole batch, which Python reads."""
+    counts = torch.tensor([float(y.tolist().count(kind)) for kind in range(3)])
+    scale = 1 + sum(keys.tolist()) % 5
+    return F.cross_entropy(outputs, y, weight=len(y) / (counts + 1)) * scale
 
 
 def sgd(parameters):
@@ -131,15 +135,17 @@ class Case:
 
 
 CASES = {
-    "conformer": Case(make_ecg_conformer, shares=("2",)),
+    "conformer": Case(make_ecg_conformer, shares=("2", "3", "4")),
     "batch norm": Case(lambda: fill(Residual()), make_optimizer=sgd, clips=True, messages=3 + 16),
-    "gru": Case(lambda: fill(Recurrent()), make_optimizer=sgd, shares=("2", "3")),
-    "transformer": Case(lambda: fill(Encoder()), clips=True, shares=("1", "3", "uneven")),
+    "gru": Case(lambda: fill(Recurrent()), make_optimizer=sgd, shares=("2", "3", "4")),
+    "transformer": Case(lambda: fill(Encoder()), clips=True, shares=("1", "2", "3", "4", "uneven")),
     "tied": Case(lambda: fill(Tied()), shares=("4", "first empty")),
     "state": Case(make_stateful, make_optimizer=sgd, shares=("2", "uneven"), messages=11),
     "contrast": Case(lambda: fill(Tied()), contrast, shares=("2", "uneven")),
     "class weights": Case(lambda: fill(Recurrent()), weigh_classes, shares=("3",)),
-    "small last batch": Case(lambda: fill(Residual()), batches=(19, 5), messages=19, shares=("4",)),
+    "small last batch": Case(
+        lambda: fill(Residual()), batches=(19, 5, 3), messages=19, shares=("4",)
+    ),
 }
 
 
@@ -219,13 +225,16 @@ def find_refusals(group, rank):
     unlike.bias.data[0] += rank
     wrapped = nn.parallel.DistributedDataParallel(net, process_group=group)
 
-    def try_step(name, forward, loss_of, *batch):
+    def note(name, run, *arguments):
+        try:
+            run(*arguments)
+            refused[name] = "accepted"
+        except NumericsError as error:
+            refused[name] = str(error)
+
+    def try_step(name, *arguments):
         with seedless.portable(group=group) as p:
-            try:
-                p.step(forward, loss_of, *batch)
-                refused[name] = "accepted"
-            except NumericsError as error:
-                refused[name] = str(error)
+            note(name, p.step, *arguments)
 
     def forward(x, y):
         return net(x)
@@ -236,22 +245,25 @@ def find_refusals(group, rank):
     mine = [tensor[4 * rank : 4 * rank + 4] for tensor in (x, y)]
     try_step("one sample", forward, loss_of, x[:1], y[:1])
     try_step("largest", lambda x, y: net(x / x.amax()), loss_of, *mine)
+    try_step("centre", lambda x, y: net(x) - net(x).mean(0), loss_of, *mine)
     try_step("flip", lambda x, y: net(x + x.flip(0)), loss_of, *mine)
+    two = [tensor[2 * rank : 2 * rank + 2] for tensor in (x, y)]
+    try_step("flip of two", lambda x, y: net(x + x.flip(0)), loss_of, *two)
+    try_step("roll of two", lambda x, y: net(x + x.roll(2, 0)), loss_of, *two)
+    try_step("no samples", forward, loss_of, x[:0], y[:0])
+    wide = [x[:4, : 5 - rank], y[:4]]
+    try_step("other length", lambda x, y: x.mean(1, keepdim=True) * net.bias, loss_of, *wide)
     try_step("other step", lambda x, y: net(x + net.weight[0]) if rank else net(x), loss_of, *mine)
     try_step("other weights", lambda x, y: unlike(x), loss_of, *mine)
     try_step("other model", lambda x, y: other(x), loss_of, *mine)
     try_step("parameter", forward, lambda out, x, y: out.sum() + net.weight.sum(), *mine)
-    with seedless.portable(group=group):
-        for name, run in {
-            "backward": lambda: F.cross_entropy(net(x), y).backward(),
-            "collective": lambda: dist.all_reduce(torch.ones(3), group=group),
-        }.items():
-            try:
-                run()
-                refused[name] = "accepted"
-            except NumericsError as error:
-                refused[name] = str(error)
+    with seedless.portable(group=group) as p:
+        p.step(forward, lambda out, x, y: out.square().mean(), *mine)
+        note("reads more", p.step, forward, loss_of, *mine)
+        note("backward", lambda: F.cross_entropy(net(x), y).backward())
+        note("collective", lambda: dist.all_reduce(torch.ones(3), group=group))
     try_step("ddp", wrapped, lambda out, x: out.sum(), mine[0])
+    try_step("ddp inside", lambda x: wrapped(x), lambda out, x: out.sum(), mine[0])
     return refused
 
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from seedless.portable.check.op_cases import Input
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact import product
+from seedless.portable.exact.engines import float64
 from seedless.portable.kernels import products
 from seedless.portable.mode import portable
 from seedless.portable.ops import elementwise, optimizer
@@ -49,7 +50,8 @@ def test_blocks_do_not_show(name, monkeypatch):
     for size in (1, 50, 100):
         monkeypatch.setattr(elementwise, "BLOCK_ELEMENTS", size)
         monkeypatch.setattr(product, "MAX_PRODUCT_ADDENDS", min(size, 128))
-        monkeypatch.setattr(product, "MIN_CHUNKED_ELEMENTS", 1)
+        monkeypatch.setattr(float64, "MAX_PRODUCT_ADDENDS", min(size, 128))
+        monkeypatch.setattr(float64, "MIN_CHUNKED_ELEMENTS", 1)
         assert all(map(torch.equal, whole, bits(OPS[name])))
 
 
@@ -58,7 +60,7 @@ def test_scratch_memory_does_not_show(monkeypatch, most):
     """A large product leaves its numbers behind; a small one must not read them."""
     left, right = Input((1, 40, 300)).make("l", CPU), Input((1, 300, 30)).make("r", CPU)
     plain = product.multiply(left, right)
-    monkeypatch.setattr(product, "MIN_CHUNKED_ELEMENTS", 1)
+    monkeypatch.setattr(float64, "MIN_CHUNKED_ELEMENTS", 1)
     monkeypatch.setattr(products, "MAX_SCRATCH_ELEMENTS", most)
     product.multiply(left.repeat(1, 3, 2) * 1e9, right.repeat(1, 2, 5) * 1e9)
     assert torch.equal(product.multiply(left, right), plain)

@@ -54,6 +54,7 @@ OFF = (False, True, True, ())
 @pytest.fixture
 def context(monkeypatch):
     monkeypatch.delenv("SEEDLESS_FUSED", raising=False)
+    monkeypatch.delenv("SEEDLESS_ENGINE", raising=False)
     return Context()
 
 
@@ -132,6 +133,35 @@ def test_settings_of_the_process_last_from_the_first_block_to_the_last(context):
     assert events == ["entered"]
     second.__exit__(None, None, None)
     assert events == ["entered", "left"]
+
+
+def test_onednn_is_on_until_the_last_user_leaves_and_then_as_before(context):
+    def is_on():
+        return bool(torch.backends.mkldnn.enabled)
+
+    before = is_on()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        first, second = context.allow_onednn(), context.allow_onednn()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert is_on()
+        second.__exit__(None, None, None)
+        assert not is_on()
+        with pytest.raises(KeyError), context.allow_onednn():
+            raise KeyError
+        assert not is_on()
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+def test_an_exception_restores_the_engine(context):
+    with context.multiply_with("int8"):
+        assert context.engine == "int8"
+    with pytest.raises(KeyError), context.multiply_with("int8"):
+        raise KeyError
+    assert context.engine == "auto"
 
 
 def test_the_environment_variable_stops_kernels(monkeypatch):

@@ -63,3 +63,12 @@ def test_the_bits_do_not_depend_on_threads():
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("lengths", [(STEPS, LENGTHS), (STEPS.tolist(), LENGTHS.tolist())])
+def test_on_a_gpu_no_library_is_asked_to_compute_it(lengths):
+    """torch.ctc_loss asks there; these are the questions, put by hand."""
+    overload = "Tensor" if isinstance(lengths[0], torch.Tensor) else "default"
+    question = getattr(torch.ops.aten._use_cudnn_ctc_loss, overload)
+    with portable():
+        assert question(SCORES.log_softmax(2), TARGETS, *lengths, 0) is False

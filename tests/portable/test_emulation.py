@@ -11,8 +11,10 @@ import torch
 
 from seedless.portable import self_test
 from seedless.portable.context import CONTEXT
-from seedless.portable.kernels import launch, products
+from seedless.portable.exact.product import multiply_and_round
+from seedless.portable.kernels import fused_product, launch, products
 from seedless.portable.kernels.launch import COLUMN_THREADS, LaunchShape
+from tests.portable.emulation import library
 from tests.portable.emulation.library import Emulated
 from tests.portable.reference_cases import some
 
@@ -32,14 +34,14 @@ def as_cuda(emulated, monkeypatch):
     """Send what CUDA would compute to the emulated kernels; products there are not in products."""
     monkeypatch.setattr(launch, "load_cpu_kernels", lambda: emulated)
     monkeypatch.setattr(products, "is_ready", lambda *_: False)
-    monkeypatch.setattr("seedless.portable.exact.product.MIN_CHUNKED_ELEMENTS", 1 << 40)
+    monkeypatch.setattr("seedless.portable.exact.engines.float64.MIN_CHUNKED_ELEMENTS", 1 << 40)
     emulated.launched.clear()
     return emulated
 
 
 def test_every_kernel_agrees_with_ops_one_by_one(as_cuda):
     assert self_test.find_differing(CPU) == []
-    cpu_only = {"add_chunk", "chunk_rows", "chunk_columns", "join_chunks"}
+    cpu_only = {"add_chunk"}
     unused = set(as_cuda.names) - set(as_cuda.launched) - cpu_only
     assert unused <= {
         "row_exponents_f64",
@@ -63,6 +65,7 @@ def test_any_share_of_the_work_gives_the_same_bits(as_cuda, monkeypatch, across,
         )
 
     monkeypatch.setattr(as_cuda, "launch", shared)
+    monkeypatch.setattr(as_cuda, "multiplies_tiles", False)  # fused products have one shape alone
     assert self_test.find_differing(CPU) == []
 
 
@@ -104,3 +107,57 @@ def test_longer_rows_and_columns(as_cuda):
             plain = REGISTRY[f"aten::{name}"](*given)
         pairs = zip(fused, plain, strict=True) if isinstance(fused, tuple) else [(fused, plain)]
         assert all(self_test._same(one, other) for one, other in pairs), name
+
+
+def make_hostile(rows, columns, name):
+    """Return rows from denormal to huge, of zeros, of one magnitude, with infinity and with NaN."""
+    x = some(rows, columns, name=name)
+    x *= torch.logspace(-44, 37, rows, dtype=torch.float64).to(torch.float32)[:, None]
+    x[1] = 0.0
+    x[2] = torch.finfo(torch.float32).max
+    x[3] = 2.0**-149
+    x[4, columns // 2] = torch.inf
+    x[5, columns - 1] = torch.nan
+    x[6] = torch.tensor([1.0, 0.5, 1.5, 2.5]).repeat(columns)[:columns] * 2.0**-23
+    x[6, 0] = 1.0 - 2.0**-24  # the grid's step is 2^-23: the others lie half way, ties to even
+    x[7] = -1.0 + 2.0**-24  # rounds up to 2^23 itself
+    return x
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(70, 66, 17), (9, 9, 1), (9, 9, 130), (9, 9, 530)])
+def test_a_fused_product_of_hostile_rows(as_cuda, m, n, k):
+    left, right = make_hostile(m, k, "l"), make_hostile(n, k, "r")
+    for x in (left, left.t().contiguous().t()):
+        for y in (right.t(), right.t().contiguous()):
+            fused = fused_product.multiply(x[None], y[None])
+            with CONTEXT.without_kernels():
+                plain = multiply_and_round(x[None], y[None])
+            assert self_test._same(fused, plain)
+    assert ("join_splits" in as_cuda.launched) == (k > 512)
+
+
+def test_sums_of_all_parts_are_rounded_once(as_cuda):
+    """Their sum may need more than 63 bits; Python's integers say what it rounds to."""
+    parts = torch.randint(-(1 << 62), 1 << 62, (5, 60), generator=torch.Generator().manual_seed(0))
+    parts[:, 0] = 1 << 62
+    parts[:, 1] = -(1 << 62)
+    parts[:, 2] = torch.tensor([1 << 60, 0, 0, 0, 1])
+    grids = torch.full((60,), 23)  # a step of one
+    whole = torch.empty(60, dtype=torch.float64)
+    arrays = (parts, grids[:1], grids, None, None, whole)
+    launch.launch("join_splits", CPU, launch.shape_map(60), *arrays, 5, 1, 1, 60, 0, 0, 0)
+    expected = [float(sum(column)) for column in parts.t().tolist()]
+    assert whole.tolist() == expected
+
+
+def test_negative_control_a_chunk_too_long_is_found(as_cuda, tmp_path, monkeypatch):
+    """With sums of more than 128 products in float64, the last bits are lost."""
+    real = library.write_source
+    assert "#define CHUNK 128" in real()
+    wrong = lambda: real().replace("#define CHUNK 128", "#define CHUNK 1024")  # noqa: E731
+    monkeypatch.setattr(library, "write_source", wrong)
+    x = 1.0 - 2.0**-23 * torch.arange(9 * 300).view(1, 9, 300)  # near the largest integers
+    right = fused_product.multiply_in_float64(x, x.mT)
+    weak = library.Emulated(tmp_path)
+    monkeypatch.setattr(launch, "load_cpu_kernels", lambda: weak)
+    assert not torch.equal(fused_product.multiply_in_float64(x, x.mT), right)

@@ -12,7 +12,8 @@ import seedless
 from seedless.core.errors import NumericsError
 from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.batch.microbatch import Split
-from seedless.portable.exact import product, sums
+from seedless.portable.exact import sums
+from seedless.portable.exact.engines import float64
 from seedless.portable.mode import portable
 
 
@@ -224,7 +225,7 @@ def test_negative_control_a_part_on_its_own_grid_shows(monkeypatch):
 def test_long_sums_are_cut_as_those_of_the_whole_batch(monkeypatch):
     """The whole batch needs two parts of integers where a part needs one: 640 and 80 addends."""
     whole = train(lambda: fill(Encoder()), 128, 1)
-    monkeypatch.setattr(product, "MAX_HALVED_ADDENDS", 100)
+    monkeypatch.setattr(float64, "MAX_HALVED_ADDENDS", 100)
     monkeypatch.setattr(sums, "MAX_EXACT_ADDENDS", 100)
     assert train(lambda: fill(Encoder()), 16, 1) == whole
 
@@ -328,6 +329,33 @@ def test_a_model_that_mixes_samples_is_refused_with_the_op(name):
         )
 
 
+@pytest.mark.parametrize("samples", [2, 3])
+@pytest.mark.parametrize(
+    "mix", [lambda x: x + x.flip(0), lambda x: x + x.roll(1, 0), lambda x: x + x.roll(2, 0)]
+)
+def test_a_batch_of_fewer_samples_than_a_trial_hides_no_mixing(samples, mix):
+    """Two samples that are repeated in the same order look the same after such a mixture."""
+    net = fill(Centred(mix))
+    with portable(), pytest.raises(NumericsError, match="four samples and two times two differ"):
+        Split(net.parameters(), 1).step(
+            lambda x, y: net(x), lambda out, x, y: F.cross_entropy(out, y), X[:samples], Y[:samples]
+        )
+
+
+def test_a_loss_may_change_between_the_steps_of_a_split():
+    """The gradient of the first loss depends on no outputs, that of the second one does."""
+    net, grads = fill(nn.Linear(5, 3)), []
+    for size in (128, 32):
+        parts = Split(net.parameters(), size)
+        with portable():
+            parts.step(lambda x: net(x), lambda out, x: out.mean(), X)
+            net.zero_grad()
+            parts.step(lambda x: net(x), lambda out, x: (out.square() * 1e6).mean(), X)
+        grads.append(net.weight.grad)
+        net.zero_grad()
+    assert torch.equal(*grads)
+
+
 @pytest.mark.parametrize("track", [True, False])
 def test_a_batch_norm_in_training_is_refused_by_name(track):
     net = fill(nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3, track_running_stats=track)))
@@ -335,6 +363,19 @@ def test_a_batch_norm_in_training_is_refused_by_name(track):
         Split(net.parameters(), 64).step(
             lambda x, y: net(x), lambda out, x, y: F.cross_entropy(out, y), X, Y
         )
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "words"),
+    [
+        (lambda out, x: out.square(), r"a Tensor of shape \(\d+, 3\)"),
+        (lambda out, x: out.sum().item(), "got a float"),
+    ],
+)
+def test_a_loss_that_is_not_one_number_is_refused(loss_of, words):
+    net = fill(nn.Linear(5, 3))
+    with portable(), pytest.raises(NumericsError, match=words):
+        Split(net.parameters(), 64).step(lambda x: net(x), loss_of, X)
 
 
 def test_what_cannot_be_a_step_is_refused():

@@ -14,6 +14,7 @@ from typing import Any
 from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 from seedless.core.threads import count_usable_cores
+from seedless.numerics.tested_versions import warn_about_newer_torch
 
 # cuBLAS keeps its results reproducible only with a workspace of fixed size.
 CUBLAS_WORKSPACE = ":4096:8"
@@ -71,6 +72,7 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
     """
     import torch
 
+    warn_about_newer_torch()
     count = count_usable_cores() if threads is None else threads
     check_integer("threads", count, 1, error=NumericsError)
     workspace = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)

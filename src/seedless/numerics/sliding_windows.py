@@ -70,7 +70,8 @@ def add_taps(taps: Iterable[Tensor], length: int, stride: int, padding: int) -> 
         last = min(part.shape[1] - 1, (length - 1 - shift) // stride)
         if first <= last:
             start, stop = first * stride + shift, last * stride + shift + 1
-            total[:, start:stop:stride] += part[:, first : last + 1]
+            # Not `total[...] += part`, which would write the sum once more, on itself.
+            total[:, start:stop:stride].add_(part[:, first : last + 1])
     if total is None:
         raise NumericsError("add_taps expects at least one tap; got none")
     return total

@@ -15,9 +15,11 @@ ERF_STEP, ERF_EDGE, ERF_DEGREE = 32, 6, 6  # centres in 1, largest argument, deg
 LOWEST_EXPONENT, HIGHEST_EXPONENT = -400, 400
 SUM_BITS, PRODUCT_BITS = 36, 23  # of integers on the grids of sums, and of a product's operands
 MAX_EXACT_ADDENDS = 1 << (53 - SUM_BITS)  # so many integers of SUM_BITS add up to at most 2^53
+MAX_PRODUCT_ADDENDS = 1 << (53 - 2 * PRODUCT_BITS)  # so many products do: 2^7
 LOW_PART_BITS = 27  # of an exact sum that is split in two
 HALF_BITS = 12  # of the low part of an operand that is split in two
 HALF_BIAS = 0x1FF7A3BEA91D9B1B  # 2^51 x the exponent's bias, less what makes the error least
+STEP_BITS = 24  # a float32 counts an optimizer's steps exactly up to 2^24
 LOWEST_TURN, HIGHEST_TURN = -172, 104  # exponents of a float32 written as an integer of 24 bits
 
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +18,16 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 
 KERNELS_VARIABLE = "SEEDLESS_FUSED"  # an environment variable; 0 means: use no compiled kernel
+ENGINE_VARIABLE = "SEEDLESS_ENGINE"  # an environment variable: what multiplies, see `exact.engines`
+AUTO_ENGINE, FLOAT64_ENGINE, INT8_ENGINE = "auto", "float64", "int8"
 ResultObserver = Callable[[str, tuple[Any, ...], Any], None]
+
+
+class EngineChoice(NamedTuple):
+    """The engine of matrix products on a device, and why it was chosen, in words."""
+
+    engine: str
+    reason: str
 
 
 class SumEvaluator(Protocol):
@@ -51,6 +60,10 @@ class Context:
         result_observers: called with the name, arguments and result of every op.
         refuses_backward: whether a gradient must be computed by the block's `step`, not by a bare
             ``backward()``, because other processes hold samples of the batch.
+        engine: the name of what computes matrix products, one of `exact.engines.ENGINES`, or auto:
+            what `engine_choice` chose for the device.
+        engine_choices: what it chose so far, by device.
+        fuses_products: whether a GPU that can computes a product by the kernels of `fused_product`.
         hides_sums: whether the sums that are computed now add up no samples, see `within_samples`.
         tested_devices: devices whose compiled kernels were compared with the ops they replace.
         rejected_devices: devices whose compiled kernels gave other bits and are not used.
@@ -61,14 +74,18 @@ class Context:
         self.sum_evaluator: SumEvaluator | None = None
         self.result_observers: tuple[ResultObserver, ...] = ()
         self.refuses_backward = False
+        self.engine = os.environ.get(ENGINE_VARIABLE) or AUTO_ENGINE
+        self.engine_choices: dict[torch.device, EngineChoice] = {}
+        self._timed = _TimedEngine()
+        self.fuses_products = True
         self.hides_sums = False
         self.tested_devices: set[torch.device] = set()
         self.rejected_devices: set[torch.device] = set()
         self.self_test_lock = threading.RLock()
         self._lock = threading.RLock()
         self._kernel_stops = 1 if os.environ.get(KERNELS_VARIABLE) == "0" else 0
-        self._open_blocks = 0
-        self._block_settings = ExitStack()
+        self._block_settings = SharedSettings(self._lock)
+        self._onednn_settings = SharedSettings(self._lock)
 
     @property
     def redirects_sums(self) -> bool:
@@ -150,22 +167,96 @@ class Context:
         finally:
             self.refuses_backward = before
 
-    @contextmanager
     def share_settings(
         self, settings: Callable[[], AbstractContextManager[None]]
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Enter ``settings`` of the process with the first open block, leave them with the last."""
+        return self._block_settings.share(settings)
+
+    def allow_onednn(self) -> AbstractContextManager[None]:
+        """Let torch use oneDNN inside, which a block switches off, for an int8 product."""
+        return self._onednn_settings.share(_switch_onednn_on)
+
+    def name_engine(self, device: torch.device) -> str:
+        """Return the name of what computes matrix products on a device; until chosen, float64."""
+        if self._timed.engine is not None:
+            return self._timed.engine
+        if self.engine != AUTO_ENGINE:
+            return self.engine
+        choice = self.engine_choices.get(device)
+        return FLOAT64_ENGINE if choice is None else choice.engine
+
+    def multiplies_in_float64(self, device: torch.device) -> bool:
+        """Return whether matrix products are computed in float64, as compiled kernels do it."""
+        return self.name_engine(device) == FLOAT64_ENGINE
+
+    @contextmanager
+    def time_engine(self, engine: str) -> Iterator[None]:
+        """Compute this thread's matrix products with an engine inside, tested or not.
+
+        Other threads go on with the engine that was chosen: this one may still be found wrong.
+        """
+        self._timed.engine = engine
+        try:
+            yield
+        finally:
+            self._timed.engine = None
+
+    @contextmanager
+    def multiply_with(self, engine: str) -> Iterator[None]:
+        """Compute matrix products with this engine of `exact.engines.ENGINES` inside."""
+        before, self.engine = self.engine, engine
+        try:
+            yield
+        finally:
+            self.engine = before
+
+    @contextmanager
+    def multiply_in_steps(self) -> Iterator[None]:
+        """Compute products inside from operands on their grids, as GPUs without fused ones do."""
+        before, self.fuses_products = self.fuses_products, False
+        try:
+            yield
+        finally:
+            self.fuses_products = before
+
+
+class _TimedEngine(threading.local):
+    """The engine that a thread measures now."""
+
+    engine: str | None = None
+
+
+class SharedSettings:
+    """Settings of the process that several threads need at the same time."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock, self._users, self._entered = lock, 0, ExitStack()
+
+    @contextmanager
+    def share(self, settings: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+        """Enter ``settings`` with the first user, leave them with the last."""
         with self._lock:
-            if not self._open_blocks:
-                self._block_settings.enter_context(settings())
-            self._open_blocks += 1
+            if not self._users:
+                self._entered.enter_context(settings())
+            self._users += 1
         try:
             yield
         finally:
             with self._lock:
-                self._open_blocks -= 1
-                if not self._open_blocks:
-                    self._block_settings.close()
+                self._users -= 1
+                if not self._users:
+                    self._entered.close()
+
+
+@contextmanager
+def _switch_onednn_on() -> Iterator[None]:
+    before = bool(torch.backends.mkldnn.enabled)
+    torch._C._set_mkldnn_enabled(True)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 CONTEXT = Context()

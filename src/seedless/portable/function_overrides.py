@@ -12,6 +12,8 @@ from torch.overrides import TorchFunctionMode
 
 from seedless.portable.ops.recurrent import CELLS, step, unroll
 
+_OVERRIDDEN = frozenset([*CELLS, *(f"{name}_cell" for name in CELLS), "rms_norm"])
+
 
 class FunctionOverrides(TorchFunctionMode):
     """Computes recurrent layers and cells step by step, and root-mean-square norms from ops."""
@@ -20,13 +22,13 @@ class FunctionOverrides(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
+        if name not in _OVERRIDDEN:
+            return func(*args, **(kwargs or {}))
         if name in CELLS:
             return unroll(name, *args)
         if name.removesuffix("_cell") in CELLS:
             return step(name.removesuffix("_cell"), *args, **(kwargs or {}))
-        if name == "rms_norm":
-            return rms_norm(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))
+        return rms_norm(*args, **(kwargs or {}))
 
 
 def rms_norm(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
+from seedless.portable.context import CONTEXT
 
 Make = Callable[..., Tensor]
 _CHECKED_ELEMENTS = 70  # several vectors of a SIMD kernel, and a rest
@@ -58,8 +59,14 @@ def _narrow(make: Make) -> bool:
 
 
 def _product(make: Make) -> bool:
-    """A matrix product of integers of 23 bits is exact over 128 terms, unlike float32's."""
-    index = torch.arange(128, device=make(0.0).device)
+    """A matrix product of integers of 23 bits is exact over 128 terms, unlike float32's.
+
+    Where another engine multiplies, none is computed in float64, and `engine_check` tests that one.
+    """
+    device = make(0.0).device
+    if not CONTEXT.multiplies_in_float64(device):
+        return True
+    index = torch.arange(128, device=device)
     left = (2**23 - 1 - index * 7919 % 5003).to(torch.float64).expand(5, 128)
     right = (2**23 - 2 - index * 6101 % 4001).to(torch.float64).expand(6, 128).t()
     exact = sum((2**23 - 1 - i * 7919 % 5003) * (2**23 - 2 - i * 6101 % 4001) for i in range(128))

@@ -12,14 +12,22 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from seedless.numerics.tested_versions import warn_about_newer_torch
 from seedless.portable.context import CONTEXT
+from seedless.portable.engine_choice import prepare_engine
 from seedless.portable.function_overrides import FunctionOverrides
 from seedless.portable.ieee_check import check_device, check_once, check_threads
 from seedless.portable.ops.optimizer_hooks import prepare_optimizers
-from seedless.portable.ops.registry import FLOAT32_ONLY, REGISTRY, Kind, find_rule, name_op
+from seedless.portable.ops.registry import (
+    FLOAT32_ONLY,
+    REGISTRY,
+    RULES,
+    Kind,
+    find_rule,
+    name_op,
+)
 from seedless.portable.refusal import (
     ADVICE,
     refuse,
@@ -30,6 +38,7 @@ from seedless.portable.refusal import (
 from seedless.portable.self_test import check_kernels_once
 
 _HALF_TYPES = (torch.float16, torch.bfloat16)
+_EXACT = Kind.EXACT
 
 
 @contextmanager
@@ -41,7 +50,10 @@ def portable() -> Iterator[None]:
     if is_active():
         yield
         return
+    warn_about_newer_torch()
     check_device(torch.device("cpu"))
+    for device in {torch.device("cpu"), *CONTEXT.tested_devices}:
+        prepare_engine(device)
     check_threads(torch.get_num_threads())
     check_kernels_once(torch.device("cpu"))
     with ExitStack() as stack:
@@ -96,21 +108,38 @@ def run(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     if implementation is not None:
         _check_types(overload, overload, args, kwargs)
         return implementation(*args, **kwargs)
-    kind, computed_by, outputs = find_rule(func)
+    kind, computed_by, outputs = RULES.get(overload) or find_rule(func)
+    if kind is _EXACT:  # most ops: what only moves values comes first
+        _check_types(overload, computed_by, args, kwargs)
+        return func(*args, **kwargs)
     if kind is Kind.EACH:
         return _run_each(overload, computed_by, args, kwargs)
     _check_types(overload, computed_by, args, kwargs)
     if kind is Kind.IN_PLACE:
+        if _is_plain_addition(computed_by, args, kwargs):
+            return args[0].add_(args[1])
         return args[0].copy_(REGISTRY[computed_by](*args, **kwargs))
     if kind is Kind.OUT:
         return _run_out(computed_by, outputs, args, kwargs)
     if kind is Kind.PARTS:
         return NotImplemented
+    if kind is Kind.NO:
+        return False
     if kind is Kind.INTEGER and any(map(_is_real, (*args, *kwargs.values()))):
         if func._can_decompose():
             return NotImplemented
         raise refuse(overload, ADVICE["unknown"])
     return func(*args, **kwargs)
+
+
+def _is_plain_addition(computed_by: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether an op in place is a + b of one type, which torch's own op rounds once."""
+    if computed_by != "aten::add.Tensor" or len(args) != 2 or kwargs.get("alpha", 1) != 1:
+        return False
+    a, b = args
+    if isinstance(b, Tensor):
+        return bool(a.dtype == b.dtype and a.device == b.device)
+    return type(b) is int or (type(b) is float and a.is_floating_point())
 
 
 def _run_out(
@@ -131,6 +160,11 @@ def _run_each(
     """Run an op on lists of tensors as the op on each: foreach kernels may fuse."""
     implementation = REGISTRY.get(computed_by) or getattr(torch.ops.aten, name_op(computed_by))
     in_place = name_op(overload).endswith("_")
+    if overload == "aten::_foreach_add_.Scalar" and all(x.dtype == torch.float32 for x in args[0]):
+        for x in args[0]:
+            _check_types(overload, computed_by, (x,), {})
+        torch._foreach_add_(*args)  # rounds each sum once: an optimizer counts its steps
+        return None
     results = []
     for i, first in enumerate(args[0]):
         rest = [value[i] if isinstance(value, list | tuple) else value for value in args[1:]]
@@ -157,6 +191,8 @@ def _check_types(
             if value.device not in CONTEXT.tested_devices:
                 prepare_device(value.device)
             dtype = value.dtype
+            if dtype is torch.float32:
+                continue
             if dtype in _HALF_TYPES or dtype.is_complex:
                 raise refuse(f"{overload} of {dtype}", ADVICE["reduced"])
             if dtype == torch.float64 and computed_by in FLOAT32_ONLY:
@@ -167,9 +203,10 @@ def _check_types(
 
 
 def prepare_device(device: torch.device) -> None:
-    """Refuse a device that does not follow IEEE, and test its kernels, on its first use."""
+    """Test a device on its first use: does it follow IEEE, multiply exactly, run our kernels?"""
     if device.type != "meta":
         check_once(device)
+        prepare_engine(device)
         check_kernels_once(device)
 
 
@@ -196,18 +233,36 @@ def _load(saved: tuple[Tensor, int]) -> Tensor:
     return tensor
 
 
+def _list_attention_kernels() -> dict[str, bool]:
+    """Return which kernels of scaled dot product attention torch may choose."""
+    names = ("flash", "mem_efficient", "math", "cudnn")
+    return {name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in names}
+
+
+def _switch_attention_kernel(name: str, enabled: bool) -> None:
+    """Let torch choose a kernel of attention, or not.
+
+    torch's own context for it ends in the thread that began it; blocks of two threads do not.
+    """
+    getattr(torch.backends.cuda, f"enable_{name}_sdp")(enabled)
+
+
 @contextmanager
 def _avoid_library_kernels() -> Iterator[None]:
     """Keep torch from choosing kernels of libraries, or fused ones, for ops that are registered."""
     cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
     fast = torch.backends.mha.get_fastpath_enabled()
+    attention = _list_attention_kernels()
     torch.backends.cudnn.enabled = False
     torch._C._set_mkldnn_enabled(False)
     torch.backends.mha.set_fastpath_enabled(False)
+    for name in attention:
+        _switch_attention_kernel(name, name == "math")
     try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
+        yield
     finally:
+        for name, enabled in attention.items():
+            _switch_attention_kernel(name, enabled)
         torch.backends.cudnn.enabled = cudnn
         torch._C._set_mkldnn_enabled(mkldnn)
         torch.backends.mha.set_fastpath_enabled(fast)

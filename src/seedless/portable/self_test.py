@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from seedless.portable.context import CONTEXT
+from seedless.portable.kernels.fused_product import has_kernels
 from seedless.portable.kernels.launch import find_kernels
 from seedless.portable.ops.registry import REGISTRY
 from seedless.portable.test_inputs import Input
@@ -59,12 +60,21 @@ def check_kernels_once(device: torch.device) -> None:
 def find_differing(device: torch.device) -> list[str]:
     """Return the ops that have other bits with compiled kernels than without."""
     with device:  # the default device may be another one
-        compiled = [_run(call) for call in list_calls(device)]
+        names = [name for name, _, _ in list_calls(device)]
+        compiled = [[_run(call) for call in list_calls(device)]]
+        if has_kernels(device):  # it needs both ways to multiply: part of a batch has no fused one
+            with CONTEXT.multiply_in_steps():
+                compiled.append([_run(call) for call in list_calls(device)])
         with CONTEXT.without_kernels():
             plain = [_run(call) for call in list_calls(device)]
-        names = [name for name, _, _ in list_calls(device)]
-    pairs = zip(names, compiled, plain, strict=True)
-    return sorted({name for name, one, other in pairs if not all(map(_same, one, other))})
+    return sorted(
+        {
+            name
+            for results in compiled
+            for name, one, other in zip(names, results, plain, strict=True)
+            if not all(map(_same, one, other))
+        }
+    )
 
 
 def list_calls(device: torch.device) -> Iterator[Call]:
@@ -101,6 +111,9 @@ def list_calls(device: torch.device) -> Iterator[Call]:
                 yield "mm", (left, right), {}
         # One matrix repeated, with several that are interleaved in memory, as windows over time.
         yield "bmm", (some(9, k).expand(3, 9, k), some(k, 3, 7, name="r").transpose(0, 1)), {}
+    yield "addmm", (some(70, name="w"), some(5, 40, name="l"), some(40, 70, name="r")), {}
+    yield "addmm", (some(7, name="w"), some(5, 700, name="l"), some(700, 7, name="r")), {}
+    yield "mm", (some(5, 700, name="l"), some(700, 7, name="r")), {}  # k in several parts
     for filters, stride in ((some(8, 6, 3, 3, name="f"), 1), (some(8, 3, 3, 2, name="f"), 2)):
         settings = ([stride, 1], [1, 0], [1, 1], False, [0, 0], 6 // filters.shape[1])
         yield "convolution", (image, filters, None, *settings), {}
@@ -112,8 +125,10 @@ def list_calls(device: torch.device) -> Iterator[Call]:
         )
     yield "sum.dim_IntList", (image, [0]), {}
     yield "sum.dim_IntList", (some(200, 9), [0]), {}
-    states = [[some(50, name=name)] for name in ("p", "g", "n")]
-    states += [[some(50, name="q").abs()], [], [torch.full((), 3.0, device=device)]]
+    sizes = (50, 700)
+    states = [[some(size, name=name) for size in sizes] for name in ("p", "g", "n")]
+    states += [[some(size, name="q").abs() for size in sizes], []]
+    states += [[torch.full((), number, device=device) for number in (3.0, 1000.0)]]
     for first, nesterov in ((True, False), (False, True)):
         arguments = tuple([x.clone() for x in states[i]] for i in (0, 1, 2))
         yield "_fused_sgd_", arguments, {**_SGD, "is_first_step": first, "nesterov": nesterov}

@@ -9,7 +9,7 @@ from pathlib import Path
 from seedless.portable.kernels.source import write_source
 
 SHIM = Path(__file__).parent / "shim.h"
-HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\s*\(([^)]*)\)')
+HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\)\s+(\w+)\s*\(([^)]*)\)')
 FLAGS = ["-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-fpermissive", "-std=c++17"]
 CALL = """
 struct Args_{name} {{ {fields} }};
@@ -34,8 +34,13 @@ def _describe(name, listed):
     }
 
 
+FIXED_SHAPE = ("multiply_f32", "product_exponents")  # written for one number of threads
+
+
 class Emulated:
     """Launches kernels as a GPU would, with fewer threads a block."""
+
+    multiplies_tiles = True
 
     def __init__(self, folder):
         compiler = shutil.which("g++")
@@ -62,10 +67,6 @@ class Emulated:
         self.launched.append(name)
         function = getattr(self.library, f"run_{name}")
         function.restype = None
-        function(
-            work.blocks_x,
-            work.blocks_y,
-            min(work.threads_x, 64),
-            min(work.threads_y, 3),
-            *args,
-        )
+        most = (1024, 1024) if name in FIXED_SHAPE else (64, 3)
+        threads = min(work.threads_x, most[0]), min(work.threads_y, most[1])
+        function(work.blocks_x, work.blocks_y, *threads, *args)

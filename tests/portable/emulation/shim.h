@@ -41,6 +41,31 @@ static T __shfl_xor_sync(unsigned, T value, int step)
     return other;
 }
 
+struct float2 {
+    float x, y;
+};
+struct double2 {
+    double x, y;
+};
+
+/* c += a b for a (16, 8), b (8, 8), c (16, 8), shared by a warp as PTX defines it for float64: with
+ * group = lane / 4 and member = lane % 4, a thread holds of a the rows group and group + 8 of column
+ * member, then of column member + 4; of b the rows member and member + 4 of column group; of c the
+ * columns 2 member and 2 member + 1 of row group, then of row group + 8. */
+static void multiply_tiles(double *c, const double *a, const double *b)
+{
+    static double left[32][16][8], right[32][8][8];
+    unsigned me = threadIdx.y * blockDim.x + threadIdx.x, warp = me / 32;
+    unsigned group = me % 32 / 4, member = me % 4;
+    for (int i = 0; i < 4; i++) left[warp][group + i % 2 * 8][member + i / 2 * 4] = a[i];
+    for (int i = 0; i < 2; i++) right[warp][member + i * 4][group] = b[i];
+    wait_as(AT_SHUFFLE);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 8; k++)
+            c[i] += left[warp][group + i / 2 * 8][k] * right[warp][k][member * 2 + i % 2];
+    wait_as(AT_SHUFFLE);
+}
+
 static long long atomicMax(long long *place, long long value)
 {
     long long before = *place;
@@ -53,6 +78,7 @@ static double atomicAdd(double *place, double value)
     *place = before + value;
     return before;
 }
+static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 static long long __double_as_longlong(double x)
 {
     long long bits;

@@ -21,6 +21,14 @@ TRACED_SIZES = (2, 3)  # samples; not 1, with which broadcasting leaves sums out
 _NUMBERING = frozenset({"arange", "eye", "linspace", "tril_indices", "triu_indices"})
 # Ops that write a result into other memory and can do so again when a value is known.
 _WRITING = frozenset({"add", "copy"})
+_IN_PARTS = (
+    "Compute the batch as a whole, or replace this op (BatchNorm by GroupNorm or LayerNorm, packed "
+    "sequences by padded ones and a mask, say)"
+)
+_IN_GROUP = (
+    "Compute it in loss_of, which has the whole batch, or replace this op (a mean over samples by "
+    "BatchNorm, packed sequences by padded ones and a mask, say), or use one process"
+)
 
 
 def plan_step(two: OpTrace, three: OpTrace, *, forward_entries: int, in_group: bool) -> StepPlan:
@@ -31,7 +39,7 @@ def plan_step(two: OpTrace, three: OpTrace, *, forward_entries: int, in_group: b
         forward_entries: how many entries of ``two`` belong to the forward pass.
         in_group: whether the parts are computed at the same time, by processes that exchange sums.
     """
-    _check_sequence(two.entries, three.entries)
+    _check_sequence(two.entries, three.entries, in_group)
     needed_now: set[int] = set()  # sums, by their entry, that may not wait
     sources: dict[int, set[int]] = {}  # memory of summed values, with the sums it came from
     outside: set[int] = set()  # memory that was there before the step
@@ -113,26 +121,34 @@ def _check_entry(
         a.shape == b.shape and 0 not in a.shape for a, b in zip(one.made, other.made, strict=True)
     )
     if any(tensor.memory in outside for tensor in one.changed) and (grows_in or not in_group):
-        raise _refuse(one, "changes a tensor that outlives the step, as BatchNorm's statistics do")
+        raise _refuse(
+            in_group, one, "changes a tensor that outlives the step, as BatchNorm's statistics do"
+        )
     if is_summed and (grows_in or grows_out) and not in_group:
-        raise _refuse(one, "gives each sample a value that depends on the others")
+        raise _refuse(in_group, one, "gives each sample a value that depends on the others")
     if one.grid_sizes != other.grid_sizes:
         if grows_out or one.is_hidden:
-            raise _refuse(one, "gives each sample a value on a grid that it shares with the others")
+            raise _refuse(
+                in_group, one, "gives each sample a value on a grid that it shares with the others"
+            )
         return
     if grows_in and made_same and one.name not in READING_SHAPES:
-        raise _refuse(one, "takes one value from all samples, and not as a sum")
+        raise _refuse(in_group, one, "takes one value from all samples, and not as a sum")
     if grows_out and not grows_in and one.name in _NUMBERING:
-        raise _refuse(one, "numbers the samples of a part; pass such numbers in with the batch")
+        raise _refuse(
+            in_group, one, "numbers the samples of a part; pass such numbers in with the batch"
+        )
     if one.numbers != other.numbers:
-        raise _refuse(one, "computes with the number of samples, which is another one in a part")
+        raise _refuse(
+            in_group, one, "computes with the number of samples, which is another one in a part"
+        )
 
 
 def _grows(some: Sequence[TensorRecord], others: Sequence[TensorRecord]) -> bool:
     return any(a.shape != b.shape for a, b in zip(some, others, strict=True))
 
 
-def _check_sequence(two: Sequence[Entry], three: Sequence[Entry]) -> None:
+def _check_sequence(two: Sequence[Entry], three: Sequence[Entry], in_group: bool) -> None:
     """Refuse a step whose ops are not the same ones for another number of samples."""
     for one, other in zip(two, three, strict=False):
         alike = one.name == other.name and all(
@@ -140,17 +156,19 @@ def _check_sequence(two: Sequence[Entry], three: Sequence[Entry]) -> None:
             for field in ("read", "made", "changed", "numbers")
         )
         if not alike:
-            raise _refuse(one, f"becomes {other.name} when there is one more sample")
+            raise _refuse(in_group, one, f"becomes {other.name} when there is one more sample")
     if len(two) != len(three):
         longer = max(two, three, key=len)
         raise _refuse(
-            longer[min(len(two), len(three))], "is there or not depending on the number of samples"
+            in_group,
+            longer[min(len(two), len(three))],
+            "is there or not depending on the number of samples",
         )
 
 
-def _refuse(entry: Entry, reason: str) -> NumericsError:
+def _refuse(in_group: bool, entry: Entry, reason: str) -> NumericsError:
     return NumericsError(
         "expected a model that computes each sample alone, so that a batch can be computed in "
-        f"parts; got {entry.name} at {entry.origin}, which {reason}. Compute the batch as a "
-        "whole, or replace this op (BatchNorm by GroupNorm or LayerNorm, say)"
+        f"parts; got {entry.name} at {entry.origin}, which {reason}. "
+        f"{_IN_GROUP if in_group else _IN_PARTS}"
     )

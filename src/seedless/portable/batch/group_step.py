@@ -11,11 +11,10 @@ its gradient; each runs its own samples backward; the sums that waited are excha
 ends with the whole batch's gradients.
 
 The step is traced once on each process. What the traces say about sums over samples must be equal
-on all of them. The first step is tried on four samples: as a whole on each process, and as two on
-each of two processes.
+on all of them. The first step is tried on the batch's first four samples: as a whole on each
+process, and as two on each of two processes.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,14 +23,23 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from seedless.core.digests import digest
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
-from seedless.portable.batch.group_sums import GroupSums, refuse_other_plan
+from seedless.portable.batch.group_checks import (
+    check_counts,
+    check_plans,
+    check_start,
+    refuse_ddp,
+    refuse_shapes,
+    share_first,
+)
+from seedless.portable.batch.group_loss import differentiate_known, drop_values, is_enough
+from seedless.portable.batch.group_sums import GroupSums
 from seedless.portable.batch.op_trace import OpTrace
 from seedless.portable.batch.packed_tensors import pack, read_words, unpack
 from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.step_computation import (
+    TRIAL_SAMPLES,
     Forward,
     Grads,
     Loss,
@@ -43,6 +51,7 @@ from seedless.portable.batch.step_computation import (
     differentiate_loss,
     find_leaves,
     list_outputs,
+    list_trials,
     same_bits,
     take_rows,
     trace_loss,
@@ -52,7 +61,7 @@ from seedless.portable.batch.step_plan import StepPlan, number_of
 from seedless.portable.context import CONTEXT
 from seedless.portable.mode import prepare_device
 
-_TRIAL_SAMPLES, _TRIAL_SHARE = 4, 2
+_TRIAL_SHARE = 2
 _STAND_IN_ROWS = 2  # that a rank without samples computes
 
 
@@ -96,7 +105,6 @@ class GroupStep:
             batch: this process's samples: tensors with one row a sample.
         """
         samples = check_batch(batch, fewest=0)
-        _check_model(forward)
         with plain_torch():
             prepare_device(batch[0].device)
         if self.exchange.size > 1 and samples == 1:
@@ -127,7 +135,7 @@ class GroupStep:
         parameters = find_leaves(outputs) if self.parameters is None else self.parameters
         # [Step 2] Gather the outputs and what the loss reads; compute the loss of the whole batch.
         whole, whole_batch, counts = self._gather(outputs, rows, samples, plan)
-        loss, output_grads = differentiate_loss(loss_of, whole, whole_batch)
+        loss, output_grads = differentiate_known(loss_of, whole, whole_batch, plan.is_read)
         sums.samples = sum(counts)
         # [Step 3] Run this process's samples backward; sums for gradients wait.
         start = sum(counts[: self.exchange.rank])
@@ -153,19 +161,14 @@ class GroupStep:
         words = [read_words(payload) for payload in received]
         for rank, (_, other) in enumerate(words):
             if other != layout:
-                raise NumericsError(
-                    "expected outputs and batches of one shape and type on all processes, and one "
-                    f"step; got others on rank {rank} than on rank {self.exchange.rank}. Pad all "
-                    "samples of a batch to one length"
-                )
+                raise refuse_shapes(rank, self.exchange.rank)
         counts = [count for count, _ in words]
+        check_counts(counts)
         whole = unpack(received, counts, sent)
         joined = iter(whole[len(outputs) :])
         total = sum(counts)
         whole_batch = [
-            next(joined)
-            if is_read
-            else torch.empty((total, *tensor.shape[1:]), dtype=tensor.dtype, device="meta")
+            next(joined) if is_read else drop_values(tensor, total)
             for tensor, is_read in zip(rows, plan.is_read, strict=True)
         ]
         return whole[: len(outputs)], whole_batch, counts
@@ -176,78 +179,55 @@ class GroupStep:
         """Return the plan of a step on such samples; the first of all is also tried."""
         key = describe_rows(rows)
         if key not in self._plans:
-            is_first = not self._plans
             plan = self._trace(forward, loss_of, rows)
-            if is_first and self.exchange.size > 1:
-                self._check_plans(plan.step)
-                self._try(forward, loss_of, rows, samples, plan)
+            if not self._plans and self.exchange.size > 1:
+                counts = check_plans(self.exchange, plan.step, rows, samples)
+                first = share_first(self.exchange, rows, counts)
+                for trial in list_trials(sum(counts)):
+                    self._try(forward, loss_of, [tensor[trial] for tensor in first], plan)
             self._plans[key] = plan
         return self._plans[key]
 
     def _trace(self, forward: Forward, loss_of: Loss, rows: Sequence[Tensor]) -> GroupPlan:
         """Trace the loss, to see what it reads, and then the step."""
-        few = take_rows(rows, _TRIAL_SAMPLES)
+        few = take_rows(rows, TRIAL_SAMPLES)
         first = OpTrace()
         try:
-            with torch.no_grad(), first.recording():
+            with torch.no_grad(), first.recording(), refuse_ddp(forward):
                 outputs = list_outputs(forward(*few))
         finally:
             first.restore()
-        check_outputs(outputs, _TRIAL_SAMPLES)
+        check_outputs(outputs, TRIAL_SAMPLES)
         loss = trace_loss(loss_of, outputs, few)
         step, changed = trace_step(forward, rows, self.parameters, loss.uses_output, in_group=True)
-        return GroupPlan(step, loss.reads_batch, tuple(changed))
-
-    def _check_plans(self, plan: StepPlan) -> None:
-        """Refuse a group whose processes have traced different steps."""
-        own = plan.describe_shared_sums()
-        text = torch.frombuffer(bytearray(json.dumps(own).encode()), dtype=torch.uint8)
-        for rank, other in enumerate(self.exchange.gather(text)):
-            described = json.loads(bytes(other.tolist()))
-            if described != own:
-                raise refuse_other_plan(rank, own, described)
-
-    def _check_start(self, state: Sequence[Tensor]) -> None:
-        """Refuse a group whose processes start from different weights or buffers."""
-        with plain_torch():
-            named = {str(number): tensor.detach() for number, tensor in enumerate(state)}
-            own = torch.tensor([number_of(digest(named))]).view(torch.uint8)
-        for rank, other in enumerate(self.exchange.gather(own)):
-            if not torch.equal(own, other):
-                raise NumericsError(
-                    "expected the same weights and buffers on all processes before the first step, "
-                    f"got others on rank {rank} than on rank {self.exchange.rank}. Load or "
-                    "initialize them alike on each process (seedless.initialize needs no seed)"
-                )
+        is_read = loss.reads_batch
+        if not is_enough(loss_of, outputs, few, is_read):
+            is_read = (True,) * len(few)
+        return GroupPlan(step, is_read, tuple(changed))
 
     def _try(
         self,
         forward: Forward,
         loss_of: Loss,
-        rows: Sequence[Tensor],
-        samples: int,
+        four: Sequence[Tensor],
         plan: GroupPlan,
     ) -> None:
-        """Refuse a step whose gradients differ between one process and two."""
-        # [Step 1] All ranks get four samples of the first rank that has any.
-        has_samples = torch.tensor([int(samples > 0)], dtype=torch.uint8)
-        source = [bool(each.item()) for each in self.exchange.gather(has_samples)].index(True)
-        four = self.exchange.broadcast(take_rows(rows, _TRIAL_SAMPLES), source)
+        """Refuse a step whose gradients for four samples differ between one process and two."""
         before = [tensor.clone() for tensor in plan.changed]
-        # [Step 2] Compute the step on all of them, and with two on each of two ranks.
+        # [Step 1] Compute the step on all of them, and with two on each of two ranks.
         outputs = list_outputs(forward(*four))
         _, output_grads = differentiate_loss(loss_of, outputs, four)
         parameters = find_leaves(outputs) if self.parameters is None else self.parameters
-        self._check_start([*parameters, *before])
+        check_start(self.exchange, [*parameters, *before])
         whole = backward(outputs, output_grads, parameters)
         after = [tensor.clone() for tensor in plan.changed]
         _restore(plan.changed, before)
         rank = self.exchange.rank
-        share = _TRIAL_SHARE if rank < _TRIAL_SAMPLES // _TRIAL_SHARE else 0
+        share = _TRIAL_SHARE if rank < TRIAL_SAMPLES // _TRIAL_SHARE else 0
         start = rank * _TRIAL_SHARE if share else 0
         own = [tensor[start : start + _TRIAL_SHARE] for tensor in four]
         _, _, parts = self._compute(forward, loss_of, own, share, plan)
-        # [Step 3] Compare gradients, and what outlives the step.
+        # [Step 2] Compare gradients, and what outlives the step.
         pairs = [*zip(whole, parts, strict=True), *zip(after, plan.changed, strict=True)]
         differing = [number for number, (one, two) in enumerate(pairs) if not same_bits(one, two)]
         _restore(plan.changed, before)
@@ -263,15 +243,6 @@ def _restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     with plain_torch():
         for tensor, value in zip(tensors, values, strict=True):
             tensor.copy_(value)
-
-
-def _check_model(forward: Forward) -> None:
-    """Refuse DistributedDataParallel, which would add gradients up a second time."""
-    if isinstance(forward, nn.parallel.DistributedDataParallel):
-        raise NumericsError(
-            "expected a model, got it inside DistributedDataParallel, whose sums depend on the "
-            "number of processes; pass the model itself (ddp.module): step() exchanges gradients"
-        )
 
 
 def _make_stand_ins(batch: Sequence[Tensor]) -> list[Tensor]:

@@ -177,9 +177,17 @@ def refuse_other_plan(rank: int, own: list[Any], other: list[Any]) -> NumericsEr
     """Return the error for a rank whose step has other sums."""
     pairs = zip(own, other, strict=False)
     number = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(own), len(other)))
-    here = own[number] if number < len(own) else "none"
-    there = other[number] if number < len(other) else "none"
+    here, there = (_name_sum(sums[number : number + 1]) for sums in (own, other))
     return NumericsError(
         f"expected the same step on all processes of the group; sum {number} over samples is "
         f"{here} here and {there} on rank {rank}. Do all ranks have the same model and settings?"
     )
+
+
+def _name_sum(sums: list[Any]) -> str:
+    """Return the first of some sums, as `describe_shared_sums` has them, in words."""
+    for name, shape, fixed, each, waits in sums:
+        use = "for a gradient" if waits else "that the step computes with"
+        more = f" and {fixed} more" if fixed else ""
+        return f"a {name} of shape {tuple(shape)} {use} (values of a sample: {each}{more})"
+    return "missing"

@@ -11,17 +11,17 @@ batch. So the parts go
   2. forward and backward, to add the integers on these grids, without rounding.
 The sums that the last part ends with are those of the whole batch. The first pass needs the
 gradient of the loss for a part's outputs before the other parts' are known. Of most losses it does
-not depend on them. Where a trace shows that it depends on no outputs at all, as that of a mean,
-nothing is left to check. Otherwise it is assumed and compared with the gradient for the outputs of
-all parts; where it was wrong, the first pass is done again, and the outputs are found by a pass of
-their own from then on.
+not depend on them, so this is assumed, and compared with the gradient for the outputs of all parts;
+where it was wrong, the first pass is done again, and the outputs are found by a pass of their own
+from then on. Where a trace shows that the gradient depends on no outputs at all, as that of a mean,
+that of the first part serves for all, and a CUDA graph, which cannot compare, can hold the step.
 
 It takes the memory of one part, and two float64 numbers for each element of each such sum; and the
 time of about 2 forward and 2 backward passes of the whole batch.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.part_sums import PartSums
 from seedless.portable.batch.step_computation import (
+    TRIAL_SAMPLES,
     Forward,
     Grads,
     Loss,
@@ -40,6 +41,7 @@ from seedless.portable.batch.step_computation import (
     describe_rows,
     differentiate_loss,
     list_outputs,
+    list_trials,
     same_bits,
     take_rows,
     trace_loss,
@@ -47,8 +49,6 @@ from seedless.portable.batch.step_computation import (
 )
 from seedless.portable.batch.step_plan import StepPlan
 from seedless.portable.context import CONTEXT
-
-_TRIAL_SAMPLES = 4  # of the trial of a new step: as a whole, and as two parts
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,12 @@ class Split:
         else:
             assumed = work.run(sums, is_constant=is_constant)
             loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch)
-            if not is_constant and not all(map(same_bits, assumed, output_grads)):
-                self.loss_mixes_samples = True
+            if not _is_capturing(batch) and not all(map(same_bits, assumed, output_grads)):
+                if is_constant:  # the trace saw another loss
+                    changed = replace(plan, has_constant_gradient=False)
+                    self._plans[describe_rows(batch)] = changed
+                else:
+                    self.loss_mixes_samples = True
                 sums = PartSums(plan.step, sum(sizes))
                 work.run(sums, output_grads)
         # [Step 2] Add the integers.
@@ -140,16 +144,17 @@ class Split:
                     "expected a step of these shapes before the graph is captured: the first one "
                     "is traced. Run it once, then capture"
                 )
-            few = take_rows(batch, _TRIAL_SAMPLES)
+            few = take_rows(batch, TRIAL_SAMPLES)
             with torch.no_grad():
                 outputs = list_outputs(forward(*few))
-            check_outputs(outputs, _TRIAL_SAMPLES)
+            check_outputs(outputs, TRIAL_SAMPLES)
             traced = trace_loss(loss_of, outputs, few)
             step, _ = trace_step(
                 forward, batch, self.parameters, traced.uses_output, in_group=False
             )
             plan = SplitPlan(step, traced.has_constant_gradient)
-            self._try(forward, loss_of, few, plan)
+            for rows in list_trials(batch[0].shape[0]):
+                self._try(forward, loss_of, [tensor[rows] for tensor in batch], plan)
             self._plans[key] = plan
         return self._plans[key]
 

@@ -15,6 +15,7 @@ from seedless.portable.mode import is_active
 Forward = Callable[..., Tensor | Sequence[Tensor]]
 Loss = Callable[..., Tensor]
 Grads = tuple[Tensor | None, ...]
+TRIAL_SAMPLES = 4  # of the trial of a new step: together, and two by two
 
 
 def list_outputs(outputs: Tensor | Sequence[Tensor]) -> list[Tensor]:
@@ -39,6 +40,12 @@ def differentiate_loss(
         for leaf in leaves:
             leaf.requires_grad_(leaf.is_floating_point())
         loss = loss_of(leaves[0] if len(leaves) == 1 else leaves, *batch)
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        shape = f" of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else ""
+        raise NumericsError(
+            "expected loss_of to return one number for the batch as a tensor, the mean of the "
+            f"samples' losses, say; got a {type(loss).__name__}{shape}"
+        )
     known = {id(leaf) for leaf in leaves}
     if any(id(leaf) not in known for leaf in find_leaves([loss])):
         raise NumericsError(
@@ -168,6 +175,19 @@ def take_rows(batch: Sequence[Tensor], samples: int) -> list[Tensor]:
     ]
 
 
+def list_trials(samples: int) -> list[list[int]]:
+    """Return which rows of a batch make the four samples of each trial of a step.
+
+    Fewer samples are repeated such that a model which reorders them shows: two need two trials.
+
+    >>> list_trials(9), list_trials(3), list_trials(2)
+    ([[0, 1, 2, 3]], [[0, 1, 2, 0]], [[0, 1, 1, 0], [0, 1, 0, 1]])
+    """
+    if samples == 2:
+        return [[0, 1, 1, 0], [0, 1, 0, 1]]
+    return [[number % samples for number in range(TRIAL_SAMPLES)]]
+
+
 def describe_rows(batch: Sequence[Tensor]) -> tuple[object, ...]:
     """Return what two batches must have in common to have one plan: all but their length."""
     return tuple((tuple(tensor.shape[1:]), tensor.dtype, tensor.device) for tensor in batch)
@@ -203,5 +223,8 @@ def same_bits(one: Tensor | None, two: Tensor | None) -> bool:
     """Return whether two gradients have the same bits, not counting those of NaNs."""
     if one is None or two is None:
         return one is two
-    bits = [torch.where(x != x, 1.0, x).view(torch.int32) for x in (one, two)]
+    if not one.is_floating_point():
+        return torch.equal(one, two)
+    ones = one.new_ones(())
+    bits = [torch.where(x != x, ones, x).reshape(-1).view(torch.uint8) for x in (one, two)]
     return torch.equal(*bits) and torch.equal(one != one, two != two)

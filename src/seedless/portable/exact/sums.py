@@ -172,6 +172,17 @@ def total(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return result if keepdim else result.squeeze(dims)
 
 
+def total_in_float32(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Return the sum over ``dim`` of float32 values, rounded to float32."""
+    dims = list_axes(x, dim)
+    result = None
+    if dims and x.numel() and count_addends(x, dims) > 1 and not CONTEXT.redirects_sums:
+        result = rounding_grids.total(x, dims, rounded=True)
+    if result is None:
+        return total(x, dim, keepdim).to(torch.float32)
+    return result if keepdim else result.squeeze(dims)
+
+
 def divide(x: Tensor, number: float) -> Tensor:
     """Divide by a number held in a tensor: a GPU multiplies by a plain number's reciprocal."""
     return x / torch.full((), number, dtype=x.dtype, device=x.device)

@@ -6,7 +6,14 @@ import torch
 from torch import Tensor
 
 from seedless.portable.constants import MAX_EXACT_ADDENDS
-from seedless.portable.kernels.launch import is_ready, launch, shape_columns, shape_map, shape_rows
+from seedless.portable.kernels.launch import (
+    is_ready,
+    launch,
+    make_column_zeros,
+    shape_columns,
+    shape_map,
+    shape_rows,
+)
 
 Three = tuple[Tensor, Tensor, Tensor]
 
@@ -37,8 +44,7 @@ def batch_norm(
         arguments = (x, weight, bias, *running, y, mean, scale, *sizes, *moves)
         launch("batch_norm", x.device, shape_rows(channels, size), *arguments)
         return y, mean, scale
-    maxima = torch.zeros(2 * channels, dtype=torch.int64, device=x.device)
-    sums = torch.zeros(2 * channels, dtype=torch.float64, device=x.device)
+    maxima, sums = make_column_zeros(2 * channels, x.device)
     down, sizes = shape_columns(channels, size), (size, channels)
     laid = (1, size, channels, 0, channels)
     launch("column_maxima_f32", x.device, down, x, maxima, *laid)
@@ -75,15 +81,14 @@ def batch_norm_backward(
         arguments = (grad, x, *vectors, out, of_weight, of_bias, *sizes)
         launch("batch_norm_backward", x.device, shape_rows(channels, size), *arguments)
         return out, of_weight, of_bias
-    maxima = torch.zeros(4 * channels, dtype=torch.int64, device=x.device)
-    sums = torch.zeros(4 * channels, dtype=torch.float64, device=x.device)
+    maxima, sums = make_column_zeros(4 * channels, x.device)
     down, sizes = shape_columns(channels, size), (size, channels)
     launch("channel_maxima", x.device, down, grad, x, *vectors, maxima, *sizes)
     launch("channel_sums", x.device, down, grad, x, *vectors, maxima, sums, *sizes)
-    launch("scale_sums_f64", x.device, shape_map(4 * channels), sums, maxima, 4 * channels)
+    launch("scale_sums_f64", x.device, shape_map(4 * channels), sums, maxima, None, 4 * channels)
     arguments = (grad, x, *vectors, sums, out, *sizes)
     launch("apply_channel_grads", x.device, shape_rows(size, channels), *arguments)
-    of_bias, of_weight = (sums[at : at + channels].to(torch.float32) for at in (0, channels))
+    of_bias, of_weight = sums[: 2 * channels].to(torch.float32).view(2, channels)
     return out, of_weight, of_bias
 
 

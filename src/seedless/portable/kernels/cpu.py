@@ -11,10 +11,13 @@ from seedless.portable.kernels.kernel_cache import find_or_build
 from seedless.portable.kernels.source import write_source
 
 # Contraction off, and nothing that lets a compiler change a value. Without traps and errno, which
-# nothing reads, it may compute several elements at a time.
+# nothing reads, it may compute several elements at a time; and without partial redundancy
+# elimination, which moves the lookups in tables into branches, where GCC cannot. Without AVX, GCC
+# may put a value into an MMX register, and what a library computes in x87 next would be NaN.
 FLAGS = (
     *("-std=c11", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared"),
-    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-pre"),
+    *(("-mno-mmx",) if platform.machine() == "x86_64" else ()),
 )
 
 

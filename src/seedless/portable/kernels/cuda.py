@@ -16,13 +16,19 @@ from seedless.portable.kernels.source import write_source
 
 # Contraction off; denormals, divisions and roots follow IEEE by default.
 FLAGS = ("--fmad=false", "--std=c++17")
+MATRIX_CAPABILITY = (9, 0)  # the first with products of float64 tiles of 16 x 8 x 8
 
 
 class CudaKernels:
-    """The compiled kernels on one device."""
+    """The compiled kernels on one device.
+
+    Attributes:
+        multiplies_tiles: whether it has the units for float64 matrices of `fused_product`.
+    """
 
     def __init__(self, binary: bytes, index: int) -> None:
         self.index = index
+        self.multiplies_tiles = torch.cuda.get_device_capability(index) >= MATRIX_CAPABILITY
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._context, self._module = ctypes.c_void_p(), ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}

@@ -1,6 +1,7 @@
 """Which compiled kernels a device has, which tensors they take, and how one is launched."""
 
 import ctypes
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -32,14 +33,29 @@ class LaunchShape(NamedTuple):
 class CpuKernels:
     """The kernels that `cpu` compiled."""
 
+    multiplies_tiles = False  # a CPU has `products` instead
+
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        self._functions: dict[str, Callable[..., None]] = {}
 
-    def launch(self, name: str, shape: LaunchShape, args: list[Any]) -> None:
-        """Run a kernel; a CPU makes no use of ``shape``."""
-        function = getattr(self._library, name)  # ctypes keeps it after the first time
+    def launch(self, name: str, shape: LaunchShape, args: Sequence[Any]) -> None:
+        """Run a kernel on values as they are; a CPU makes no use of ``shape``."""
+        function = self._functions.get(name) or self._find_function(name, args)
+        function(
+            *[
+                value.data_ptr() if type(value) is not int and isinstance(value, Tensor) else value
+                for value in args
+            ]
+        )
+
+    def _find_function(self, name: str, args: Sequence[Any]) -> Callable[..., None]:
+        """Return a kernel that converts its arguments itself: faster than an object for each."""
+        function = getattr(self._library, name)
         function.restype = None
-        function(*args)
+        function.argtypes = [type(convert_argument(value)) for value in args]
+        self._functions[name] = function
+        return function  # type: ignore[no-any-return]  # ctypes knows no signature
 
 
 def find_kernels(device: torch.device) -> CpuKernels | CudaKernels | None:
@@ -65,14 +81,11 @@ def load_cpu_kernels() -> CpuKernels | None:
 
 def is_ready(first: Tensor, *others: Tensor | None) -> bool:
     """Return whether kernels take these: float32, not empty, on one device that has kernels."""
-    return (
-        first.numel() > 0
-        and all(
-            x is None or (is_plain(x) and x.dtype == torch.float32 and x.device == first.device)
-            for x in (first, *others)
-        )
-        and find_kernels(first.device) is not None
-    )
+    device = first.device
+    for x in (first, *others):
+        if x is not None and not (is_plain(x) and x.dtype == torch.float32 and x.device == device):
+            return False
+    return first.numel() > 0 and find_kernels(device) is not None
 
 
 def is_plain(x: Tensor) -> bool:
@@ -88,15 +101,20 @@ def launch(name: str, device: torch.device, shape: LaunchShape, *args: Any) -> N
     """
     kernels = _load_kernels(device)
     assert kernels is not None
-    kernels.launch(name, shape, [convert_argument(value) for value in args])
+    if isinstance(kernels, CpuKernels):
+        kernels.launch(name, shape, args)
+    else:
+        kernels.launch(name, shape, [convert_argument(value) for value in args])
 
 
 def convert_argument(value: Any) -> Any:
-    """Return a tensor, None for no tensor, a float or a whole number as C takes it."""
+    """Return a tensor, None for no tensor, a structure, a float or a whole number as C takes it."""
     if isinstance(value, Tensor):
         return ctypes.c_void_p(value.data_ptr())
     if value is None:
         return ctypes.c_void_p(None)
+    if isinstance(value, ctypes.Structure):
+        return value
     return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
 
 
@@ -121,3 +139,9 @@ def shape_columns(columns: int, rows: int) -> LaunchShape:
     across = min(-(-columns // 32), MAX_BLOCKS)
     down = max(1, min(rows // (16 * COLUMN_THREADS), MAX_BLOCKS // across, 256))
     return LaunchShape(across, down, 32, COLUMN_THREADS)
+
+
+def make_column_zeros(columns: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return zeros for the maxima, int64, and the sums, float64, of columns: one fill for both."""
+    maxima, sums = torch.zeros((2, columns), dtype=torch.int64, device=device)
+    return maxima, sums.view(torch.float64)

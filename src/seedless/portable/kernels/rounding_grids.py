@@ -1,6 +1,6 @@
 """Grids, sums over columns, and what comes before and after a matrix product, as kernels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -11,7 +11,9 @@ from seedless.portable.constants import MAX_EXACT_ADDENDS
 from seedless.portable.kernels.launch import (
     find_kernels,
     is_plain,
+    is_ready,
     launch,
+    make_column_zeros,
     shape_columns,
     shape_map,
     shape_rows,
@@ -138,21 +140,24 @@ def round_to_grid(
     return q.mT, None if low is None else low.mT
 
 
-def total(x: Tensor, dims: Sequence[int]) -> Tensor | None:
-    """Return the sum over ``dims`` in float64, with length 1 there; up to 2^17 addends."""
+def total(x: Tensor, dims: Sequence[int], rounded: bool = False) -> Tensor | None:
+    """Return the sum over ``dims`` in float64, with length 1 there; up to 2^17 addends.
+
+    ``rounded``: in float32.
+    """
     layout = find_layout(x, dims)
     if layout is None or layout.by_row or layout.transposed:
         return None
     if not 1 < layout.rows <= MAX_EXACT_ADDENDS:
         return None
     kind, columns = _SUFFIX[x.dtype], layout.batch * layout.n
-    maxima = torch.zeros(columns, dtype=torch.int64, device=x.device)
-    sums = torch.zeros(_reduce_shape(x, dims), dtype=torch.float64, device=x.device)
+    maxima, sums = make_column_zeros(columns, x.device)
     work = shape_columns(columns, layout.rows)
     launch(f"column_maxima_{kind}", x.device, work, x, maxima, *layout.sizes)
     launch(f"column_sums_{kind}", x.device, work, x, maxima, sums, *layout.sizes)
-    launch(f"scale_sums_{kind}", x.device, shape_map(columns), sums, maxima, columns)
-    return sums
+    out = torch.empty(columns, dtype=torch.float32, device=x.device) if rounded else None
+    launch(f"scale_sums_{kind}", x.device, shape_map(columns), sums, maxima, out, columns)
+    return (sums if out is None else out).view(_reduce_shape(x, dims))
 
 
 def add_chunk(product: Tensor, high: Tensor, low: Tensor) -> bool:
@@ -184,20 +189,45 @@ def join_parts(
     return out
 
 
+def gather_windows(
+    x: Tensor,
+    positions: Sequence[int],
+    windows: Sequence[Sequence[int]],
+    make_memory: Callable[[Sequence[int]], Tensor] | None = None,
+) -> Tensor | None:
+    """Return windows of (samples, channels, height, width) as (channels, taps, samples, positions).
+
+    ``windows`` are kernel, stride, padding and dilation, each for height and width;
+    ``make_memory`` returns float32 memory of a shape, None: new memory is used.
+    """
+    largest = max(x.numel(), prod(positions)) * prod(windows[0])
+    if not is_ready(x) or prod(positions) == 0 or largest >= INDEX_LIMIT:
+        return None
+    (samples, channels, *_), plane = x.shape, prod(positions)
+    shape = (channels, prod(windows[0]), samples, plane)
+    if make_memory is None:
+        out = torch.empty(shape, dtype=torch.float32, device=x.device)
+    else:
+        out = make_memory(shape)
+    flat = [number for pair in windows for number in pair]
+    work = shape_rows(prod(shape[:3]), plane)
+    launch("gather_windows", x.device, work, x, out, *x.shape, *x.stride(), *positions, *flat)
+    return out
+
+
 def gather_taps(
     parts: tuple[Tensor, Tensor | None],
-    exponents: Sequence[Tensor],
+    exponents: Sequence[Tensor] | None,
     shape: Sequence[int],
     positions: Sequence[int],
     windows: Sequence[Sequence[int]],
     groups: int,
-    chunks: int = 0,
     memory: Tensor | None = None,
 ) -> Tensor | None:
     """Return a transposed convolution of ``shape`` (samples, channels, height, width), in float32.
 
     ``parts`` is the product (groups, channels in group x taps, samples x positions) on its grids,
-    or its first (groups, ``chunks``, ...); ``windows`` are kernel, stride, padding and dilation,
+    or with no exponents scaled from them; ``windows`` are kernel, stride, padding and dilation,
     each for height and width.
     """
     high, low = parts
@@ -206,9 +236,10 @@ def gather_taps(
     samples, channels, height, width = shape
     if memory is None:
         memory = torch.empty(tuple(shape), dtype=torch.float32, device=high.device)
-    sizes = (chunks, groups, channels // groups, samples, height, width, *positions)
+    sizes = (groups, channels // groups, samples, height, width, *positions)
     flat = [number for pair in windows for number in pair]
     work = shape_rows(samples * channels, height * width)
-    arrays = (high, low, *(each.contiguous() for each in exponents), memory)
+    tops = (None, None) if exponents is None else [each.contiguous() for each in exponents]
+    arrays = (high, low, *tops, memory)
     launch("gather_taps", high.device, work, *arrays, *sizes, *flat)
     return memory

@@ -6,7 +6,14 @@ import torch
 from torch import Tensor
 
 from seedless.portable.constants import MAX_EXACT_ADDENDS
-from seedless.portable.kernels.launch import is_ready, launch, shape_columns, shape_map, shape_rows
+from seedless.portable.kernels.launch import (
+    is_ready,
+    launch,
+    make_column_zeros,
+    shape_columns,
+    shape_map,
+    shape_rows,
+)
 
 
 def apply_map(name: str, *inputs: Tensor) -> Tensor | None:
@@ -47,10 +54,12 @@ def layer_norm_backward(
     tensors = align_norm_tensors(grad, x, length, mean, scale)
     if of_x is None or tensors is None:
         return None
-    maxima = find_norm_maxima(tensors, length)
-    sums = add_norm_columns(tensors, length, maxima)
-    launch("scale_sums_f64", x.device, shape_map(2 * length), sums, maxima, 2 * length)
-    return of_x, sums[:length].to(torch.float32), sums[length:].to(torch.float32)
+    maxima, sums = make_column_zeros(2 * length, x.device)
+    find_norm_maxima(tensors, length, maxima)
+    add_norm_columns(tensors, length, maxima, sums)
+    out = torch.empty(2 * length, dtype=torch.float32, device=x.device)
+    launch("scale_sums_f64", x.device, shape_map(2 * length), sums, maxima, out, 2 * length)
+    return of_x, out[:length], out[length:]
 
 
 def layer_norm_input_gradient(
@@ -83,22 +92,18 @@ def align_norm_tensors(
     return [tensor.contiguous() for tensor in (grad, x, mean, scale)]
 
 
-def find_norm_maxima(tensors: Sequence[Tensor], length: int) -> Tensor:
-    """Return the bits of the largest addends (2 length,) for the gradients of weight and bias."""
+def find_norm_maxima(tensors: Sequence[Tensor], length: int, maxima: Tensor) -> None:
+    """Find the bits of the largest addends (2 length,) for the gradients of weight and bias."""
     x, rows = tensors[1], tensors[1].numel() // length
-    maxima = torch.zeros(2 * length, dtype=torch.int64, device=x.device)
     work = shape_columns(length, rows)
     launch("norm_maxima", x.device, work, *tensors, maxima, rows, length)
-    return maxima
 
 
-def add_norm_columns(tensors: Sequence[Tensor], length: int, maxima: Tensor) -> Tensor:
-    """Return the sums (2 length,) of integers on the grids of these maxima."""
+def add_norm_columns(tensors: Sequence[Tensor], length: int, maxima: Tensor, sums: Tensor) -> None:
+    """Add to ``sums`` (2 length,) the integers on the grids of these maxima."""
     x, rows = tensors[1], tensors[1].numel() // length
-    sums = torch.zeros(2 * length, dtype=torch.float64, device=x.device)
     work = shape_columns(length, rows)
     launch("norm_sums", x.device, work, *tensors, maxima, sums, rows, length)
-    return sums
 
 
 def softmax(x: Tensor) -> Tensor | None:
@@ -124,30 +129,6 @@ def softmax_backward(grad: Tensor, y: Tensor) -> Tensor | None:
     return out
 
 
-def adam(
-    tensors: tuple[Tensor, Tensor, Tensor, Tensor],
-    numbers: tuple[Tensor, Tensor, Tensor],
-    settings: tuple[float, float, float, float],
-    decoupled: bool,
-) -> bool:
-    """Take Adam's step for one parameter; return whether that was done.
-
-    Args:
-        tensors: parameter, gradient, average of gradients, average of their squares.
-        numbers: the rate, the rate over its bias correction, the root of the squares' correction.
-        settings: both betas, weight decay, eps.
-        decoupled: whether weight decay is AdamW's.
-    """
-    parameter, grad, *states = tensors
-    aligned = _align_gradient(parameter, grad, states)
-    if aligned is None:
-        return False
-    size = parameter.numel()
-    arguments = (parameter, aligned, *states, *numbers, size, *map(float, settings), int(decoupled))
-    launch("adam", parameter.device, shape_map(size), *arguments)
-    return True
-
-
 def sgd(
     parameter: Tensor,
     grad: Tensor,
@@ -161,7 +142,7 @@ def sgd(
     ``buffer`` is None without momentum. ``settings``: weight decay, momentum, dampening.
     ``choices``: nesterov, maximize, first step.
     """
-    aligned = _align_gradient(parameter, grad, [] if buffer is None else [buffer])
+    aligned = align_gradient(parameter, grad, [] if buffer is None else [buffer])
     if aligned is None:
         return False
     size = parameter.numel()
@@ -170,7 +151,7 @@ def sgd(
     return True
 
 
-def _align_gradient(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Tensor | None:
+def align_gradient(parameter: Tensor, grad: Tensor, states: Sequence[Tensor]) -> Tensor | None:
     """Return the gradient in the parameter's layout; None where the layouts fit no kernel."""
     if not is_ready(parameter, grad, *states):
         return None

@@ -6,7 +6,11 @@ from pathlib import Path
 
 from seedless.portable import constants as c
 
-FILES = ("common", "elementary", "elementwise", "rows", "column_sums", "batch_norm", "products")
+FILES = (
+    *("common", "elementary", "gelu", "elementwise", "rows", "column_sums", "batch_norm"),
+    *("products", "fused_product", "cpu_packing", "cpu_product"),
+)
+_ERF_PADDING = (0.0,)  # makes a centre's coefficients two vectors of four
 
 
 @lru_cache(maxsize=1)
@@ -27,10 +31,16 @@ def _write_constants() -> str:
         "CHUNK_SHIFT": 1.5 * 2.0 ** (52 + c.LOW_PART_BITS),
         **{f"EXP_{k}": value for k, value in enumerate(c.EXP)},
     }
-    names = ("HALF_BIAS", "LOWEST_EXPONENT", "HIGHEST_EXPONENT", "SUM_BITS", "PRODUCT_BITS")
-    integers = {name: getattr(c, name) for name in names} | {"ERF_ROWS": c.ERF_STEP * c.ERF_EDGE}
-    # In C the coefficients of one centre are contiguous; `constants` has one row for each power.
-    erf = [term for centre in zip(*c.erf_rows(), strict=True) for term in centre]
+    bits = ("SUM_BITS", "PRODUCT_BITS", "STEP_BITS")
+    exponents = ("HALF_BIAS", "LOWEST_EXPONENT", "HIGHEST_EXPONENT")
+    integers = {name: getattr(c, name) for name in (*exponents, *bits)}
+    integers["ERF_ROWS"] = c.ERF_STEP * c.ERF_EDGE
+    integers["ERF_DEGREE"] = c.ERF_DEGREE
+    integers["ERF_STRIDE"] = c.ERF_DEGREE + 1 + len(_ERF_PADDING)
+    # The coefficients of one centre are contiguous, with a zero at the end: they are read together.
+    by_centre = [
+        term for centre in zip(*c.erf_rows(), strict=True) for term in (*centre, *_ERF_PADDING)
+    ]
     return "\n".join(
         [
             *(f"#define {name} ({value.hex()})" for name, value in numbers.items()),
@@ -38,7 +48,7 @@ def _write_constants() -> str:
             "#define INFINITE FROM_BITS(0x7ff0000000000000LL)",
             "#define NOT_A_NUMBER FROM_BITS(0x7ff8000000000000LL)",
             _write_table("POWERS", c.powers()),
-            _write_table("ERF", erf),
+            _write_table("ERF", by_centre),
         ]
     )
 

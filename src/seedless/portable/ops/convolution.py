@@ -20,14 +20,14 @@ from torch import Tensor
 
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact.product import (
-    MAX_PRODUCT_ADDENDS,
+    check_shapes,
     describe_product,
     multiply,
     multiply_and_round,
 )
-from seedless.portable.exact.sums import total
+from seedless.portable.exact.sums import total_in_float32
+from seedless.portable.kernels import fused_product, rounding_grids
 from seedless.portable.kernels import products as product_kernels
-from seedless.portable.kernels import rounding_grids
 from seedless.portable.kernels.launch import is_ready
 from seedless.portable.ops.elementwise import Implementation
 
@@ -68,6 +68,11 @@ class Windows:
         """Return the largest number that counts positions or the steps between them."""
         ends = [size + pad for size, pad in zip(sizes, self.padding, strict=True)]
         return max(math.prod(sizes), *ends, *self.stride)
+
+    def write_in_two_dimensions(self) -> list[tuple[int, ...]]:
+        """Return kernel, stride, padding and dilation with one dimension as two, the first of 1."""
+        fields = (self.kernel, self.stride, self.padding, self.dilation)
+        return [(default, *field)[-2:] for default, field in zip((1, 1, 0, 1), fields, strict=True)]
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
         """Return x with the padding added to its last dimensions."""
@@ -112,6 +117,15 @@ def make_windows(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) 
 
 def list_columns(x: Tensor, windows: Windows, groups: int, positions: Sizes) -> Tensor:
     """(batch, channel, ...) -> (groups, channel in group x taps, batch x positions)."""
+    if x.ndim <= 4:
+        planes = x if x.ndim == 4 else x.unsqueeze(2)
+        pairs, position_pair = windows.write_in_two_dimensions(), (1, *positions)[-2:]
+        # They are used up within the op, unless somebody else evaluates its sum later.
+        is_reused = x.is_cpu and not CONTEXT.redirects_sums
+        memory = product_kernels.get_float32_scratch if is_reused else None
+        gathered = rounding_grids.gather_windows(planes, position_pair, pairs, memory)
+        if gathered is not None:
+            return gathered.view(groups, -1, x.shape[0] * math.prod(positions))
     padded = windows.pad(x).transpose(0, 1)
     taps = [padded[index_last(tap)] for tap in windows.slice_taps(positions)]
     stacked = torch.stack(taps, 1) if len(taps) > 1 else taps[0]
@@ -168,21 +182,23 @@ def _convolve_transposed_by_kernel(
     if not is_ready(filters, rows) or largest_index >= rounding_grids.INDEX_LIMIT:
         return None
     # [Step 2] Write one dimension as two, the first of size 1.
-    fields = (windows.kernel, windows.stride, windows.padding, windows.dilation)
-    pairs = [(default, *field)[-2:] for default, field in zip((1, 1, 0, 1), fields, strict=True)]
+    pairs = windows.write_in_two_dimensions()
     plane, position_pair = (1, *sizes)[-2:], (1, *positions)[-2:]
     channels = filters.shape[1] // math.prod(windows.kernel) * groups
     shape = (rows.shape[2] // math.prod(positions), channels, *plane)
-    # [Step 3] Multiply and add the taps in one call on a CPU, in two on a GPU.
-    product = describe_product(filters, rows)
-    exponents = product.find_exponents()
-    out = product_kernels.convolve_transposed(
-        filters, rows, exponents, MAX_PRODUCT_ADDENDS, shape, position_pair, pairs
-    )
+    # [Step 3] Multiply and add the taps: with one kernel each on a GPU that can, and on a CPU.
+    check_shapes(filters, rows)
+    scaled = fused_product.multiply_in_float64(filters, rows)
+    if scaled is not None:
+        out = rounding_grids.gather_taps((scaled, None), None, shape, position_pair, pairs, groups)
+        return None if out is None else out.view(*shape[:2], *sizes)
+    out = product_kernels.convolve_transposed(filters, rows, shape, position_pair, pairs)
+    # [Step 4] Elsewhere from the parts of the product.
     if out is None:
-        out = rounding_grids.gather_taps(
-            product.add_integers(exponents), exponents, shape, position_pair, pairs, groups
-        )
+        product = describe_product(filters, rows)
+        exponents = product.find_exponents()
+        parts = product.add_integers(exponents)
+        out = rounding_grids.gather_taps(parts, exponents, shape, position_pair, pairs, groups)
     return None if out is None else out.view(*shape[:2], *sizes)
 
 
@@ -248,7 +264,7 @@ def convolution_backward(
         outer, inner = (x, grad) if transposed else (grad, x)
         of_weight = correlate(outer, inner, weight.shape, windows, groups)
     if mask[2]:
-        of_bias = total(grad, [0, *range(2, grad.ndim)]).to(grad.dtype)
+        of_bias = total_in_float32(grad, [0, *range(2, grad.ndim)])
     return of_x, of_weight, of_bias
 
 

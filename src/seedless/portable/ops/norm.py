@@ -83,22 +83,25 @@ def layer_norm_backward(
     """Return the gradients of x, weight and bias that ``mask`` selects."""
     lead = list(range(x.ndim - len(shape)))
     dims = list(range(len(lead), x.ndim))
+    asked = mask[1] and weight is not None, mask[2] and bias is not None
     # [Step 1] One call computes all three, where the device has the kernel.
     length = math.prod(shape)
-    if not CONTEXT.redirects_sums:
+    if any(asked) and not CONTEXT.redirects_sums:
         result = rows.layer_norm_backward(grad, x, length, centre, scale, weight)
         if result is not None:
             return (
                 result[0].view(x.shape) if mask[0] else None,
-                result[1].view(weight.shape) if mask[1] and weight is not None else None,
-                result[2].view(bias.shape) if mask[2] and bias is not None else None,
+                result[1].view(tuple(shape)) if asked[0] else None,
+                result[2].view(tuple(shape)) if asked[1] else None,
             )
-    # [Step 2] Where sums over samples are evaluated elsewhere, kernels compute their parts.
-    asked = mask[1] and weight is not None, mask[2] and bias is not None
+    # [Step 2] Where sums over samples are evaluated elsewhere, or none is asked for, kernels
+    # compute the parts.
     of_x = of_weight = of_bias = None
     if mask[0]:
         of_x = rows.layer_norm_input_gradient(grad, x, length, centre, scale, weight)
         of_x = None if of_x is None else of_x.view(x.shape)
+    if of_x is not None and not any(asked):
+        return of_x, None, None
     if lead and (of_x is not None or not mask[0]):
         summed = sum_norm_gradients(grad, x, shape, centre, scale, asked)
         if summed is not None:

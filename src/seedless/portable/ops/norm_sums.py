@@ -22,6 +22,7 @@ from seedless.portable.constants import (
 )
 from seedless.portable.exact.sums import ExactSum, Operand, Parts, evaluate
 from seedless.portable.kernels import rows
+from seedless.portable.kernels.launch import make_column_zeros
 
 _WEIGHT, _BIAS = 0, 1
 _SHIFT = 1022  # 2^(e - 1), which needs the grid of exponent e, has the bits (e + 1022) << 52
@@ -36,14 +37,18 @@ class NormSum(ExactSum):
 
     def find_exponents(self) -> list[Tensor]:
         """Return the exponents of the grids, one for each column."""
-        maxima = rows.find_norm_maxima(self.tensors, prod(self.shape)).view(2, -1)[self.which]
-        exponents = (maxima >> 52).sub_(_SHIFT)
+        length = prod(self.shape)
+        maxima, _ = make_column_zeros(2 * length, self.tensors[0].device)
+        rows.find_norm_maxima(self.tensors, length, maxima)
+        exponents = (maxima.view(2, -1)[self.which] >> 52).sub_(_SHIFT)
         return [exponents.clamp_(LOWEST_EXPONENT, HIGHEST_EXPONENT).view(self.shape)]
 
     def add_integers(self, exponents: Sequence[Tensor]) -> Parts:
         """Return the exact sums on the grids of these exponents."""
         bits = (exponents[0].reshape(-1) + _SHIFT).bitwise_left_shift_(52)
-        sums = rows.add_norm_columns(self.tensors, prod(self.shape), torch.cat([bits, bits]))
+        length = prod(self.shape)
+        _, sums = make_column_zeros(2 * length, bits.device)
+        rows.add_norm_columns(self.tensors, length, torch.cat([bits, bits]), sums)
         return sums.view(2, -1)[self.which].reshape(self.shape), None
 
 

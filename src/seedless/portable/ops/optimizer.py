@@ -17,13 +17,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from seedless.portable.constants import STEP_BITS
 from seedless.portable.exact.elementary import root
+from seedless.portable.kernels import adam as adam_kernel
 from seedless.portable.kernels import rows
 from seedless.portable.ops.elementwise import BLOCK_ELEMENTS, Implementation
 from seedless.portable.refusal import ADVICE, refuse
 
 GPU_BLOCK_ELEMENTS = 1 << 22  # computed at a time on a GPU, where each launch takes time
-STEP_BITS = 24  # a float32 counts steps exactly up to 2^24
 
 
 def raise_to_steps(base: float, steps: Tensor) -> Tensor:
@@ -122,26 +123,20 @@ def adam(
     _refuse_scaling(grad_scale, found_inf)
     if not parameters:
         return
-    # [Step 1] Find for each parameter lr / (1 - b1^t) and sqrt(1 - b2^t).
-    times = torch.stack([step.reshape(()) for step in steps])
     rate, dtype = _make_scalar(lr, parameters[0]), squares[0].dtype
-    step_sizes = list((rate / (1.0 - raise_to_steps(beta1, times))).unbind())
-    roots = list(root(1.0 - raise_to_steps(beta2, times)).unbind())
-    # [Step 2] Let a compiled kernel take the step of each parameter that it can.
+    # [Step 1] Let compiled kernels take the steps of the parameters that they can.
+    lists = (parameters, grads, averages, squares, steps)
     if not (amsgrad or maximize):
         settings = (beta1, beta2, weight_decay, eps)
-        lists = (parameters, grads, averages, squares, step_sizes, roots)
-        rest = [
-            i
-            for i, (p, g, m, v, size, root_of) in enumerate(zip(*lists, strict=True))
-            if not rows.adam((p, g, m, v), (rate, size, root_of), settings, decoupled)
-        ]
+        rest = adam_kernel.adam(lists, rate, settings, decoupled)
         if not rest:
             return
-        parameters, grads, averages, squares, step_sizes, roots = (
-            [each[i] for i in rest] for each in lists
-        )
-    # [Step 3] Compute the steps of the rest, block by block.
+        parameters, grads, averages, squares, steps = ([each[i] for i in rest] for each in lists)
+    # [Step 2] Find for each other parameter lr / (1 - b1^t) and sqrt(1 - b2^t).
+    times = torch.stack([step.reshape(()) for step in steps])
+    step_sizes = list((rate / (1.0 - raise_to_steps(beta1, times))).unbind())
+    roots = list(root(1.0 - raise_to_steps(beta2, times)).unbind())
+    # [Step 3] Compute their steps, block by block.
     for block in list_blocks(parameters, averages, squares):
         p, g, average, square = (
             block.read(each) for each in (parameters, grads, averages, squares)

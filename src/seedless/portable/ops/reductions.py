@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seedless.core.errors import NumericsError
 from seedless.portable.exact import sums as r
-from seedless.portable.exact.product import multiply_and_round
+from seedless.portable.exact.product import multiply_and_add, multiply_and_round
 from seedless.portable.ops.elementwise import Implementation, shape_along
 from seedless.portable.ops.scatter_write import write_at, write_flat
 
@@ -27,6 +27,8 @@ def sum_(
     target = dtype or x.dtype
     if not x.is_floating_point() and not target.is_floating_point:
         return torch.sum(x, r.list_axes(x, dim), keepdim, dtype=dtype)
+    if x.dtype == target == torch.float32:
+        return r.total_in_float32(x, dim, keepdim)
     return r.total(x, dim, keepdim).to(target)
 
 
@@ -100,6 +102,8 @@ def _with_addend(product: Implementation) -> Implementation:
     """Return the op beta c + alpha (a b): the product is rounded to float32 first, as each step."""
 
     def apply(c: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+        if product is matmul and beta == alpha == 1 and c.ndim == 1:
+            return multiply_and_add(a[None], b[None], c)[0]
         out: Tensor = product(a, b)
         out = out if alpha == 1 else out * alpha
         if beta == 0:

@@ -8,7 +8,6 @@ of others by torch itself is refused, whatever other overloads its op has.
 """
 
 from enum import Enum
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -134,6 +133,9 @@ _COUNTING = """
 """
 INTEGER = frozenset(_COUNTING.split())
 
+# Questions of torch on a GPU: is a vendor's library to compute this? The answer is no.
+ASKING = frozenset(["_use_cudnn_ctc_loss", "_use_miopen_ctc_loss"])
+
 
 class Kind(Enum):
     """How an overload that is not in `REGISTRY` is computed."""
@@ -144,6 +146,7 @@ class Kind(Enum):
     EXACT = "as it is"
     INTEGER = "as it is, where no argument is real"
     PARTS = "as the ops it is made of"
+    NO = "not at all: the answer is False"
 
 
 class Rule(NamedTuple):
@@ -154,9 +157,18 @@ class Rule(NamedTuple):
     outputs: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4096)
+RULES: dict[str, Rule] = {}  # what `find_rule` found so far, by overload
+
+
 def find_rule(func: Any) -> Rule:
     """Return how an overload that is not in `REGISTRY` is computed, or refuse it."""
+    overload = func.name()
+    if overload not in RULES:
+        RULES[overload] = _derive_rule(func)
+    return RULES[overload]
+
+
+def _derive_rule(func: Any) -> Rule:
     overload, op = func.name(), name_op(func.name())
     in_place = op.endswith("_") and not op.endswith("__")
     base = op[:-1] if in_place else op
@@ -181,6 +193,8 @@ def find_rule(func: Any) -> Rule:
         return Rule(Kind.EXACT)
     if base in INTEGER:
         return Rule(Kind.INTEGER)
+    if base in ASKING:
+        return Rule(Kind.NO)
     if base in SCALING:
         raise refuse(overload, ADVICE["scaler"])
     if base in RANDOM:

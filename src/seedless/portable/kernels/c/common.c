@@ -4,6 +4,7 @@
  * `source.py` writes the constants and tables (PER_LN2, POWERS, ...) in front.
  *
  * MAP(i, n)      loops over every i below n
+ * EACH(i, n)     loops over tensors; inside, MAP loops over the elements of one
  * ROWS(r, n)     loops over every row; inside, LANES(j, m) loops over its elements. SUM_OF_LANES
  *                and MAX_OF_LANES join what the lanes (the threads of a row) computed. On a GPU a
  *                row is computed by a block, or by one of several warps of a block
@@ -16,9 +17,11 @@ typedef unsigned int u32;
 #define KERNEL extern "C" __global__ void __launch_bounds__(512)
 #define TABLE static __device__ const
 #define SIMD(clause)
+#define RESTRICT __restrict__
 #define MAP(i, n)                                                                    \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n);               \
          i += (i64)gridDim.x * blockDim.x)
+#define EACH(i, n) for (i64 i = blockIdx.y; i < (n); i += gridDim.y)
 #define ROWS(r, n)                                                                   \
     for (i64 r = blockIdx.x * (i64)blockDim.y + threadIdx.y; r < (n);               \
          r += (i64)gridDim.x * blockDim.y)
@@ -69,9 +72,11 @@ typedef uint32_t u32;
 #define TABLE static const
 #define DO(text) _Pragma(#text)
 #define SIMD(clause) DO(omp simd clause)
+#define RESTRICT restrict
 #define MAP(i, n)                                              \
     DO(omp parallel for simd schedule(static) if ((n) > 16384)) \
     for (i64 i = 0; i < (n); i++)
+#define EACH(i, n) for (i64 i = 0; i < (n); i++)
 #define ROWS(r, n)                                       \
     DO(omp parallel for schedule(static) if ((n) > 15)) \
     for (i64 r = 0; r < (n); r++)

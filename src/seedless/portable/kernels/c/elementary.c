@@ -1,4 +1,4 @@
-/* The functions of exact/elementary.py, operation by operation. */
+/* The functions of exact/elementary.py, operation by operation; erf is in gelu.c. */
 
 INLINE double exponential(double x)
 {
@@ -16,22 +16,6 @@ INLINE double exponential(double x)
     out = out * rest + EXP_0;
     out = out * POWERS[n & 63];
     return out * FROM_BITS(((n >> 6) + 1023) << 52);
-}
-
-INLINE double error_function(double x)
-{
-    double rest = x < -ERF_EDGE ? -ERF_EDGE : x > ERF_EDGE ? ERF_EDGE : x;
-    double centre = rint(rest * ERF_STEP);
-    rest = rest - centre * (1.0 / ERF_STEP);
-    i64 row = BITS_OF((centre == centre ? centre : 0.0) + 0x1.8p52) - BITS_OF(0x1.8p52);
-    const double *terms = ERF + (row + ERF_ROWS) * 7;
-    double out = terms[6];
-    out = out * rest + terms[5];
-    out = out * rest + terms[4];
-    out = out * rest + terms[3];
-    out = out * rest + terms[2];
-    out = out * rest + terms[1];
-    return out * rest + terms[0];
 }
 
 INLINE double logistic(double x) { return 1.0 / (exponential(-x) + 1.0); }

@@ -1,25 +1,5 @@
 /* Elementwise functions of float32, computed in float64 and rounded once. */
 
-KERNEL gelu(const float *x, float *y, i64 n)
-{
-    MAP(i, n)
-    {
-        double v = x[i];
-        y[i] = (float)((error_function(v * ROOT_HALF) + 1.0) * 0.5 * v);
-    }
-}
-
-KERNEL gelu_backward(const float *grad, const float *x, float *out, i64 n)
-{
-    MAP(i, n)
-    {
-        double v = x[i];
-        double s = error_function(v * ROOT_HALF);
-        double slope = exponential(v * v * -0.5) * ROOT_2_PER_PI;
-        out[i] = (float)((s + 1.0 + slope * v) * 0.5 * (double)grad[i]);
-    }
-}
-
 KERNEL silu(const float *x, float *y, i64 n)
 {
     MAP(i, n)
@@ -58,26 +38,54 @@ KERNEL relu_backward(const float *grad, const float *x, float *out, i64 n)
     MAP(i, n) out[i] = x[i] <= 0.0f ? 0.0f : grad[i];
 }
 
-/* Adam's step on one tensor. `size` is the rate over its bias correction, `bias` the root of the
- * correction of the squares. */
-KERNEL adam(float *p, const float *grad, float *average, float *square, const double *rate,
-            const double *size, const double *bias, i64 n, double beta1, double beta2,
+/* Tensors that one launch changes: addresses and sizes travel as an argument, of 4 KB at most. */
+#define MAX_ADAM_TENSORS 80
+typedef struct {
+    float *parameter, *average, *square;
+    const float *grad, *step;
+    i64 size;
+} AdamTensor;
+typedef struct {
+    AdamTensor tensors[MAX_ADAM_TENSORS];
+} AdamTensors;
+
+/* base^t for a whole t below 2^24: a product for each bit, from the lowest up. */
+INLINE double raise_to(double base, i64 t)
+{
+    double out = 1.0;
+    for (int bit = 0; bit < STEP_BITS; bit++, base = base * base)
+        if (t >> bit & 1) out = out * base;
+    return out;
+}
+
+/* Adam's step on `count` tensors, each at its own number of steps. */
+KERNEL adam(AdamTensors all, i64 count, const double *rate, double beta1, double beta2,
             double weight_decay, double eps, i64 decoupled)
 {
-    MAP(i, n)
+    EACH(tensor, count)
     {
-        double g = grad[i], v = p[i];
-        if (weight_decay != 0.0 && decoupled)
-            v = v * (1.0 - rate[0] * weight_decay);
-        else if (weight_decay != 0.0)
-            g = g + v * weight_decay;
-        double second = g * g * (1.0 - beta2);
-        float next = (float)((double)square[i] * beta2 + second);
-        float mean = (float)((double)average[i] * beta1 + g * (1.0 - beta1));
-        square[i] = next;
-        average[i] = mean;
-        double bottom = root((double)next) / bias[0] + eps;
-        p[i] = (float)(v - (double)mean * size[0] / bottom);
+        /* Names of their own for what the loop reads: it is vectorized only then. */
+        AdamTensor one = all.tensors[tensor];
+        float *parameter = one.parameter, *average = one.average, *square = one.square;
+        const float *grad = one.grad;
+        i64 steps = (i64)one.step[0], elements = one.size;
+        double size = rate[0] / (1.0 - raise_to(beta1, steps));
+        double bias = root(1.0 - raise_to(beta2, steps));
+        double kept = weight_decay != 0.0 && decoupled ? 1.0 - rate[0] * weight_decay : 1.0;
+        double penalty = decoupled ? 0.0 : weight_decay;
+        MAP(i, elements)
+        {
+            double g = grad[i], v = parameter[i];
+            g = penalty != 0.0 ? g + v * penalty : g;
+            v = v * kept;
+            double second = g * g * (1.0 - beta2);
+            float next = (float)((double)square[i] * beta2 + second);
+            float mean = (float)((double)average[i] * beta1 + g * (1.0 - beta1));
+            square[i] = next;
+            average[i] = mean;
+            double bottom = root((double)next) / bias + eps;
+            parameter[i] = (float)(v - (double)mean * size / bottom);
+        }
     }
 }
 

@@ -48,45 +48,6 @@ KERNEL add_chunk(const double *product, double *high, double *low, i64 n)
     }
 }
 
-/* Round matrices (batch, m, length), with strides `between` and `down`, to (batch, chunks, m, size),
- * each chunk contiguous; the last one is filled up with zeros. */
-KERNEL chunk_rows(const float *x, const i64 *tops, double *q, i64 batch, i64 m, i64 length,
-                  i64 between, i64 down, i64 chunks, i64 size)
-{
-    ROWS(r, batch *m)
-    {
-        double up = power_of_two(PRODUCT_BITS - tops[r]);
-        const float *row = x + r / m * between + r % m * down;
-        for (i64 chunk = 0; chunk < chunks; chunk++) {
-            double *to = q + ((r / m * chunks + chunk) * m + r % m) * size;
-            const float *from = row + chunk * size;
-            i64 held = length - chunk * size;
-            held = held < 0 ? 0 : held < size ? held : size;
-            SIMD()
-            LANES(j, held) to[j] = rint((double)from[j] * up);
-            LANES(j, size - held) to[held + j] = 0.0;
-        }
-    }
-}
-
-/* Round matrices (batch, length, n), with one grid for each column, to (batch, padded, n). */
-KERNEL chunk_columns(const float *x, const i64 *tops, double *q, i64 batch, i64 length, i64 n,
-                     i64 between, i64 down, i64 padded)
-{
-    ROWS(r, batch *padded)
-    {
-        i64 b = r / padded, k = r % padded;
-        const float *row = x + b * between + k * down;
-        double *to = q + r * n;
-        if (k < length) {
-            SIMD()
-            LANES(j, n) to[j] = round_on_grid((double)row[j], tops[b * n + j], PRODUCT_BITS);
-        } else {
-            LANES(j, n) to[j] = 0.0;
-        }
-    }
-}
-
 INLINE double step_of(i64 top)
 {
     return top == HIGHEST_EXPONENT ? NOT_A_NUMBER : power_of_two(top - PRODUCT_BITS);
@@ -121,48 +82,49 @@ KERNEL join_parts(const double *high, const double *low, const i64 *left, const 
     }
 }
 
-/* The exact sum of the products of chunks, at a stride of `apart`, rounded once. */
-INLINE double add_chunks(const double *first, i64 chunks, i64 apart)
+/* The windows of x, (samples, channels, height, width) with four strides, as the columns of a matrix:
+ * (channels taps, samples rows columns), with zeros where a tap lies on the padding. */
+KERNEL gather_windows(const float *x, float *out, i64 samples, i64 channels, i64 height, i64 width,
+                      i64 sample_step, i64 channel_step, i64 height_step, i64 width_step, i64 rows,
+                      i64 columns, i64 kernel_h, i64 kernel_w, i64 stride_h, i64 stride_w, i64 pad_h,
+                      i64 pad_w, i64 gap_h, i64 gap_w)
 {
-    double high = 0.0, low = 0.0;
-    for (i64 chunk = 0; chunk < chunks; chunk++) {
-        double v = first[chunk * apart];
-        double upper = v + CHUNK_SHIFT - CHUNK_SHIFT;
-        high += upper;
-        low += v - upper;
-    }
-    return high + low;
-}
-
-/* Add the products of chunks (batch, chunks, m, n) and scale them to float32, as `join_parts` does.
- * They are the rows from `row` on and the columns from `column` on of a result of `height` rows and
- * `width` columns. `left` and `right` are the exponents of these rows and columns. */
-KERNEL join_chunks(const double *products, const i64 *left, const i64 *right, float *out, i64 batch,
-                   i64 chunks, i64 row, i64 m, i64 height, i64 column, i64 n, i64 width, i64 inner)
-{
-    ROWS(r, batch *m)
+    i64 taps = kernel_h * kernel_w, tiles = (columns + TILE - 1) / TILE;
+    ROWS(r, channels *taps *samples)
     {
-        i64 b = r / m, at = b * height + row + r % m;
-        const double *first = products + (b * chunks * m + r % m) * n;
-        double step = step_of(left[r]);
-        SIMD()
-        LANES(j, n)
+        i64 row = r / samples, sample = r - row * samples, channel = row / taps;
+        i64 tap = row - channel * taps, tap_h = tap / kernel_w, tap_w = tap - tap_h * kernel_w;
+        const float *from = x + sample * sample_step + channel * channel_step;
+        float *to = out + r * rows * columns;
+        LANES(part, rows *tiles)
         {
-            double v = add_chunks(first + j, chunks, m * n);
-            i64 sample = inner ? (u32)(column + j) / (u32)inner : 0;
-            i64 to = inner ? (sample * batch * height + at) * inner + column + j - sample * inner
-                           : at * width + column + j;
-            out[to] = (float)(v * step * step_of(right[b * n + j]) + 0.0);
+            i64 y = (u32)part / (u32)tiles, begin = (part - y * tiles) * TILE;
+            i64 held = columns - begin < TILE ? columns - begin : TILE;
+            i64 h = y * stride_h + tap_h * gap_h - pad_h, w = begin * stride_w + tap_w * gap_w - pad_w;
+            i64 first = 0, last = h >= 0 && h < height ? held : 0;
+            float *line = to + y * columns + begin;
+            while (first < last && w + first * stride_w < 0) first++;
+            while (last > first && w + (last - 1) * stride_w >= width) last--;
+            for (i64 k = 0; k < first; k++) line[k] = 0.0f;
+            for (i64 k = last; k < held; k++) line[k] = 0.0f;
+            const float *begins = from + h * height_step + w * width_step;
+            i64 step = stride_w * width_step;
+            if (step == 1) {
+                SIMD()
+                for (i64 k = first; k < last; k++) line[k] = begins[k];
+            } else {
+                for (i64 k = first; k < last; k++) line[k] = begins[k * step];
+            }
         }
     }
 }
 
 /* A transposed convolution in two dimensions. The product is (groups, m taps, samples positions)
- * on its grids, `high` + `low`, or (groups, chunks, m taps, samples positions) in chunks. Each element
- * of the result, (samples, groups m, height, width), adds the taps that reach it, in order. A
+ * on its grids, `high` + `low`; without `left` and `right`, it is scaled already. Each element of the
+ * result, (samples, groups m, height, width), adds the taps that reach it, in order. A
  * convolution in one dimension has a height of one. */
 KERNEL gather_taps(const double *high, const double *low, const i64 *left, const i64 *right,
-                   float *out, i64 chunks, i64 groups, i64 m, i64 samples, i64 height, i64 width,
+                   float *out, i64 groups, i64 m, i64 samples, i64 height, i64 width,
                    i64 rows, i64 columns, i64 kernel_h, i64 kernel_w, i64 stride_h, i64 stride_w,
                    i64 pad_h, i64 pad_w, i64 gap_h, i64 gap_w)
 {
@@ -184,22 +146,30 @@ KERNEL gather_taps(const double *high, const double *low, const i64 *left, const
                 y = stride_h == 1 ? y : (u32)y / (u32)stride_h;
                 if (y >= rows) continue;
                 i64 from = (sample * rows + y) * columns;
-                const i64 *tops = right + group * across + from;
+                const i64 *tops = right ? right + group * across + from : right;
                 for (i64 tap_w = 0; tap_w < kernel_w; tap_w++) {
                     i64 row = first_row + tap_h * kernel_w + tap_w;
-                    i64 at = group * (chunks ? chunks : 1) * plane + row * across + from;
-                    double step = step_of(left[group * m * taps + row]);
-                    for (i64 k = 0; k < held; k++) {
-                        i64 x = begin + k + pad_w - tap_w * gap_w;
-                        if (stride_w != 1) {
-                            if (x < 0 || (u32)x % (u32)stride_w) continue;
-                            x = (u32)x / (u32)stride_w;
+                    i64 at = group * plane + row * across + from;
+                    double step = left ? step_of(left[group * m * taps + row]) : 1.0;
+                    i64 shift = begin + pad_w - tap_w * gap_w;
+                    if (stride_w == 1) {
+                        i64 first = shift < 0 ? -shift : 0;
+                        i64 last = columns - shift < held ? columns - shift : held;
+                        SIMD()
+                        for (i64 k = first; k < last; k++) {
+                            double whole = low ? high[at + shift + k] + low[at + shift + k]
+                                               : high[at + shift + k];
+                            sum[k] += tops ? whole * step * step_of(tops[shift + k]) + 0.0 : whole;
                         }
-                        if (x < 0 || x >= columns) continue;
-                        double v = chunks ? add_chunks(high + at + x, chunks, plane)
-                                   : low  ? high[at + x] + low[at + x]
-                                          : high[at + x];
-                        sum[k] += v * step * step_of(tops[x]) + 0.0;
+                        continue;
+                    }
+                    for (i64 k = 0; k < held; k++) {
+                        i64 x = shift + k;
+                        if (x < 0 || (u32)x % (u32)stride_w) continue;
+                        x = (u32)x / (u32)stride_w;
+                        if (x >= columns) continue;
+                        double whole = low ? high[at + x] + low[at + x] : high[at + x];
+                        sum[k] += tops ? whole * step * step_of(tops[x]) + 0.0 : whole;
                     }
                 }
             }

@@ -1,29 +1,42 @@
 /* Functions of whole rows of float32: (rows, n), contiguous. Each sum is exact: the largest
  * magnitude of the addends gives the grid, and the integers on it are added. */
 
+/* An integer in the order of floats, all NaNs at the two ends, and the float it belongs to. */
+INLINE u32 order_key(float x)
+{
+    u32 bits = FLOAT_BITS(x);
+    return bits & 0x80000000 ? ~bits : bits | 0x80000000;
+}
+INLINE float from_order_key(u32 key)
+{
+    return FLOAT_FROM_BITS(key & 0x80000000 ? key & 0x7fffffff : ~key);
+}
+
 KERNEL layer_norm(const float *x, const float *weight, const float *bias, float *y, float *mean,
                   float *scale, i64 rows, i64 n, double eps)
 {
     ROWS(r, rows)
     {
         const float *row = x + r * n;
-        i64 top = 0;
-        SIMD(reduction(max : top))
-        LANES(j, n) { i64 bits = FLOAT_BITS(row[j]) & 0x7fffffff; top = LARGER(top, bits); }
-        i64 e = float_exponent(MAX_OF_LANES(top));
+        /* The largest and the smallest element give both grids: x - centre grows with x, and its square
+         * with its magnitude, after rounding too. */
+        u32 last = 0, first = 0;
+        SIMD(reduction(max : last, first))
+        LANES(j, n)
+        {
+            u32 key = order_key(row[j]), reversed = ~key;
+            last = LARGER(last, key);
+            first = LARGER(first, reversed);
+        }
+        float most = from_order_key((u32)MAX_OF_LANES(last));
+        float least = from_order_key(~(u32)MAX_OF_LANES(first));
+        i64 e = float_exponent(LARGER(FLOAT_MAGNITUDE(most), FLOAT_MAGNITUDE(least)));
         double up = power_of_two(SUM_BITS - e), sum = 0.0;
         SIMD(reduction(+ : sum))
         LANES(j, n) sum += rint((double)row[j] * up);
         double centre = on_grid(SUM_OF_LANES(sum), e) / (double)n;
-        top = 0;
-        SIMD(reduction(max : top))
-        LANES(j, n)
-        {
-            double gap = (double)row[j] - centre;
-            i64 bits = BITS_OF(gap * gap) & MAGNITUDE;
-            top = LARGER(top, bits);
-        }
-        e = exponent_of(MAX_OF_LANES(top));
+        double above = (double)most - centre, below = (double)least - centre;
+        e = exponent_of(LARGER(DOUBLE_MAGNITUDE(above * above), DOUBLE_MAGNITUDE(below * below)));
         up = power_of_two(SUM_BITS - e), sum = 0.0;
         SIMD(reduction(+ : sum))
         LANES(j, n)
