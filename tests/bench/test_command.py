@@ -4,7 +4,7 @@ import json
 
 SMALL = ("--set", "model.small=true", "--set", "execution.threads=1", "--device", "cpu")
 QUICK = ("--batch", "8", "--steps", "1", "--rounds", "1", *SMALL)
-ONLY = ("--only", "ours eager fp32", "--only", "plain")
+ONLY = ("--only", "ours eager fp32", "--only", "plain eager", "--only", "plain det")
 
 
 def test_bench_prints_a_table_a_verdict_and_writes_results(run_python, tmp_path):
@@ -14,10 +14,11 @@ def test_bench_prints_a_table_a_verdict_and_writes_results(run_python, tmp_path)
     )
     lines = done.stdout.splitlines()
     assert lines[0].startswith("baseline small, ")
-    assert lines[-1].startswith("ours fp32 is ")
+    assert lines[-1].startswith("fp32: ours eager fp32 is ")
     written = json.loads(out.read_bytes())
     assert written["command"].startswith("seedless bench --model baseline --batch 8")
     assert written["environment"]["threads"]["intraop"] == 1
+    assert written["results"]["complete"]
     for row in written["results"]["rows"]:
         (line,) = [line for line in lines if line.startswith(row["name"] + "  ")]
         assert row["digest"].removeprefix("sha256:")[:12] in line

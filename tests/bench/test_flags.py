@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from seedless.bench.flags import (
+    TORCH_DEFAULT,
     run_with_flags,
     use_nondeterministic_flags,
     use_plain_flags,
@@ -13,12 +14,16 @@ from seedless.bench.flags import (
 )
 from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.environment import capture_environment
+from seedless.train.step_modes import configure_compiler
 
 SIDES = {
     "ours": partial(make_deterministic, threads=2),
     "ours tf32": partial(make_deterministic, threads=2, tf32=True),
-    "plain": partial(use_plain_flags, threads=2),
-    "plain, TF32 off": partial(use_plain_flags, threads=2, tf32=False),
+    "plain": partial(use_plain_flags, threads=2, precision=TORCH_DEFAULT),
+    **{
+        f"plain {precision}": partial(use_plain_flags, threads=2, precision=precision)
+        for precision in ("fp32", "tf32", "bf16")
+    },
     "published": partial(use_published_flags, threads=2),
     "mode off": partial(use_nondeterministic_flags, threads=2),
 }
@@ -53,10 +58,25 @@ def test_what_each_side_runs_under():
     assert deterministic == {"ours", "ours tf32", "published"}
     assert {name for name in SIDES if flags[name]["cudnn_deterministic"]} == deterministic
     tuned = {name for name in SIDES if flags[name]["cudnn_benchmark"]}
-    assert tuned == {"plain", "plain, TF32 off"}
+    assert tuned == {"plain", "plain fp32", "plain tf32", "plain bf16"}
     precision = {name: values["precision"] for name, values in found.items()}
-    assert {n for n in SIDES if precision[n]["cudnn conv"] == "tf32"} == {"ours tf32", "plain"}
-    assert {n for n in SIDES if precision[n]["cuda matmul"] == "tf32"} == {"ours tf32"}
+    convolutions = {name for name in SIDES if precision[name]["cudnn conv"] == "tf32"}
+    assert convolutions == {"ours tf32", "plain", "plain tf32", "plain bf16"}
+    products = {name for name in SIDES if precision[name]["cuda matmul"] == "tf32"}
+    assert products == {"ours tf32", "plain tf32"}
+
+
+def test_the_compiler_has_its_own_settings_again_after_our_turn():
+    import torch._inductor.config as inductor
+
+    def look():
+        return inductor.deterministic, inductor.triton.autotune_pointwise
+
+    # torch's switch for deterministic algorithms, which other tests use, sets the first one too.
+    with inductor.patch({"deterministic": False, "triton.autotune_pointwise": True}):
+        with run_with_flags(configure_compiler):
+            assert look() == (True, False)
+        assert look() == (False, True)
 
 
 def test_plain_is_what_torch_comes_with(run_python):

@@ -1,6 +1,11 @@
-"""Our training step compared with plain PyTorch: the configuration, the figures and the verdict."""
+"""Our training step compared with plain PyTorch: the configuration, the figures and the verdict.
 
-from collections.abc import Sequence
+Like is compared with like: a step's ratio is the one to the strongest rival, the fastest step with
+torch's own layers in the same precision.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -8,7 +13,7 @@ from typing import Any
 import torch
 
 from seedless.bench.flags import run_with_flags
-from seedless.bench.measure import Measured, Say, measure
+from seedless.bench.measure import DEFAULT_LIMIT, Measured, Say, measure
 from seedless.bench.rivals import (
     OURS,
     PLAIN,
@@ -28,10 +33,12 @@ from seedless.runs.prepare import prepare
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one rival; ratios say how many times faster than plain PyTorch it is.
+    """The figures of one rival; ratios say how many times as fast as another it is.
 
-    ``to_plain``: against the faster of the plain rivals. ``to_deterministic``: against the plain
-    deterministic one.
+    Attributes:
+        strongest: the name of the fastest plain rival in the same precision.
+        to_strongest: the ratio to that one.
+        to_deterministic: the ratio to the plain deterministic one, whose precision is fp32.
     """
 
     name: str
@@ -41,7 +48,8 @@ class Row:
     samples_per_second: float | None
     first_seconds: float | None
     peak_bytes: int | None
-    to_plain: float | None
+    strongest: str | None
+    to_strongest: float | None
     to_deterministic: float | None
     repeats: bool | None
     digest: str | None
@@ -51,7 +59,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, in which environment, and one row per rival."""
+    """What was compared, in which environment, and one row per rival.
+
+    ``complete``: whether every rival has had all its turns, or has failed.
+    """
 
     model: str
     small: bool
@@ -60,6 +71,7 @@ class Comparison:
     batch: int
     steps: int
     rounds: int
+    complete: bool
     rows: tuple[Row, ...]
     verdict: str
     environment: dict[str, Any]
@@ -97,20 +109,23 @@ def compare(
     steps: int = 20,
     rounds: int = 5,
     only: Sequence[str] = (),
+    limit: float = DEFAULT_LIMIT,
     say: Say = lambda _: None,
+    record: Callable[[Comparison], None] = lambda _: None,
 ) -> Comparison:
     """Measure one training step of ours and of plain PyTorch, in turns in this process.
 
-    Torch's flags and threads have their earlier values when it returns. Compiled code keeps the
-    compiler's own settings (`seedless.train.step_modes.configure_compiler`), which affect nothing
-    else.
+    Torch's flags and threads, and its compiler's settings, have their earlier values when it
+    returns.
 
     Args:
         config: what is trained, such as `make_config` returns.
         steps: how many steps each rival makes in its turn.
         rounds: how many turns each rival has.
         only: parts of the names of rivals to measure; by default all are measured.
+        limit: the seconds a rival may take in all, its compilation included.
         say: called with a line of text at each start and round.
+        record: called after every turn with what has been measured so far.
 
     Example: ``print(compare(make_config("conformer", batch=16), steps=3, rounds=3).verdict)``
     """
@@ -129,31 +144,46 @@ def compare(
                 "raise data.records or lower --batch"
             )
         rivals = choose_rivals(list_rivals(problem), only)
-        measured = measure(rivals, batches, steps=steps, rounds=rounds, say=say)
         with run_with_flags(partial(make_deterministic, threads=problem.config.execution.threads)):
             environment = capture_environment()
-    rows = make_rows(measured, size)
-    return Comparison(
-        model=config.model.name,
-        small=config.model.small,
-        parameters=sum(parameter.numel() for parameter in problem.model.parameters()),
-        device=problem.device.type,
-        batch=size,
-        steps=steps,
-        rounds=rounds,
-        rows=rows,
-        verdict=describe_verdict(rows),
-        environment=environment,
-    )
+
+        def build(measured: Sequence[Measured]) -> Comparison:
+            rows = make_rows(measured, size)
+            finished = [row for row in rows if row.error or len(row.rounds_ms) == rounds]
+            return Comparison(
+                model=config.model.name,
+                small=config.model.small,
+                parameters=sum(parameter.numel() for parameter in problem.model.parameters()),
+                device=problem.device.type,
+                batch=size,
+                steps=steps,
+                rounds=rounds,
+                complete=len(finished) == len(rivals),
+                rows=rows,
+                verdict=describe_verdict(rows),
+                environment=environment,
+            )
+
+        measured = measure(
+            rivals,
+            batches,
+            steps=steps,
+            rounds=rounds,
+            limit=limit,
+            say=say,
+            record=lambda some: record(build(some)),
+        )
+        return build(measured)
 
 
 def make_rows(measured: Sequence[Measured], batch: int) -> tuple[Row, ...]:
     """Return the figures of each rival, and its ratios to the plain ones."""
-    plain = _fastest(measured, PLAIN)
-    published = _fastest(measured, PUBLISHED)
+    strongest = find_strongest(measured)
+    published = [one.median for one in measured if one.rival.kind == PUBLISHED]
     rows = []
     for one in measured:
         median = one.median
+        rival = strongest.get(one.rival.precision)
         rows.append(
             Row(
                 name=one.rival.name,
@@ -163,8 +193,9 @@ def make_rows(measured: Sequence[Measured], batch: int) -> tuple[Row, ...]:
                 samples_per_second=None if median is None else batch / median,
                 first_seconds=one.first_seconds,
                 peak_bytes=one.peak_bytes,
-                to_plain=plain / median if plain and median else None,
-                to_deterministic=published / median if published and median else None,
+                strongest=None if rival is None else rival.rival.name,
+                to_strongest=_divide(rival.median if rival else None, median),
+                to_deterministic=_divide(published[0] if published else None, median),
                 repeats=one.repeats,
                 digest=one.digest,
                 rounds_ms=tuple(1e3 * seconds for seconds in one.seconds),
@@ -174,23 +205,33 @@ def make_rows(measured: Sequence[Measured], batch: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _fastest(measured: Sequence[Measured], kind: str) -> float | None:
-    medians = [one.median for one in measured if one.rival.kind == kind and one.median is not None]
-    return min(medians, default=None)
+def find_strongest(measured: Sequence[Measured]) -> dict[str, Measured]:
+    """Return the fastest step with torch's own layers, for each precision."""
+    strongest: dict[str, Measured] = {}
+    for one in measured:
+        if one.rival.kind in (PLAIN, PUBLISHED) and one.median is not None:
+            best = strongest.get(one.rival.precision)
+            if best is None or one.median < (best.median or 0.0):
+                strongest[one.rival.precision] = one
+    return strongest
+
+
+def _divide(other: float | None, own: float | None) -> float | None:
+    return other / own if other and own else None
 
 
 def describe_verdict(rows: Sequence[Row]) -> str:
-    """Return a sentence on our fastest float32 step compared with the plain rivals."""
-    ours = [row for row in rows if row.kind == OURS and row.precision == "fp32" and row.ms_per_step]
-    if not ours:
-        return "no verdict: no form of ours in fp32 was measured"
-    best = min(ours, key=lambda row: row.ms_per_step or 0.0)
-    against = [
-        f"{ratio:.2f} x {name}"
-        for name, ratio in ((PLAIN, best.to_plain), (PUBLISHED, best.to_deterministic))
-        if ratio is not None
-    ]
-    if not against:
-        return "no verdict: neither plain rival was measured"
-    bits = "repeats" if best.repeats else "DOES NOT REPEAT"
-    return f"ours fp32 is {' and '.join(against)} in speed ({best.name}), and {bits} bit for bit"
+    """Return a sentence for each precision: our fastest step and the strongest rival."""
+    sentences = []
+    for precision in dict.fromkeys(row.precision for row in rows if row.kind == OURS):
+        ours = [row for row in rows if row.kind == OURS and row.precision == precision]
+        best = min(ours, key=lambda row: row.ms_per_step or math.inf)
+        if best.to_strongest is None:
+            sentences.append(f"{precision}: no verdict, because ours or every rival is missing")
+            continue
+        bits = "repeats" if best.repeats else "DOES NOT REPEAT"
+        sentences.append(
+            f"{precision}: {best.name} is {best.to_strongest:.2f} times as fast as "
+            f"{best.strongest}, the strongest rival, and {bits} bit for bit"
+        )
+    return "\n".join(sentences) or "no verdict: no step of ours was measured"

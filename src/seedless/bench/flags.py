@@ -12,22 +12,29 @@ from seedless.numerics.determinism import (
     preserve_flags,
     set_fill_uninitialized_memory,
 )
+from seedless.train.step_modes import preserve_compiler_settings
 
 SetFlags = Callable[[], None]
+TORCH_DEFAULT = "torch's default"  # a precision: TF32 in convolutions alone
 
 
-def use_plain_flags(*, threads: int, tf32: bool = True) -> None:
+def use_plain_flags(*, threads: int, precision: str = TORCH_DEFAULT) -> None:
     """Set torch's default flags and autotuning, as most people train.
 
-    By default cuDNN's convolutions may use TF32, and matrix products may not.
+    Args:
+        threads: of torch's CPU operations.
+        precision: "fp32" allows TF32 nowhere, "tf32" in convolutions and matrix products. By
+            default, and with "bf16", cuDNN's convolutions may use TF32 and matrix products may not.
     """
-    make_deterministic(threads=threads)
+    make_deterministic(threads=threads, tf32=precision == "tf32")
     torch.set_deterministic_debug_mode("default")
     torch.backends.cudnn.deterministic = False
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = tf32  # before the new settings, as in `make_deterministic`
+    convolutions = "ieee" if precision == "fp32" else "tf32"
+    # Before the new settings, as in `make_deterministic`.
+    torch.backends.cudnn.allow_tf32 = convolutions == "tf32"
     for name in ("cudnn", "cudnn.conv", "cudnn.rnn"):
-        find_precision_setting(name).fp32_precision = "tf32" if tf32 else "ieee"
+        find_precision_setting(name).fp32_precision = convolutions
     _set_defaults()
 
 
@@ -54,7 +61,11 @@ def _set_defaults() -> None:
 
 @contextmanager
 def run_with_flags(set_flags: SetFlags) -> Iterator[None]:
-    """Set flags for the block; afterwards every flag has its earlier value."""
-    with preserve_flags():
+    """Set flags for the block; afterwards every flag has its earlier value.
+
+    So have the settings of torch's compiler, which our compiled step changes: the plain compiled
+    step must have torch's own.
+    """
+    with preserve_flags(), preserve_compiler_settings():
         set_flags()
         yield

@@ -1,7 +1,9 @@
-"""The rivals: our training step in each mode and precision, and the step that most people write.
+"""The rivals: our training step in each mode and precision, and the steps that people write.
 
 All start from the same weights, take the same batches of samples on the device, and have the same
-loss, optimizer and learning rate. They differ in how the step is written and launched.
+loss, optimizer and learning rate. They differ in how the step is written and launched. Plain steps
+have torch's own layers: one kernel after another, or compiled as someone in a hurry does it, with
+CUDA graphs and the fused optimizer; and with the channels last where the samples are images.
 """
 
 import copy
@@ -14,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from seedless.bench.flags import (
+    TORCH_DEFAULT,
     SetFlags,
     use_nondeterministic_flags,
     use_plain_flags,
@@ -23,8 +26,9 @@ from seedless.bench.plain_models import make_plain
 from seedless.core.config import Config
 from seedless.core.errors import ConfigError
 from seedless.numerics.determinism import make_deterministic
+from seedless.train.arithmetic import autocast_for
 from seedless.train.optimizer import OPTIMIZERS, make_optimizer
-from seedless.train.step_modes import GraphStep, make_step
+from seedless.train.step_modes import GraphStep, allow_recompiling, make_step
 from seedless.train.training_problem import TrainingProblem
 
 OURS, PLAIN, PUBLISHED, LOOSE = "ours", "plain", "plain deterministic", "mode off"
@@ -49,6 +53,7 @@ class Rival:
 
     Attributes:
         kind: ours, plain, plain deterministic, or ours with deterministic mode off.
+        precision: "fp32", "tf32", "bf16", or torch's default, TF32 in convolutions alone.
         set_flags: sets the global flags it runs under.
         make: returns a fresh runner; called under those flags.
     """
@@ -87,13 +92,45 @@ def list_rivals(problem: TrainingProblem) -> list[Rival]:
         )
         for mode in (modes[1:] if cuda else modes)
     ]
+    return rivals + list_plain_rivals(problem, precisions)
+
+
+def list_plain_rivals(problem: TrainingProblem, precisions: Sequence[str]) -> list[Rival]:
+    """Return the steps with torch's own layers, those that are compiled first."""
+    threads = problem.config.execution.threads or 1
     # As torch lays samples out by itself: ours keeps images with the channels last on a GPU.
-    samples = problem.in_memory.samples.contiguous()
-    plain = partial(make_plain_runner, problem, samples)
-    rivals.append(Rival("plain", PLAIN, "fp32", partial(use_plain_flags, threads=threads), plain))
-    if cuda:
-        off = partial(use_plain_flags, threads=threads, tf32=False)
-        rivals.append(Rival("plain, TF32 off", PLAIN, "fp32", off, plain))
+    samples = problem.in_memory.expand().contiguous()
+    layouts = (False, True) if samples.ndim == 4 else (False,)
+    rivals = [
+        Rival(
+            name=f"plain {'compiled' if compiled else 'eager'} {precision}"
+            + ", channels last" * channels_last,
+            kind=PLAIN,
+            precision=precision,
+            set_flags=partial(use_plain_flags, threads=threads, precision=precision),
+            make=partial(
+                make_plain_runner,
+                problem,
+                samples,
+                precision=precision,
+                compiled=compiled,
+                channels_last=channels_last,
+            ),
+        )
+        for precision in precisions
+        for compiled in (True, False)
+        for channels_last in layouts
+    ]
+    if problem.device.type == "cuda":  # elsewhere torch's default is fp32
+        rivals.append(
+            Rival(
+                name="plain eager, torch's defaults",
+                kind=PLAIN,
+                precision=TORCH_DEFAULT,
+                set_flags=partial(use_plain_flags, threads=threads),
+                make=partial(make_plain_runner, problem, samples),
+            )
+        )
     published = partial(make_plain_runner, problem, samples, deterministic=True)
     flags = partial(use_published_flags, threads=threads)
     rivals.append(Rival(PUBLISHED, PUBLISHED, "fp32", flags, published))
@@ -141,22 +178,56 @@ def make_our_runner(problem: TrainingProblem, mode: str, precision: str) -> Runn
 
 
 def make_plain_runner(
-    problem: TrainingProblem, samples: Tensor, *, deterministic: bool = False
+    problem: TrainingProblem,
+    samples: Tensor,
+    *,
+    precision: str = "fp32",
+    compiled: bool = False,
+    channels_last: bool = False,
+    deterministic: bool = False,
 ) -> Runner:
-    """Return the model with torch's own layers and the usual training step, seeded with 0."""
+    """Return the model with torch's own layers and the usual training step, seeded with 0.
+
+    Args:
+        samples: (n, ...) on the device, as torch lays them out by itself.
+        precision: with "bf16" the forward pass runs under autocast; TF32 is a flag of the process.
+        compiled: forward and backward by torch.compile, as CUDA graphs on a GPU; fused optimizer.
+        channels_last: images and weights are stored with the channels last.
+        deterministic: as `make_plain` takes it.
+    """
     torch.manual_seed(0)
     train, labels = problem.config.train, problem.in_memory.labels
     model = make_plain(problem.model, deterministic=deterministic).train()
     options: dict[str, Any] = {"lr": train.rate, "weight_decay": train.weight_decay}
     if train.optimizer == "sgd":
         options["momentum"] = train.momentum or 0.0
+    if channels_last:
+        for parameter in model.parameters():
+            if parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    if compiled:
+        options["fused"] = True
     optimizer = OPTIMIZERS[train.optimizer](model.parameters(), **options)
 
+    def compute_loss(samples: Tensor, labels: Tensor) -> Tensor:
+        return problem.loss(model, samples, labels).mean()
+
+    compute = compute_loss
+    if compiled:
+        allow_recompiling()  # each runner's model is another one
+        compute = torch.compile(compute_loss, mode="reduce-overhead")
+
     def step(rows: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = problem.loss(model, samples[rows], labels[rows]).mean()
+        batch = samples[rows]
+        if channels_last:
+            batch = batch.contiguous(memory_format=torch.channels_last)
+        if compiled:  # what the last step left in the memory of its CUDA graphs is not needed
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]  # untyped in torch
+        with autocast_for(precision, problem.device):
+            loss = compute(batch, labels[rows])
         torch.autograd.backward(loss)
         optimizer.step()
+        optimizer.zero_grad()
         return loss.detach()
 
     return Runner(model, step, optimizer=optimizer)
