@@ -53,8 +53,15 @@ def test_a_file_is_opened_by_its_path(tmp_path):
     assert open_config(str(file)).train.epochs == 3
 
 
+@pytest.mark.parametrize("name", ["mine.npz", "folder/mine.npz", "mine.npy"])
+def test_data_in_the_place_of_a_preset_say_how_they_are_given(name):
+    with pytest.raises(ConfigError, match="a preset or a TOML file") as error:
+        open_config(name)
+    assert "--set data.name=" in str(error.value)
+
+
 def test_unknown_presets_and_missing_files_say_what_there_is(tmp_path):
     with pytest.raises(UnknownNameError, match=r"unknown preset 'dmo' \(did you mean 'demo'\?\)"):
         open_config("dmo")
-    with pytest.raises(ConfigError, match=r"there is no file .*no.toml; presets are .*demo"):
+    with pytest.raises(ConfigError, match=r"no file at '.*no.toml'; presets are .*demo"):
         open_config(str(tmp_path / "no.toml"))

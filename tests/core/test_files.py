@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from seedless.core.files import hash_file, write_atomic
+from seedless.core.files import hash_file, match_paths, write_atomic
 
 
 def test_a_file_is_written_completely_and_no_temporary_file_stays(tmp_path):
@@ -79,3 +79,11 @@ def test_hash_file_is_sha256(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"abc")
     assert hash_file(file) == f"sha256:{hashlib.sha256(b'abc').hexdigest()}"
+
+
+def test_a_pattern_is_what_it_matches_and_a_path_that_exists_is_itself(tmp_path):
+    for name in ("b-2", "b-1", "a-1", "b-[1]"):
+        (tmp_path / name).mkdir()
+    assert match_paths(tmp_path / "b-?") == [tmp_path / "b-1", tmp_path / "b-2"]
+    assert match_paths(str(tmp_path / "b-[1]")) == [tmp_path / "b-[1]"]
+    assert match_paths(tmp_path / "c-*") == []

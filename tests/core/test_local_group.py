@@ -3,7 +3,7 @@
 import pytest
 
 from seedless.core.errors import RunError
-from seedless.core.local_group import LOST, judge_exits
+from seedless.core.local_group import LOST, check_answers, judge_exits
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,21 @@ def test_a_process_that_hangs_is_named_unless_another_one_ended():
         judge_exits([LOST, LOST, -9], ["", "", ""], stuck=[2])
     with pytest.raises(RunError, match=r"process 1 of 3 .*ended by SIGKILL"):
         judge_exits([LOST, -9, -9], ["", "", ""], stuck=[2])
+
+
+@pytest.mark.parametrize(
+    ("codes", "stuck", "words"),
+    [
+        ([-9, 0], [], "process 0 of 2 gave no answer: it was ended by SIGKILL"),
+        ([0, -9], [], "process 1 of 2 gave no answer: it was ended by SIGKILL"),
+        ([0, -9], [1], "process 1 of 2 gave no answer: it did not answer the others within"),
+        ([-9, 1, -9], [0, 2], "process 1 of 3 gave no answer: .*exit code 1"),
+    ],
+)
+def test_a_process_that_gives_no_answer_is_named(codes, stuck, words):
+    with pytest.raises(RunError, match=words):
+        check_answers(codes, stuck)
+
+
+def test_processes_that_all_ended_well_have_answered():
+    check_answers([0, 0, 0], [])

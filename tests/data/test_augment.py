@@ -1,5 +1,8 @@
 """Crop and flip: pure functions of sample and epoch, checked against plain slicing."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -25,6 +28,36 @@ def test_it_is_padding_slicing_and_mirroring():
         expected.append(crop[:, :, ::-1] if m else crop)
     out = crop_and_flip(x, samples=KEYS, epoch=7, padding=padding)
     np.testing.assert_array_equal(out.numpy(), np.stack(expected))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_on_a_cpu_images_are_stored_channel_by_channel(channels):
+    """In the other layout, torch's strided 1x1 convolutions of few channels write out of bounds."""
+    x = torch.arange(64 * channels * 30.0).view(64, channels, 6, 5)
+    out = crop_and_flip(x, samples=KEYS, epoch=7, padding=2)
+    assert out.stride() == x.stride()  # of one channel, both layouts are contiguous to torch
+
+
+# With images of 64 pixels, torch's kernel wrote so far out of bounds that the process ended.
+SMALL_RESNET = """
+import torch
+from seedless.data.augment import crop_and_flip
+from seedless.models import build
+
+torch.set_num_threads(2)
+net = build("resnet18", channels={channels}, classes=2, small=True)
+x = torch.arange(16 * {channels} * 64 * 64.0).view(16, {channels}, 64, 64).sin()
+for epoch in range(3):
+    moved = crop_and_flip(x, samples=torch.arange(16), epoch=epoch, padding=2)
+    net(moved).square().sum().backward()
+"""
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_step_on_augmented_images_of_64_pixels_ends(channels):
+    command = [sys.executable, "-c", SMALL_RESNET.format(channels=channels)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_shifts_cover_their_range_evenly():

@@ -364,7 +364,7 @@ def start(place, request, mode):
 def test_two_processes_build_once(place, request):
     place.folder.parent.mkdir()
     processes = [start(place, request, "go") for _ in range(2)]
-    digests = [process.communicate(timeout=60)[0].strip() for process in processes]
+    digests = [process.communicate(timeout=300)[0].strip() for process in processes]
     assert digests == [make().digest] * 2
     assert (place.folder.parent / "builds").read_text() == "built\n"
     assert place.left_over() == ["builds", "toy"]
@@ -378,7 +378,7 @@ def test_a_killed_build_leaves_nothing_half_made(place, request):
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert not place.folder.exists()
     assert ".toy.building" in place.left_over()
     place.open()

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from seedless.core.errors import UnknownNameError
+from seedless.core.errors import DataError, UnknownNameError
 from seedless.core.files import hash_file
 from seedless.data.catalog import CATALOG, as_dict, find_entry
 from seedless.data.download.transfer import check_url
@@ -123,3 +123,34 @@ def test_entries_become_plain_values():
         assert json.loads(json.dumps(values)) == values
     assert as_dict(find_entry("simulated"))["embedded"] is True
     assert as_dict(find_entry("afdb"))["embedded"] is False
+
+
+@pytest.mark.parametrize("name", sorted(MEDMNIST))
+def test_larger_images_have_files_and_sums_of_their_own(name):
+    small, found = find_entry(name), {}
+    for size in (64, 128, 224):
+        entry = find_entry(name, size)
+        (file,) = entry.files
+        assert entry.shape == (small.shape[0], size, size)
+        assert entry.root == file.path == f"{name}_{size}.npz"
+        assert f"/{name}_{size}.npz?" in file.url
+        assert re.fullmatch("md5:[0-9a-f]{32}", file.hash)
+        assert f"{size} x {size}" in entry.title
+        assert (entry.classes, entry.sizes) == (small.classes, small.sizes)
+        found[size] = file.hash
+    assert len({*found.values(), small.files[0].hash}) == 4
+    assert find_entry(name, 28) == small
+    listed = {file["hash"] for file in as_dict(small)["files"]}
+    assert listed == {*found.values(), small.files[0].hash}
+
+
+def test_no_two_files_have_the_same_sum():
+    sums = [file["hash"] for entry in CATALOG.values() for file in as_dict(entry)["files"]]
+    known = [one for one in sums if one is not None]
+    assert len(known) == len({*known})
+
+
+@pytest.mark.parametrize(("name", "size"), [("breastmnist", 32), ("cifar-100", 64), ("ptb-xl", 28)])
+def test_a_size_that_is_not_published_is_refused(name, size):
+    with pytest.raises(DataError, match=rf"data\.size is {size}, and {name} has"):
+        find_entry(name, size)

@@ -93,7 +93,10 @@ def test_what_was_fetched_is_found(real_data, cache):
         ({"name": "rhythms"}, "give its path"),
         ({"name": "simulated", "path": "x"}, "leave the path out"),
         ({"name": "simulated", "fs": 100}, "has no setting data.fs; it has preset, records, leads"),
-        ({"name": "breastmnist", "path": "x", "leads": "6"}, "none of these settings"),
+        ({"name": "breastmnist", "path": "x", "leads": "6"}, "it has size"),
+        ({"name": "cifar-100", "path": "x", "size": 64}, "none of these settings"),
+        ({"name": "breastmnist", "size": 64}, "seedless data fetch breastmnist --size 64"),
+        ({"name": "breastmnist", "size": 65}, "has 28, 64, 128, 224 pixels on a side"),
         ({"name": "a.npz", "path": "x"}, "leave data.path out"),
         ({"name": "a.npz", "fs": 100}, "no setting data.fs"),
     ],
@@ -106,3 +109,16 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 def test_unknown_names_are_refused():
     with pytest.raises(UnknownNameError, match="did you mean 'chapman'"):
         load(DataConfig(name="chapmann"))
+
+
+def test_an_npz_of_a_known_set_is_read_as_that_set(tmp_path):
+    images = np.zeros((2, 28, 28), dtype=np.uint8)
+    labels = np.array([[0], [1]], dtype=np.uint8)
+    arrays = {}
+    for number, split in enumerate(("train", "val", "test")):
+        arrays |= {f"{split}_images": images + number, f"{split}_labels": labels}
+    np.savez(tmp_path / "scans.npz", **arrays)
+    data = load(DataConfig(name=str(tmp_path / "scans.npz")))
+    assert (data.name, len(data.rows("test"))) == ("breastmnist", 2)
+    with pytest.raises(DataError, match=r"say data\.name=.*scans\.npz"):
+        load(DataConfig(name="simulated", path=str(tmp_path / "scans.npz")))

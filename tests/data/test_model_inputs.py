@@ -8,8 +8,9 @@ import pytest
 
 from seedless.core.digests import digest_samples
 from seedless.core.errors import DataError
+from seedless.data import model_inputs
 from seedless.data.cache import open_cached
-from seedless.data.model_inputs import SortedData, sort_records
+from seedless.data.model_inputs import SortedData, look_up, sort_records
 from tests.core.test_dataset import make
 
 ROW_BYTES, HEADER_BYTES = 240, 128  # of X.npy of `make`: 2 leads of 30 float32 values a sample
@@ -76,3 +77,37 @@ def test_the_splits_of_a_model_have_the_samples_that_were_hashed(tmp_path):
     for split, part in arrays.items():
         rows = prepared.data.rows(split)
         np.testing.assert_array_equal(digest_samples(part.X), prepared.data.digests[rows])
+
+
+def make_images(n=40, channels=3, side=8):
+    """Return images of bytes in which every value occurs."""
+    count = n * channels * side * side
+    values = (np.arange(count) * 37 + np.arange(count) // 251) % 256
+    images = values.astype(np.uint8).reshape(n, channels, side, side)
+    made = make(n=n)
+    return replace(made, X=images, leads=None, fs=None, content=None)
+
+
+@pytest.mark.parametrize("normalize", ["pixels", "global", "lead", "none"])
+def test_images_kept_as_bytes_are_the_same_numbers(monkeypatch, normalize):
+    """Looked up in a table, they have every bit of images that are scaled all at once."""
+    images = make_images()
+    scale, whole = SortedData(images).scale(normalize)
+    monkeypatch.setattr(model_inputs, "MAX_FLOAT_BYTES", 4 * images.X.size - 1)
+    same, kept = SortedData(images).scale(normalize)
+    assert same == scale
+    for split, part in whole.items():
+        assert kept[split].X.dtype == np.uint8
+        expanded = look_up(kept[split].X, kept[split].values)
+        assert expanded.tobytes() == (part.X + 0).tobytes()
+        np.testing.assert_array_equal(kept[split].digest(), digest_samples(part.X))
+        np.testing.assert_array_equal(part.digest(), digest_samples(part.X))
+
+
+def test_only_large_images_are_kept_as_bytes(monkeypatch):
+    images, signals = make_images(), make(n=40)
+    monkeypatch.setattr(model_inputs, "MAX_FLOAT_BYTES", 4 * images.X.size)
+    assert SortedData(images).scale("pixels")[1]["train"].values is None
+    monkeypatch.setattr(model_inputs, "MAX_FLOAT_BYTES", 0)
+    assert SortedData(images).scale("pixels")[1]["train"].values.shape == (3, 256)
+    assert SortedData(signals).scale("global")[1]["train"].values is None

@@ -150,7 +150,7 @@ def test_a_damaged_file_is_no_crash(tmp_path, damage):
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path):
-    with pytest.raises(RunError, match="there is no"):
+    with pytest.raises(RunError, match="no file of predictions at"):
         read_predictions(tmp_path / "nowhere")
     with pytest.raises(RunError, match="cannot read"):
         read_predictions(tmp_path)

@@ -27,6 +27,12 @@ SETTINGS = {
         },
     ),
     "two threads, no fused kernels": (1, {"OMP_NUM_THREADS": 2, "SEEDLESS_FUSED": 0}),
+    "two threads, int8 products": (1, {"OMP_NUM_THREADS": 2, "SEEDLESS_ENGINE": "int8"}),
+    # Held to AVX2, oneDNN adds pairs of int8 products in int16, which saturates.
+    "one thread, int8 products, oneDNN held to AVX2": (
+        1,
+        {"OMP_NUM_THREADS": 1, "SEEDLESS_ENGINE": "int8", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    ),
     "AVX-512": (1, {"OMP_NUM_THREADS": 2, "ATEN_CPU_CAPABILITY": "avx512"}),
 }
 PLAIN = """

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from seedless.init.trained_signs import find_trained_layers, warn_of_discarded_weights
+from seedless.models.registry import build
 
 
 def make_model():
@@ -15,6 +16,10 @@ def test_a_new_model_shows_no_sign():
     model = make_model()
     nn.init.zeros_(model[1].weight)  # a branch that its author switched off
     assert find_trained_layers(model) == []
+
+
+def test_a_built_model_without_a_start_shows_no_sign():
+    assert find_trained_layers(build("conformer", small=True)) == []
 
 
 @torch.no_grad()

@@ -424,7 +424,7 @@ def test_a_foreign_file_is_refused(tmp_path):
     assert not is_bundle(text)
     assert not is_bundle(tmp_path)
     assert not is_bundle(tmp_path / "absent")
-    with pytest.raises(SeedlessError, match="there is no file"):
+    with pytest.raises(SeedlessError, match="no file at"):
         open_bundle(tmp_path / "absent", tmp_path / "out")
 
 

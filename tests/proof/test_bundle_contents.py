@@ -15,7 +15,7 @@ from seedless.proof.bundle import FIRST_DATE
 from seedless.proof.keys import make_key, public_path
 from seedless.proof.receipt import ATTESTATIONS
 from seedless.proof.signature import sign_receipt
-from seedless.runs.bundled_run import bundle_run
+from seedless.runs.bundled_run import bundle
 from seedless.runs.train import train_run
 from tests.forgery import seal
 from tests.tiny import copy_run, fit_run, flags_restored
@@ -57,7 +57,7 @@ def packed(key, tmp_path_factory):
 
 def make_bundle(run, key, **options):
     sign_receipt(run, key)
-    bundle_run(run, run.parent / "run.zip", **options)
+    bundle(run, run.parent / "run.zip", **options)
     return read_zip(run.parent / "run.zip")
 
 
@@ -224,7 +224,7 @@ def test_a_run_that_is_not_what_its_receipt_says_is_not_bundled(fitted, tmp_path
     (run / "torch.py").write_text("added")
     seal(run)
     with pytest.raises(RunError, match="not what its receipt says"):
-        bundle_run(run, tmp_path / "a.zip")
+        bundle(run, tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
 
 
@@ -232,5 +232,5 @@ def test_pages_for_people_stay_outside(fitted, tmp_path):
     run = copy_run(fitted, tmp_path / "run")
     for name in ("report.html", "progress.png", ".lock"):
         (run / name).write_text("for people")
-    bundle_run(run, tmp_path / "a.zip")
+    bundle(run, tmp_path / "a.zip")
     assert not {"report.html", "progress.png", ".lock"} & {*read_zip(tmp_path / "a.zip")}

@@ -274,7 +274,7 @@ def test_this_schema_has_no_more_even_under_a_new_seal(run):
 
 
 def test_a_missing_receipt_is_an_error_that_says_why(run, tmp_path):
-    assert "there is no" in refuse(tmp_path / "nowhere")
+    assert "no run at" in refuse(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     assert "is not a run folder: it has no receipt.json" in refuse(tmp_path / "empty")
     (tmp_path / "file").write_text("text")

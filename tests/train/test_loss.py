@@ -88,6 +88,20 @@ def test_cross_entropy_is_torchs():
     torch.testing.assert_close(found, F.cross_entropy(logits, classes, reduction="none"))
 
 
+def test_class_weights_multiply_the_cross_entropy_of_their_class():
+    logits, _ = logits_and_labels()
+    classes = class_numbers()
+    known = np.eye(K, dtype=np.uint8)[[0] * 64 + [1] * 16 + [2] * 4 + [3] * 16]
+    loss = make(known, "multi-class", class_weights="sqrt")
+    found = loss.per_sample(logits, F.one_hot(classes, K).float())
+    weights = torch.tensor([1.25, 2.5, 5.0, 2.5])  # sqrt(100 / 64), and so on
+    expected = F.cross_entropy(logits, classes, weight=weights, reduction="none")
+    torch.testing.assert_close(found, expected)
+    # Negative control: without weights it is another loss.
+    plain = make(known, "multi-class").per_sample(logits, F.one_hot(classes, K).float())
+    assert not torch.allclose(found, plain)
+
+
 def test_losses_stay_finite_at_extreme_logits():
     logits = torch.tensor([[1e30, -1e30], [-1e30, 1e30]])
     labels = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
@@ -199,7 +213,6 @@ def test_models_without_spare_features_have_no_penalty_and_refuse_one(name):
     ("settings", "task", "message"),
     [
         ({"name": "cross_entropy"}, "multi-label", "exactly one class for each sample.*use bce"),
-        ({"class_weights": "sqrt"}, "multi-class", "which belongs to bce"),
     ],
 )
 def test_contradictions_are_refused(settings, task, message):

@@ -104,7 +104,7 @@ def unpack(archive: Path, kind: Kind, parent: Path, rules: Rules) -> Iterator[Pa
     The caller renames the folder, or what it needs of it; the rest is removed.
     """
     if not archive.is_file():
-        raise rules.error(f"there is no file {archive}")
+        raise rules.error(f"no file at {str(archive)!r}")
     try:
         with tempfile.TemporaryDirectory(prefix=".seedless.", dir=parent) as temporary:
             # A temporary folder is private; one made inside it has the usual permissions.

@@ -28,6 +28,9 @@ Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Positive = Annotated[float, Field(gt=0)]
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 PositiveFloat32 = Annotated[float, Field(gt=0, le=FLOAT32_MAX)]  # torch reads it as float32
+NamePattern = Annotated[str, Field(min_length=1, max_length=200)]
+DIGEST = "^sha256:[0-9a-f]{64}$"
+FILE_KEYS = ("weights", "weights_digest", "reinitialize")  # of `init`, for weights of a file
 
 _SHOWN_PROBLEMS = 10  # of a configuration that has many
 
@@ -83,9 +86,12 @@ class ModelConfig(Section):
 
 
 class InitConfig(Section):
-    """How the weights are initialized; the settings are the arguments of `initialize`.
+    """How the weights are initialized: by a start of `initialize`, or from a file.
 
     Only the random controls have a `seed`, and only starts drawn without a seed have an `offset`.
+    `weights` is a safetensors file that the run begins with. `weights_digest`, its SHA-256, is
+    filled in from the file, or demanded of it. `reinitialize` lists patterns of names, such as
+    "head.*": these tensors are not taken from the file but started by `basis`.
     """
 
     basis: str = "mixed"
@@ -93,6 +99,13 @@ class InitConfig(Section):
     heads: str | None = None
     seed: Seed | None = None
     offset: Seed = 0
+    weights: str | None = None
+    weights_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
+    reinitialize: Annotated[list[NamePattern], Field(min_length=1, max_length=100)] | None = None
+
+    def start(self) -> dict[str, Any]:
+        """Return the settings that are the arguments of `initialize`."""
+        return self.model_dump(exclude={*FILE_KEYS})
 
 
 class OrderConfig(Section):
@@ -115,9 +128,9 @@ class AugmentConfig(Section):
 class LossConfig(Section):
     """The loss. `name`: bce or cross_entropy; by default bce for multi-label, else cross_entropy.
 
-    `class_weights` "sqrt" gives positives of class k the weight sqrt(N / N_k). `clamp` limits
-    logits to [-clamp, clamp]. If a model has more features than classes, `spare_penalty` (0.01 by
-    default) times the mean square of the additional ones is added.
+    `class_weights` "sqrt" gives positives of class k the weight sqrt(N / N_k), in both losses.
+    `clamp` limits logits to [-clamp, clamp]. If a model has more features than classes,
+    `spare_penalty` (0.01 by default) times the mean square of the additional ones is added.
     """
 
     name: str | None = None
@@ -201,9 +214,9 @@ class Config(Section):
     control: ControlConfig = ControlConfig()
 
     def identity(self) -> dict[str, Any]:
-        """Return every setting that can change a bit: all but the path and caching of the data.
+        """Return every setting that can change a bit: all but the places of data and weights.
 
-        The data themselves are identified by their digest.
+        Data and weights are identified by their digests.
         """
         values = self.model_dump()
         for key in ("path", "cache", "verify"):
@@ -219,6 +232,9 @@ class Config(Section):
         # Most starts have no offset: leaving 0 out keeps the digests from before there was one.
         if self.init.offset == 0:
             del values["init"]["offset"]
+        for key in FILE_KEYS:  # the same, for runs that take no weights from a file
+            if key == "weights" or values["init"][key] is None:
+                del values["init"][key]
         return values
 
     @property

@@ -35,10 +35,15 @@ def list_presets() -> dict[str, Path]:
 
 def open_config(name: str) -> Config:
     """Return a preset by its name, or the configuration in a TOML file."""
+    if name.endswith((".npz", ".npy")):
+        raise ConfigError(
+            f"expected a preset or a TOML file, got {name!r}; data are a setting of it: "
+            f"ecg-small --set data.name={name} for signals, images-small for images"
+        )
     if name.endswith(".toml") or "/" in name:
         if not Path(name).exists():
             raise ConfigError(
-                f"there is no file {name}; presets are {', '.join(list_presets()) or 'missing'}"
+                f"no file at {name!r}; presets are {', '.join(list_presets()) or 'missing'}"
             )
         return load_config(name)
     return load_config(choose("preset", name, list_presets()))

@@ -90,6 +90,12 @@ class Dataset:
         }
         return replace(self, **changed)
 
+    @property
+    def units(self) -> str | None:
+        """The unit of the samples, such as "mV"; None where the reader does not know it."""
+        units = self.provenance.get("units")
+        return units if isinstance(units, str) else None
+
     @cached_property
     def digests(self) -> NDArray[np.uint8]:
         """The BLAKE2b digest of each sample's canonical bytes: (n, 32)."""

@@ -71,7 +71,7 @@ def digest(source: nn.Module | Mapping[str, Any]) -> str:
     tensor, sorted by name, the hash covers one line of canonical JSON ``{"dtype","name","shape"}``,
     a newline, and the elements in C order, little-endian.
 
-    Example: ``digest(a) == digest(b)`` says whether two models have the same bits.
+    Example: ``seedless.digest(a) == seedless.digest(b)`` says whether two models are the same.
     """
     tensors = source if isinstance(source, Mapping) else name_tensors(source)
     hasher = hashlib.sha256()

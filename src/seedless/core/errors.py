@@ -1,5 +1,7 @@
 """The errors of this package. A message says what was expected, what was found, and what to do."""
 
+FORCE = "--force (in Python: force=True)"  # how an existing file or run is replaced
+
 
 class SeedlessError(ValueError):
     """Base class of every error that this package raises on purpose.

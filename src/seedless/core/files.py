@@ -1,5 +1,6 @@
-"""Write files that are complete or absent, never half written; hash files."""
+"""Write files that are complete or absent, never half written; hash files, and find them."""
 
+import glob
 import hashlib
 import os
 import tempfile
@@ -8,6 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 AnyPath = str | os.PathLike[str]  # a `Run` is one too: its folder
+
+
+def match_paths(place: AnyPath) -> list[Path]:
+    """Return the path itself if it exists, or else, sorted, what it matches as a pattern.
+
+    Example: ``match_paths("runs/a-*")``, as a shell would write it out without quotes.
+    """
+    path = Path(place).expanduser()
+    return [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
+
+
+def say_no_run(place: AnyPath) -> str:
+    """Return the message for a path of a run at which there is nothing.
+
+    >>> say_no_run("nowhere")
+    "no run at 'nowhere'"
+    """
+    return f"no run at {os.fspath(place)!r}"
 
 
 def write_atomic(path: Path, content: bytes) -> None:

@@ -31,32 +31,38 @@ from seedless.core.processes import (
 LOST = 75  # the exit code of a process that ends because another one did
 GRACE_SECONDS = 20.0  # that the others have to end by themselves after one has failed
 INTERFACE = "GLOO_SOCKET_IFNAME"  # the network interface that gloo uses
+HUNG = "it did not answer the others within execution.timeout seconds"
 _LAST_LINES = 5  # of a failed process that are shown
 
 
-def run_processes(arguments: Sequence[str], count: int) -> int:
+def run_processes(arguments: Sequence[str], count: int, *, quiet: bool = False) -> int:
     """Run a command in ``count`` processes that form a group; return the exit code of the first.
 
-    Raises an error that names the process, if another one than the first failed by itself.
+    Raises an error that names the process, if another one than the first failed by itself. With
+    ``quiet`` the first process prints nothing either, and an error names it like the others.
     """
     with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
-        logs = [(Path(folder) / f"process-{rank}").open("w+b") for rank in range(1, count)]
+        kept = range(0 if quiet else 1, count)
+        logs = [(Path(folder) / f"process-{rank}").open("w+b") for rank in kept]
+        outputs: list[IO[bytes] | None] = [*([] if quiet else [None]), *logs]
         variables = list_variables(count, Path(folder))
         command = build_command("seedless", arguments)
         processes: list[subprocess.Popen[bytes]] = []
         stuck: list[int] = []
         try:
             with _pass_interrupts_on(processes):
-                for rank, log in enumerate([None, *logs]):
+                for rank, log in enumerate(outputs):
                     processes.append(_start(command, {**variables, "RANK": str(rank)}, log))
                 stuck = _wait(processes)
         finally:
             for process in processes:
+                assert process.stdin is not None
+                process.stdin.close()
                 process.kill()  # does nothing to one that has ended
                 process.wait()
-            texts = ["", *(_read(log) for log in logs)]
+            texts = ["" if log is None else _read(log) for log in outputs]
         codes = [process.returncode for process in processes]
-    return judge_exits(codes, texts, stuck)
+    return judge_exits(codes, texts, stuck, quiet=quiet)
 
 
 def list_variables(count: int, folder: Path) -> dict[str, str]:
@@ -125,6 +131,7 @@ def ask_processes(
     with tempfile.TemporaryDirectory(prefix="seedless-") as folder:
         meeting = list_variables(count, Path(folder))
         line, processes = b"", list[subprocess.Popen[bytes]]()
+        stuck: list[int] = []
         try:
             for rank in range(count):
                 own = {**(variables or {}), **meeting, "RANK": str(rank)}
@@ -141,30 +148,39 @@ def ask_processes(
             assert first is not None
             with first:
                 line = first.readline()
-            _wait(processes, time.monotonic() + GRACE_SECONDS)
+            stuck = _wait(processes, time.monotonic() + GRACE_SECONDS)
         finally:
             for process in processes:
                 process.kill()  # does nothing to one that has ended
                 process.wait()
     codes = [process.returncode for process in processes]
-    for rank, code in enumerate(codes[1:], start=1):
-        if code:
-            raise RunError(f"process {rank} of {count} gave no answer: {describe_exit(code)}")
+    check_answers(codes, stuck)
     return read_answer(line, codes[0])
 
 
-def judge_exits(codes: Sequence[int], texts: Sequence[str], stuck: Sequence[int] = ()) -> int:
+def check_answers(codes: Sequence[int], stuck: Sequence[int]) -> None:
+    """Raise an error that names a process which ended, or had to be ended, without an answer."""
+    ended = [rank for rank, code in enumerate(codes) if code and rank not in stuck]
+    for rank in (*ended, *stuck):
+        reason = HUNG if rank in stuck else describe_exit(codes[rank])
+        raise RunError(f"process {rank} of {len(codes)} gave no answer: {reason}")
+
+
+def judge_exits(
+    codes: Sequence[int], texts: Sequence[str], stuck: Sequence[int] = (), *, quiet: bool = False
+) -> int:
     """Return the exit code of the group; raise an error where its first process said nothing.
 
     Args:
         codes: the exit code of each process, negative for one that a signal ended.
         texts: what each process printed; "" for the first, which prints for all to see.
         stuck: those that had to be ended, a while after another one had failed.
+        quiet: whether what the first process printed was kept too, and nobody has seen it.
     """
     # One that was killed or failed by itself explains the others, which lost it.
     killed = [rank for rank, code in enumerate(codes) if code < 0 and rank not in stuck]
     failed = [rank for rank, code in enumerate(codes) if code > 0 and code != LOST]
-    if not any(codes) or 0 in failed:
+    if not any(codes) or (0 in failed and not quiet):
         return codes[0]
     if not killed and not failed and not stuck:
         raise RunError(f"the {len(codes)} processes lost each other")
@@ -172,7 +188,7 @@ def judge_exits(codes: Sequence[int], texts: Sequence[str], stuck: Sequence[int]
     lines = texts[rank].strip().splitlines()[-_LAST_LINES:]
     reason = " / ".join(lines).removeprefix("error: ")
     if rank in stuck:
-        reason = "it did not answer the others within execution.timeout seconds"
+        reason = HUNG
     elif codes[rank] < 0 or not reason:
         reason = describe_exit(codes[rank])
     raise RunError(

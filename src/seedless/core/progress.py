@@ -1,4 +1,4 @@
-"""How far a long task is: a bar on a terminal, a plain line every few seconds elsewhere."""
+"""How far a long task is: a bar on a terminal or in a notebook, elsewhere a line now and then."""
 
 import sys
 import threading
@@ -6,13 +6,16 @@ import time
 from typing import Any, Self
 
 from seedless.core.display import escape_text
+from seedless.core.notebook import NotebookBar, is_notebook
 
 SECONDS_BETWEEN_LINES = 5.0  # where standard error is not a terminal
+SECONDS_BETWEEN_BARS = 0.5  # in a notebook, where each is a message to the browser
 
 
 class Progress:
     """Shows on standard error how much of a task is done. Safe to call from several threads.
 
+    In a notebook it shows a bar below the cell, and writes lines to standard output.
     ``shown=False`` shows nothing, as for ``--json``.
 
     >>> with Progress("training", total=85, unit="epochs", shown=False) as progress:
@@ -34,7 +37,9 @@ class Progress:
         self._started = self._last = time.monotonic()
         self._lock = threading.RLock()
         self._bar: Any = None
-        if shown and sys.stderr.isatty():
+        self._in_notebook = is_notebook()
+        self._cell_bar = NotebookBar(self._title) if shown and self._in_notebook else None
+        if shown and not self._in_notebook and sys.stderr.isatty():
             from tqdm import tqdm
 
             self._bar = tqdm(
@@ -59,6 +64,10 @@ class Progress:
                 self._bar.n, self._bar.total = done, self.total
                 self._bar.set_postfix_str(self._describe(), refresh=False)
                 self._bar.update(0)
+            elif self._cell_bar is not None:
+                if time.monotonic() - self._last >= SECONDS_BETWEEN_BARS:
+                    self._last = time.monotonic()
+                    self._show_in_cell(self._estimate())
             elif self._shown and time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
                 self._last = time.monotonic()
                 self.say(self._describe() + self._estimate())
@@ -69,9 +78,10 @@ class Progress:
         with self._lock:
             if self._bar is not None:
                 self._bar.write(line, file=sys.stderr)
-            else:
-                sys.stderr.write(f"{line}\n")
-                sys.stderr.flush()
+            else:  # a notebook shows standard error as an error
+                stream = sys.stdout if self._in_notebook else sys.stderr
+                stream.write(f"{line}\n")
+                stream.flush()
 
     def close(self) -> None:
         """Leave the last state behind, with the time that it took."""
@@ -80,9 +90,17 @@ class Progress:
                 self._bar.refresh()
                 self._bar.close()
                 self._bar = None
+            elif self._cell_bar is not None:
+                self._show_in_cell(f" in {time.monotonic() - self._started:.0f} s")
+                self._cell_bar = None
             elif self._shown and self._done != self._first:
                 self.say(f"{self._describe()} in {time.monotonic() - self._started:.0f} s")
             self._shown = False
+
+    def _show_in_cell(self, ending: str) -> None:
+        share = self._done / self.total if self.total else None
+        if self._cell_bar is not None:
+            self._cell_bar.show(share, self._describe() + ending)
 
     def _describe(self) -> str:
         total = "" if self.total is None else f" of {_write_number(self.total)}"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+MAX_BLOCK_VALUES = 1 << 22  # numbers of a block: 32 MiB where they are widened to 64 bits
 MAX_THREADS = 8  # only numpy and hashing release the interpreter's lock, so more do not help
 
 
@@ -24,6 +25,15 @@ def list_usable_cores() -> list[int]:
     """Return the numbers of the cores this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
     return sorted(affinity(0)) if affinity is not None else list(range(os.cpu_count() or 1))
+
+
+def limit_block(most: int, values: int) -> int:
+    """Return how many samples of ``values`` numbers each a block holds: ``most``, fewer if large.
+
+    >>> limit_block(256, 28 * 28), limit_block(256, 3 * 224 * 224)
+    (256, 27)
+    """
+    return max(1, min(most, MAX_BLOCK_VALUES // max(1, values)))
 
 
 def run_in_blocks(work: Callable[[slice], None], count: int, size: int) -> None:

@@ -39,7 +39,14 @@ def crop_and_flip(
     wide, channels = padded.shape[2:]
     cropped = padded.gather(1, rows[:, :, None, None].expand(-1, -1, wide, channels))
     picked = cropped.gather(2, columns[:, None, :, None].expand(-1, height, -1, channels))
-    return picked.permute(0, 3, 1, 2)
+    images = picked.permute(0, 3, 1, 2)
+    if x.device.type != "cpu":
+        return images
+    # [Step 3] Store them channel by channel. In the layout of step 2, the backward pass of a
+    # strided 1x1 convolution of fewer than 16 channels writes out of bounds on CPUs with AVX-512,
+    # and the process crashes (uxlfoundation/oneDNN#6035; seen in torch 2.11, 2.13 and 2.15). It is
+    # a clone because `contiguous` leaves the strides of images of one channel as they are.
+    return images.clone(memory_format=torch.contiguous_format)
 
 
 def draw_shifts(

@@ -3,18 +3,23 @@
 from typing import Any
 
 from seedless.core.registry import choose
-from seedless.data.catalog_entry import DatasetEntry, File, as_dict
+from seedless.data.catalog_entry import DatasetEntry, File, as_dict, resize_entry
 from seedless.data.class_names import CIFAR_100, FINDINGS, ORGANS, RHYTHMS
 from seedless.data.leads import TWELVE
+from seedless.data.medmnist_files import SMALLEST, list_files
 
 __all__ = ["CATALOG", "SUMS", "DatasetEntry", "File", "as_dict", "find_entry"]
 
 SUMS = "SHA256SUMS.txt"  # PhysioNet's list of a project's files, in the project's folder
 
 
-def find_entry(name: str) -> DatasetEntry:
-    """Return the catalog's entry of a dataset; an unknown name is an error."""
-    return choose("dataset", name, CATALOG)
+def find_entry(name: str, size: int | None = None) -> DatasetEntry:
+    """Return the catalog's entry of a dataset; an unknown name is an error.
+
+    ``size``: pixels on a side, of images that are published in several sizes.
+    """
+    entry = choose("dataset", name, CATALOG)
+    return entry if size is None else resize_entry(entry, size)
 
 
 def _physionet(name: str, *, project: str, size: int, listed: str, **facts: Any) -> DatasetEntry:
@@ -44,8 +49,7 @@ def _medmnist(
     repeated: int | None = None,
 ) -> DatasetEntry:
     """Return the entry of a MedMNIST v2 set at 28 x 28; classes are separated by semicolons."""
-    path = f"{name}.npz"
-    url = f"https://zenodo.org/records/10519652/files/{path}?download=1"
+    files = list_files(name, md5)
     return DatasetEntry(
         name=name,
         title=f"MedMNIST v2: {name}, 28 x 28",
@@ -54,9 +58,10 @@ def _medmnist(
         classes=tuple(text.strip() for text in classes.split(";")),
         sizes=dict(zip(("train", "val", "test"), sizes, strict=True)),
         repeated=repeated,
-        shape=(channels, 28, 28),
-        files=(File(path=path, url=url, hash=f"md5:{md5}"),),
-        root=path,
+        shape=(channels, SMALLEST, SMALLEST),
+        files=(files[SMALLEST],),
+        larger={size: file for size, file in files.items() if size != SMALLEST},
+        root=files[SMALLEST].path,
         size=size,
         licence=licence,
         citation="Yang et al., MedMNIST v2, Scientific Data 10:41 (2023)",

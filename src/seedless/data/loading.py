@@ -16,9 +16,11 @@ from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.core.version import __version__
 from seedless.data.cache import find_entry_folder, open_cached
-from seedless.data.catalog import CATALOG
+from seedless.data.catalog import CATALOG, find_entry
 from seedless.data.leads import get_lead_set
 from seedless.data.readers.arrays import choose_protocol, read_arrays
+from seedless.data.readers.medmnist import is_medmnist, read_medmnist
+from seedless.data.readers.npz_files import list_npz
 from seedless.data.readers.registry import READERS, SETTINGS
 
 
@@ -75,7 +77,7 @@ def _read(config: DataConfig) -> Dataset:
         if path is not None:
             raise DataError(f"data.name is the file {name}; leave data.path out")
         chosen = _check_settings(config, name, ("leads",))
-        data = read_arrays(Path(name))
+        data = _read_npz(Path(name))
         return keep_leads(data, get_lead_set(chosen["leads"])) if chosen else data
     if name in CATALOG and CATALOG[name].kind == "noise":
         raise DataError(f"{name} is noise, without records or classes: seedless data check {name}")
@@ -85,9 +87,10 @@ def _read(config: DataConfig) -> Dataset:
         options["count"] = options.pop("records")
     if reader.computed:
         if path is not None:
-            raise DataError(f"{name} is computed; leave the path out")
+            own = f"; for the arrays in that file say data.name={path}" * path.endswith(".npz")
+            raise DataError(f"{name} is computed; leave the path out{own}")
         return reader.read(**options)
-    place = Path(path) if path is not None else find_download(name)
+    place = Path(path) if path is not None else find_download(name, config.size)
     if reader.sources is None or not config.cache:
         return reader.read(place, **options)
     sources = reader.sources(place, **options)
@@ -101,16 +104,25 @@ def _read(config: DataConfig) -> Dataset:
     )
 
 
-def find_download(name: str) -> Path:
-    """Return where `seedless data fetch` stored a dataset; where it did not, say how to get it."""
-    entry = CATALOG.get(name)
-    if entry is None:
+def _read_npz(path: Path) -> Dataset:
+    """Return the arrays of an .npz file: a user's own, or those of a MedMNIST set."""
+    return read_medmnist(path) if is_medmnist(list_npz(path)) else read_arrays(path)
+
+
+def find_download(name: str, size: int | None = None) -> Path:
+    """Return where `seedless data fetch` stored a dataset; where it did not, say how to get it.
+
+    ``size``: pixels on a side, of images that are published in several sizes.
+    """
+    if name not in CATALOG:
         raise DataError(f"{name} needs the folder that holds its records: give its path")
+    entry = find_entry(name, size)
     place = find_cache_folder() / "downloads" / name / entry.root
     if not place.exists():
         raise DataError(
             f"{name} needs the folder or file that holds it: give its path, or get it with "
-            f"`seedless data fetch {name}`; the dataset 'simulated' needs none"
+            f"`seedless data fetch {name}{'' if size is None else f' --size {size}'}`; the dataset "
+            "'simulated' needs none"
         )
     return place
 
@@ -121,14 +133,20 @@ def check_data_exists(config: DataConfig) -> None:
     Nothing is read, so a file that exists may still be refused when it is read.
     """
     if config.name.endswith(".npz"):
-        place = Path(config.name)
-    else:
-        reader = choose("dataset", config.name, READERS)
-        if reader.computed:
-            return
-        place = find_download(config.name) if config.path is None else Path(config.path)
+        if not Path(config.name).exists():
+            raise DataError(f"no file at {config.name!r}")
+        return
+    if config.name.endswith(".npy"):
+        raise DataError(
+            f"data.name is {config.name!r}, but arrays are one .npz file: "
+            "np.savez('mine.npz', X=samples, Y=labels, folds=folds)"
+        )
+    reader = choose("dataset", config.name, READERS)
+    if reader.computed:
+        return
+    place = Path(config.path or find_download(config.name, config.size))
     if not place.exists():
-        raise DataError(f"{place}: there is no such file or folder; {config.name} is read from it")
+        raise DataError(f"no file or folder at {str(place)!r}; {config.name} is read from it")
 
 
 def _make_cache_key(

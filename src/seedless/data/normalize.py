@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from seedless.core.dataset import Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
-from seedless.core.threads import run_in_blocks
+from seedless.core.threads import limit_block, run_in_blocks
 from seedless.numerics.exact_sums import exact_row_sums, exact_sum
 
 _BLOCK = 256  # samples read at a time: a memory-mapped set is never in memory as a whole
@@ -31,8 +31,17 @@ class Scale:
         def scale(block: slice) -> None:
             out[block] = (samples[block].astype(np.float64) - mean) / deviation
 
-        run_in_blocks(scale, len(samples), _BLOCK)
+        run_in_blocks(scale, len(samples), limit_block(_BLOCK, samples[0].size))
         return out
+
+    def tabulate(self, channels: int) -> NDArray[np.float32]:
+        """Return what each of the 256 values of a byte is scaled to: (channels, 256).
+
+        The numbers are those of `apply`, and so are the bits of images that are looked up in it.
+        """
+        every = np.arange(256, dtype=np.uint8).reshape(256, 1, 1)
+        scaled = self.apply(np.broadcast_to(every, (256, channels, 1)))
+        return np.ascontiguousarray(scaled[:, :, 0].T)
 
 
 def fit_scale(data: Dataset, method: str = "global", split: str = "train") -> Scale:
@@ -83,7 +92,7 @@ def _sum_by_sample(
         flat = values.reshape(len(values) * values.shape[1], -1)
         sums[block] = exact_row_sums(flat).reshape(len(values), -1)
 
-    run_in_blocks(add, len(rows), _BLOCK)
+    run_in_blocks(add, len(rows), limit_block(_BLOCK, data.X[0].size))
     if not math.isfinite(exact_sum(sums)):
         raise DataError(f"{data.name}: samples hold NaN or infinity")
     return sums

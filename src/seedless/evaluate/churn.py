@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
+from seedless.evaluate.churn_text import write_churn
 from seedless.evaluate.decisions import (
     DEFAULT_THRESHOLD,
     Threshold,
@@ -81,9 +82,9 @@ class ClassChurn:
     records: tuple[Flip, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Churn:
-    """The disagreements of runs.
+    """The disagreements of runs; printed, it is the table of `seedless churn`.
 
     Attributes:
         runs: their names.
@@ -102,6 +103,9 @@ class Churn:
     classes: Mapping[str, ClassChurn]
     records: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return write_churn(self)
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return asdict(self)
@@ -119,7 +123,7 @@ def compare_decisions(
     if thresholds not in THRESHOLDS:
         raise DataError(f"expected thresholds own or half, got {thresholds!r}")
     names, several = tuple(runs), tuple(runs.values())
-    _check_comparable(names, several, split)
+    check_comparable(names, several, split)
     first = several[0]
     limits = [_find_limits(one, thresholds) for one in several]
     order = np.argsort(first.splits[split].ids)
@@ -138,7 +142,7 @@ def compare_decisions(
     correct = calls == first.splits[split].labels[order]
     classes = {
         name: ClassChurn(
-            flips=_share(flipped[:, k], level),
+            flips=find_share(flipped[:, k], level),
             disagreement=_mean_disagreement(calls[:, :, [k]]),
             mcnemar=_compare_two(correct[:, :, k]),
             thresholds=tuple(own[k] for own in limits),
@@ -151,7 +155,7 @@ def compare_decisions(
         runs=names,
         split=split,
         task=first.task,
-        exact=_share(whole, level),
+        exact=find_share(whole, level),
         disagreement=_mean_disagreement(calls),
         mcnemar=_compare_two(correct.all(axis=2)),
         classes=classes,
@@ -175,7 +179,8 @@ def _decide(
     )
 
 
-def _share(hits: NDArray[np.bool_], level: float) -> Share:
+def find_share(hits: NDArray[np.bool_], level: float) -> Share:
+    """Return how many of (n,) records are hit, with the interval of their rate."""
     count, n = int(hits.sum()), len(hits)
     interval = wilson_interval(count, n, level)
     if interval is None:
@@ -225,7 +230,7 @@ def _list_flips(
     )
 
 
-def _check_comparable(names: Sequence[str], several: Sequence[Predictions], split: str) -> None:
+def check_comparable(names: Sequence[str], several: Sequence[Predictions], split: str) -> None:
     """Refuse runs that differ in classes, task, records or labels."""
     first = several[0]
     for name, one in zip(names, several, strict=True):

@@ -119,7 +119,7 @@ def read_predictions(file: str | Path) -> Predictions:
     try:
         content = read_file(Path(file), MAX_PREDICTIONS_BYTES, follow_links=True)
     except FileNotFoundError:
-        raise RunError(f"there is no {file}") from None
+        raise RunError(f"no file of predictions at {str(file)!r}") from None
     except OSError as error:
         raise RunError(f"cannot read {file}: {error.strerror}") from None
     return parse_predictions(content, str(file))

@@ -24,7 +24,7 @@ def simplex_etf(classes: int, dimensions: int) -> NDArray[np.float64]:
     if classes < 2:
         raise InitError(
             f"an equiangular frame needs at least 2 classes, got {classes}; "
-            'use heads="basis" for a single output'
+            'use heads="basis" (init.heads=basis) for a single output'
         )
     if dimensions < classes - 1:
         raise InitError(

@@ -4,6 +4,7 @@ The plan is complete before any parameter changes, so an error leaves the model 
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from numbers import Real
 
@@ -20,7 +21,7 @@ from seedless.init.etf_head import simplex_etf
 from seedless.init.layer_weights import default_sigma, fan_in
 from seedless.init.parameter_rules import NORM_LAYERS, assign_rules
 from seedless.init.plan import Plan, PlanRow
-from seedless.init.starts import INITIALIZATIONS, list_starts
+from seedless.init.starts import DEFAULT_START, INITIALIZATIONS, list_starts
 from seedless.numerics.counter_random import split_uint64
 
 MIXED = ("dct", "hadamard", "hartley", "dct")  # the basis of each stage for "mixed"
@@ -28,7 +29,7 @@ MIXED = ("dct", "hadamard", "hartley", "dct")  # the basis of each stage for "mi
 
 def initialize(
     model: nn.Module,
-    basis: str = "dct",
+    basis: str = DEFAULT_START,
     *,
     residual_scale: float | None = None,
     heads: str | None = None,
@@ -43,9 +44,9 @@ def initialize(
     buffers stay as they are, and the plan lists them.
 
     Args:
-        basis: dct, hadamard, hartley, sinusoidal, walsh or mixed (by declared stage); scrambled,
-            canonical_kaiming or canonical_orthogonal, which are drawn without a seed; or one of
-            the random controls kaiming, kaiming_normal and orthogonal.
+        basis: canonical_kaiming, canonical_orthogonal or scrambled, which are drawn without a seed;
+            dct, hadamard, hartley, sinusoidal, walsh or mixed (by declared stage); or one of the
+            random controls kaiming, kaiming_normal and orthogonal, which take a seed.
         residual_scale: factor on the weights and biases of declared residual exits; by default 1
             for a start named after kaiming or orthogonal, 0.01 for the others.
         heads: "etf" for an equiangular frame, or "basis" to fill heads like any other layer; by
@@ -58,7 +59,7 @@ def initialize(
             parameters (requires_grad is off) are always left as they are.
 
     Example:
-        >>> plan = seedless.initialize(model, "dct")
+        >>> plan = seedless.initialize(model)
         >>> print(plan.digest)
     """
     plan = make_plan(
@@ -70,26 +71,35 @@ def initialize(
         offset=offset,
         keep=keep,
     )
-    parameters = dict(model.named_parameters())
-    with torch.no_grad():
-        for name, values in plan.iterate_tensors():
-            parameters[name].copy_(torch.from_numpy(values))
+    fill_parameters(model, plan)
     for _, module in _list_reset_norms(model):
         module.reset_running_stats()
     return plan
 
 
+@torch.no_grad()
+def fill_parameters(model: nn.Module, plan: Plan) -> None:
+    """Give the parameters that a plan fills their values; buffers are not changed."""
+    parameters = dict(model.named_parameters())
+    for name, values in plan.iterate_tensors():
+        parameters[name].copy_(torch.from_numpy(values))
+
+
 def make_plan(
     model: nn.Module,
-    basis: str = "dct",
+    basis: str = DEFAULT_START,
     *,
     residual_scale: float | None = None,
     heads: str | None = None,
     seed: int | None = None,
     offset: int = 0,
     keep: str | None = None,
+    only: Collection[str] | None = None,
 ) -> Plan:
-    """Return the plan that `initialize` would follow; the model is not changed."""
+    """Return the plan that `initialize` would follow; the model is not changed.
+
+    ``only``: the names of the parameters to plan, where the others have their values already.
+    """
     if not isinstance(model, nn.Module):
         raise InitError(f"expected a model, an nn.Module, got {type(model).__name__}")
     start = choose("basis", basis, INITIALIZATIONS)
@@ -100,7 +110,7 @@ def make_plan(
     modules = dict(model.named_modules())
     rows = []
     norms: dict[str, str] = {}  # the weight of which a parameter is the norms
-    for owner, name, parameter, rule in assign_rules(model, keep):
+    for owner, name, parameter, rule in assign_rules(model, keep, only):
         # [Step 1] The row of a constant, with the layout that the other kinds of rows share.
         marks, stage = read_marks(modules[owner]), stages[owner]
         row = PlanRow(
@@ -144,6 +154,12 @@ def make_plan(
         rows.append(row)
     # [Step 4] The norms of a weight need the weight's own row.
     by_name = {row.parameter: row for row in rows}
+    for name, weight in norms.items():
+        if weight not in by_name:
+            raise InitError(
+                f"{name} holds the norms of {weight}, which is not started anew: start both, or "
+                "neither"
+            )
     rows = [
         replace(row, norms_of=by_name[norms[row.parameter]]) if row.parameter in norms else row
         for row in rows

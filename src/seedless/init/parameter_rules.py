@@ -5,7 +5,7 @@ looked at (`own_parameters`). A parameter without a rule is an error: nothing is
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -110,11 +110,14 @@ LAYER_RULES: dict[type[nn.Module], FindRules] = {
 Assignment = tuple[str, str, nn.Parameter, ParameterRule]
 
 
-def assign_rules(model: nn.Module, keep: str | None = None) -> list[Assignment]:
+def assign_rules(
+    model: nn.Module, keep: str | None = None, only: Collection[str] | None = None
+) -> list[Assignment]:
     """Return (module name, parameter name, parameter, rule) for every parameter, in model order.
 
     A parameter shared by two modules has the rule of the first. ``keep`` "zeros": a parameter that
-    is zero stays zero.
+    is zero stays zero. ``only``: the names of the parameters that are asked for; the others need no
+    rule.
     """
     seen: set[int] = set()
     without_rule: list[str] = []
@@ -124,6 +127,10 @@ def assign_rules(model: nn.Module, keep: str | None = None) -> list[Assignment]:
         own = dict(module.named_parameters(recurse=False))
         own = {key: parameter for key, parameter in own.items() if id(parameter) not in seen}
         seen |= {id(parameter) for parameter in own.values()}
+        if only is not None:
+            own = {key: own[key] for key in own if (f"{name}.{key}" if name else key) in only}
+            if not own:
+                continue
         for key, parameter in own.items():
             _check_parameter(f"{name}.{key}" if name else key, parameter)
         rules = _find_rules(model, name, module, list(own))

@@ -8,6 +8,8 @@ residual exits by 0.01 and use the heads that the model declares; random ones do
 from dataclasses import dataclass
 
 STRUCTURED_SCALE = 0.01
+# The start of `initialize` and `fit` where none is named: docs/results/default-start.md says why.
+DEFAULT_START = "canonical_kaiming"
 
 
 @dataclass(frozen=True)

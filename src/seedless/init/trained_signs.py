@@ -44,7 +44,8 @@ def warn_of_discarded_weights(model: object, basis: str, say: Callable[[str], No
     say(
         f"the model was trained before or holds loaded weights (seen in {trained[0]}{others}); "
         'they are replaced by a seed-free start. To keep them, set init.basis to "given": '
-        'fit(..., config={"init": {"basis": "given"}})'
+        'fit(..., config={"init": {"basis": "given"}}); to begin with those of a file, which the '
+        'receipt then names, fit(..., weights="file.safetensors")'
     )
 
 
@@ -54,5 +55,7 @@ def _is_trained(norm: nn.Module) -> bool:
         if (batches is not None and int(batches) > 0) or (mean is not None and bool(mean.any())):
             return True
     weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
+    if isinstance(weight, torch.Tensor) and bool(weight.isnan().all()):
+        return False  # `seedless.build` fills a model with NaN until it has a start
     changed = isinstance(weight, torch.Tensor) and not bool((weight == weight.flatten()[0]).all())
     return changed or (isinstance(bias, torch.Tensor) and bool(bias.any()))

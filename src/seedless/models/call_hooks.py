@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from seedless.core.errors import NumericsError
+from seedless.models.noted_modules import CALL, is_noted
 from seedless.numerics.draw_interception import begin_interception, end_interception
 from seedless.numerics.forward_calls import begin_call, end_call
 from seedless.numerics.generator_guard import GeneratorGuard
 from seedless.numerics.sample_draws import Axis
 
-_CALL = "_seedless_call"
 _GUARD = "_seedless_guard"
 
 
@@ -43,8 +43,8 @@ class NotedCall:
 
 def note_calls(module: nn.Module, call: NotedCall) -> None:
     """Register hooks that note the beginning and the end of each call, once."""
-    noted = _CALL in vars(module)
-    setattr(module, _CALL, call)
+    noted = is_noted(module)
+    setattr(module, CALL, call)
     if not noted:
         module.register_forward_pre_hook(_begin, prepend=True)
         module.register_forward_hook(_end, always_call=True)
@@ -52,13 +52,13 @@ def note_calls(module: nn.Module, call: NotedCall) -> None:
 
 def _begin(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     """Note a call. A compiled model runs modules that draw as they are, outside its graph."""
-    call: NotedCall = getattr(module, _CALL)
+    call: NotedCall = getattr(module, CALL)
     if module.training and (call.draws or not torch.compiler.is_compiling()):
         _begin_call(module, call, inputs)
 
 
 def _end(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-    call: NotedCall = getattr(module, _CALL)
+    call: NotedCall = getattr(module, CALL)
     if call.draws or not torch.compiler.is_compiling():
         _end_call(module, call, failed=output is None)
 

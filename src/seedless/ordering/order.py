@@ -144,7 +144,7 @@ def make_order(
             ChestMNIST in which "no finding" is an answer.
 
     Example:
-        >>> order = make_order("content", X, labels=Y)
+        >>> order = seedless.order("content", X, labels=Y)
         >>> for epoch in range(85):
         ...     for batch in order.schedule(epoch).batches: ...
     """
@@ -163,6 +163,7 @@ def make_digest_order(
     batch_size: int = 128,
     seed: int | None = None,
     offset: int = 0,
+    keep_unlabelled: bool = False,
 ) -> Order:
     """Return the batch order ``name`` over samples that are known by their digests (n, 32) alone.
 
@@ -185,7 +186,8 @@ def make_digest_order(
             f"batch are known by their digests alone; {can_be_given}use one of "
             f"{', '.join(possible)}"
         )
-    return _make(name, strategy, read_digests(digests, labels), batch_size, seed, offset)
+    samples = read_digests(digests, labels, keep_unlabelled)
+    return _make(name, strategy, samples, batch_size, seed, offset)
 
 
 def _make(

@@ -63,9 +63,11 @@ def read_samples(
     return _sort_samples(source, digest_samples(source), labels, keep_unlabelled)
 
 
-def read_digests(digests: NDArray[np.uint8], labels: ArrayLike | None = None) -> Samples:
+def read_digests(
+    digests: NDArray[np.uint8], labels: ArrayLike | None = None, keep_unlabelled: bool = False
+) -> Samples:
     """Return the labelled samples of records that are known by their digests (n, 32) alone."""
-    return _sort_samples(digests, digests, labels, False)
+    return _sort_samples(digests, digests, labels, keep_unlabelled)
 
 
 def _sort_samples(

@@ -18,7 +18,7 @@ from typing import Any
 from seedless.core.archive import Rules, check_names, unpack
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.digests import is_digest
-from seedless.core.errors import RunError
+from seedless.core.errors import FORCE, RunError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.core.zip_files import LOCAL_HEADER, has_other_bytes
 from seedless.proof import source_digest
@@ -52,7 +52,7 @@ def write_bundle(run: Path, out: Path, *, data: Path | None = None, force: bool 
     # [Step 1] List the files and their names in the bundle.
     run, out = Path(run), Path(out)
     if os.path.lexists(out) and not force:
-        raise RunError(f"{out} is there already; give another name, or --force to replace it")
+        raise RunError(f"{out} is there already; give another name, or replace it with {FORCE}")
     claims = _read_claims(run / RECEIPT, str(run / RECEIPT))
     if source_digest.digest_source(source_digest.PACKAGE) != (
         made_by := claims["source"]["digest"]

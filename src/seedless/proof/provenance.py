@@ -16,6 +16,7 @@ from seedless.core.digests import canonical_json, digest_bytes, get_hex
 from seedless.core.errors import RunError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import STATEMENT, WEIGHTS, describe_file
+from seedless.proof.schemas import has_weights_file
 
 FILE = "provenance.json"
 ENVELOPE = "provenance.dsse.json"
@@ -130,6 +131,7 @@ def _list_dependencies(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
             "digest": {f"{DATA_DIGEST}_{schema}": get_hex(data["digest"])},
             "annotations": {name: data[name] for name in DATA_FACTS if name in data},
         },
+        *_list_weights_file(claims),
         {
             "name": name,
             "uri": url,
@@ -137,6 +139,14 @@ def _list_dependencies(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
         },
         *({"name": name, "uri": url} for name, _, url in list_packages(claims)),
     ]
+
+
+def _list_weights_file(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the file of weights that the run began with; none where it began with a start."""
+    if not has_weights_file(claims):
+        return []
+    file = claims["initialization"]["file"]
+    return [describe_file(str(file["name"]), file["digest"])]
 
 
 def _make_package_url(kind: str, name: str, version: str) -> str:

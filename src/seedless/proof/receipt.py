@@ -4,7 +4,6 @@ docs/receipt.md specifies it to the byte. Without a signature it shows that a ru
 itself and, once the run is executed again, that it is true; a signature says who made it.
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -13,11 +12,9 @@ from typing import Any
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.digests import canonical_json, digest_value, get_hex
 from seedless.core.errors import RunError
-from seedless.core.files import hash_file, write_atomic
-from seedless.core.mismatch import is_same_json
+from seedless.core.files import hash_file, say_no_run, write_atomic
 from seedless.proof import script_claims
-from seedless.proof.callable_claims import check_callables
-from seedless.proof.process_claims import check_processes
+from seedless.proof.schemas import KNOWN_SCHEMAS, RESERVED, SCHEMA, check_schema, choose_schema
 
 FILE = "receipt.json"
 SIGNATURE = "receipt.dsse.json"
@@ -25,16 +22,7 @@ PAGE = "report.html"
 STRIPPED_NOTE = "light.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATES = {"1": "urn:seedless:receipt:1", "2": "urn:seedless:receipt:2"}  # by major version
-SCHEMA = "2.0"  # of the receipts that this version writes for its own runs
-CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with functions of the user's, in `callables`
-PROCESSES_SCHEMA = "2.3"  # of the receipts of runs on several processes; they may have `callables`
-# The schemas whose fields this version knows, all of them. A later one may have more.
-KNOWN_SCHEMAS = ("1.0", SCHEMA, script_claims.SCHEMA, CALLABLES_SCHEMA, PROCESSES_SCHEMA)
 WEIGHTS = "weights.safetensors"
-
-# Fields of schema 2 with the value that each has in most runs of this package's own: the script a
-# run was recorded from, digests of the user's functions, and the processes it was finished on.
-RESERVED: dict[str, Any] = {"script": None, "callables": [], "processes": {"count": 1}}
 
 # What schema 2 states of the data and schema 1 does not.
 _NEW_DATA_FACTS = ("content", "protocol", "splits", "repeated")
@@ -98,9 +86,8 @@ def make_digest_set(digest: str) -> dict[str, str]:
 def write_receipt(run: Path, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Write receipt.json over all files of a finished run."""
     files = cover_files(run)
-    schema = CALLABLES_SCHEMA if claims.get("callables") else SCHEMA
-    if claims.get("processes", RESERVED["processes"]) != RESERVED["processes"]:
-        schema = PROCESSES_SCHEMA  # but for a script, whose claims name a schema of their own
+    # The claims of a script name a schema of their own.
+    schema = choose_schema(claims)
     predicate: dict[str, Any] = {"schema": schema, **RESERVED, **claims, "files": files}
     statement = {
         "_type": STATEMENT,
@@ -176,7 +163,7 @@ def read_receipt(run: Path) -> dict[str, Any]:
 def explain_missing(run: Path) -> str:
     """Return a sentence on why there is no receipt where one was expected."""
     if not run.exists():
-        return f"there is no {run}"
+        return say_no_run(run)
     if (run / "config.toml").exists():
         return f"{run} has no receipt: the run is not finished; `seedless resume {run}` finishes it"
     if (run / "trail.jsonl").exists():
@@ -223,27 +210,7 @@ def check_fields(statement: Mapping[str, Any]) -> list[str]:
         if schema in KNOWN_SCHEMAS and schema != script_claims.SCHEMA:
             return [*problems, f"{FILE} is of a script, and schema {schema} has no such runs"]
         return problems or script_claims.check_claims(claims)
-    if schema == CALLABLES_SCHEMA:
-        if claims.get("kind") != "fit" or not claims.get("callables"):
-            problems.append(f"schema {schema} is for runs of fit() with functions of the user's")
-        problems += check_callables(claims.get("callables"))
-    if schema == PROCESSES_SCHEMA:
-        problems += check_processes(claims.get("processes"))
-        if claims.get("callables"):
-            problems += check_callables(claims["callables"])
-            if claims.get("kind") != "fit":
-                problems.append("functions of the user's belong to runs of fit()")
-    free = {CALLABLES_SCHEMA: ("callables",), PROCESSES_SCHEMA: ("callables", "processes")}
-    if major != "1":
-        problems += [
-            f"expected {json.dumps(value)} as predicate.{name} in {FILE}, got something else: this "
-            "version can neither make nor verify such a run"
-            for name, value in RESERVED.items()
-            if name in claims
-            and not is_same_json(claims[name], value)
-            and name not in free.get(schema, ())
-        ]
-    return problems
+    return problems if major == "1" else problems + check_schema(claims, FILE)
 
 
 def state_data(facts: Mapping[str, Any], schema: str) -> dict[str, Any]:

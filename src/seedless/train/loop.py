@@ -18,6 +18,7 @@ from torch import Tensor
 from seedless.core.digests import name_tensors
 from seedless.core.errors import ConfigError, TrainError, TrainingDivergedError
 from seedless.core.registry import choose
+from seedless.core.setting_choices import GUARDS
 from seedless.numerics.generator_guard import GeneratorGuard
 from seedless.train.bit_flip import flip_bit, parse_target
 from seedless.train.draw_check import check_step_draws
@@ -265,7 +266,7 @@ def rates_at(problem: TrainingProblem, epoch: int, step: int) -> list[float]:
 
 def check_settings(problem: TrainingProblem) -> None:
     """Refuse values of train.guard and control.* that do not exist in this run."""
-    choose("guard", problem.config.train.guard, dict.fromkeys(("refuse", "report")))
+    choose("guard", problem.config.train.guard, dict.fromkeys(GUARDS))
     control = problem.config.control
     if control.flip_bit is not None:
         parse_target(problem.model, control.flip_bit)

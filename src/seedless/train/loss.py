@@ -2,7 +2,7 @@
 
 Binary cross-entropy of class k with logit z and label y: -w_k y log s(z) - (1 - y) log(1 - s(z)),
 averaged over the classes; s is the sigmoid and w_k = sqrt(N / N_k) with class weights "sqrt" (N
-samples, N_k of them positive), else 1. Cross-entropy: -log softmax(z)_y.
+samples, N_k of them positive), else 1. Cross-entropy of class y: -w_y log softmax(z)_y.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from seedless.core.config import LossConfig
 from seedless.core.errors import ConfigError
 from seedless.core.registry import choose
+from seedless.core.setting_choices import LOSSES
 from seedless.models.layers import Classifier
 from seedless.train.arithmetic import sigmoid, softmax
 
@@ -75,24 +76,21 @@ def make_loss(
 ) -> Loss:
     """Return the loss of a configuration; ``labels`` (n, K) are those of the training samples."""
     name = config.name or ("cross_entropy" if task == "multi-class" else "bce")
-    choose("loss", name, {"bce": None, "cross_entropy": None})
+    choose("loss", name, dict.fromkeys(LOSSES))
     weighting = choose("class weighting", config.class_weights, CLASS_WEIGHTS)
-    if name == "cross_entropy":
-        if task != "multi-class":
-            raise ConfigError(
-                "loss.name is cross_entropy, which needs exactly one class for each sample, but "
-                "these samples may have several or none; use bce"
-            )
-        if config.class_weights != "none":
-            raise ConfigError(
-                f"loss.class_weights is {config.class_weights!r}, which belongs to bce, and these "
-                "labels are class numbers, whose loss is cross_entropy: set loss.class_weights to "
-                "none, or give the labels as zeros and ones (n, K)"
-            )
+    if name == "cross_entropy" and task != "multi-class":
+        raise ConfigError(
+            "loss.name is cross_entropy, which needs exactly one class for each sample, but "
+            "these samples may have several or none; use bce"
+        )
+    weights = torch.from_numpy(weighting(labels).astype(np.float32)).to(device)
+    per_sample: Callable[[Tensor, Tensor], Tensor]
+    if name == "bce":
+        per_sample = partial(binary_cross_entropy, weights=weights)
+    elif config.class_weights == "none":
         per_sample = cross_entropy
     else:
-        weights = torch.from_numpy(weighting(labels).astype(np.float32)).to(device)
-        per_sample = partial(binary_cross_entropy, weights=weights)
+        per_sample = partial(weighted_cross_entropy, weights=weights)
     spare = model.spare if isinstance(model, Classifier) else 0
     if config.spare_penalty and not spare:
         raise ConfigError(
@@ -114,6 +112,11 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Ten
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Return each sample's cross-entropy: (B,); a label is a row with a single 1."""
     return -(labels * F.log_softmax(logits, dim=1)).sum(dim=1)
+
+
+def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """Return each sample's cross-entropy times the weight of its class: (B,)."""
+    return cross_entropy(logits, labels * weights)
 
 
 def _equal_weights(labels: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from seedless.models.layers import Classifier
 from seedless.train.arithmetic import autocast_for, compute_in
 from seedless.train.loss import Loss
 from seedless.train.process_group import TrainingGroup, join_tensors, take_turns
-from seedless.train.training_problem import DataSplit, to_model_input
+from seedless.train.training_problem import DataSplit
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def compute_outputs(
     try:
         execution = config.execution
         with compute_in(execution.arithmetic), autocast_for(execution.precision, device):
-            logits = [model(to_model_input(part, device)) for part in parts]
+            logits = [model(split.as_input(part)) for part in parts]
     finally:
         model.train(was_training)
         if hook is not None:

@@ -51,7 +51,8 @@ class Step:
         split = self.problem.train
         if isinstance(split, StreamedSplit) or split.samples.device == rows.device:
             return None
-        return split.samples[rows.cpu()].pin_memory().to(rows.device, non_blocking=True)
+        copied = split.samples[rows.cpu()].pin_memory().to(rows.device, non_blocking=True)
+        return copied if split.values is None else split.as_input(copied)
 
     def update(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:
         """Train on a batch: everything runs on the device and nothing waits for the device.

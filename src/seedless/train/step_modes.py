@@ -4,7 +4,8 @@ A captured step launches the same kernels as the eager step and gives the same b
 does not: its kernels are fused, so its sums and products round at other places.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from seedless.train.step import Step
 from seedless.train.training_problem import TrainingProblem
 
 WARM_UP_STEPS = 3  # before a capture: libraries create handles and workspaces at their first use
+MOST_COMPILATIONS = 64  # of one function: a block type is compiled once for each shape it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +143,45 @@ def configure_compiler() -> None:
     likely reason: the number of elements per thread decides which products and sums are fused into
     a single rounding.
     """
+    for module, settings in _find_compiler_settings():
+        for name, value in settings.items():
+            setattr(module, name, value)
+
+
+@contextmanager
+def preserve_compiler_settings() -> Iterator[None]:
+    """Restore what `configure_compiler` changes, at the end of a `with` block."""
+    found = _find_compiler_settings()
+    before = [{name: getattr(module, name) for name in settings} for module, settings in found]
+    try:
+        yield
+    finally:
+        for (module, _), values in zip(found, before, strict=True):
+            for name, value in values.items():
+                setattr(module, name, value)
+
+
+def allow_recompiling() -> None:
+    """Let one function be compiled for many models, or a block for each shape it has in one."""
+    import torch._dynamo.config
+
+    dynamo: Any = torch._dynamo.config
+    dynamo.recompile_limit = MOST_COMPILATIONS
+
+
+def _find_compiler_settings() -> list[tuple[Any, dict[str, Any]]]:
     import torch._dynamo.config
     import torch._inductor.config
 
     inductor: Any = torch._inductor.config
-    inductor.deterministic = True
-    inductor.triton.autotune_pointwise = False
-    inductor.max_autotune = False
-    inductor.coordinate_descent_tuning = False
-    # A block type is compiled once for each shape that it has in the model.
-    dynamo: Any = torch._dynamo.config
-    dynamo.recompile_limit = 64
+    return [
+        (
+            inductor,
+            {"deterministic": True, "max_autotune": False, "coordinate_descent_tuning": False},
+        ),
+        (inductor.triton, {"autotune_pointwise": False}),
+        (torch._dynamo.config, {"recompile_limit": MOST_COMPILATIONS}),
+    ]
 
 
 STEP_MODES: dict[str, type[Step]] = {"eager": Step, "graph": GraphStep, "compiled": CompiledStep}

@@ -29,16 +29,18 @@ class DataSplit:
 
     Attributes:
         samples: (n, ...) float32, as the model receives them; float16, or in the CPU's memory,
-            where the configuration says so.
+            where the configuration says so. Large images stay uint8, and ``values`` expands them.
         labels: (n, K) float32 of 0 and 1.
         ids: (n,) names, for prediction files and messages.
         rows: (n,) the row of each sample in the user's array, where that is the better name.
+        values: (channels, 256) float32 on the device, what the model receives for each byte.
     """
 
     samples: Tensor
     labels: Tensor
     ids: NDArray[np.str_]
     rows: NDArray[np.int64] | None = None
+    values: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -53,7 +55,17 @@ class DataSplit:
 
     def read(self, rows: Tensor, epoch: Tensor | int) -> tuple[Tensor, Tensor]:
         """Return samples (B, ...) as the model receives them, and labels (B, K), of rows (B,)."""
-        return to_model_input(self.samples[rows], self.device), self.labels[rows]
+        return self.as_input(self.samples[rows]), self.labels[rows]
+
+    def as_input(self, samples: Tensor) -> Tensor:
+        """Return some of the samples (B, ...) as the model receives them, on the device."""
+        if self.values is None:
+            return to_model_input(samples, self.device)
+        return look_up_bytes(samples.to(self.device), self.values)
+
+    def expand(self) -> Tensor:
+        """Return all samples as they are stored, those of bytes as float32."""
+        return self.samples if self.values is None else self.as_input(self.samples)
 
     def name_samples(self, rows: NDArray[np.int64]) -> list[str]:
         """Return what a message calls the samples of some rows."""
@@ -99,6 +111,19 @@ def to_model_input(samples: Tensor, device: torch.device) -> Tensor:
     return moved.float() if moved.is_floating_point() else moved
 
 
+def look_up_bytes(images: Tensor, values: Tensor) -> Tensor:
+    """Return images (B, channels, ...) of bytes as float32, by a table (channels, 256).
+
+    The bits are those of the table, whatever the device: nothing is computed.
+    """
+    shape = (1, -1) + (1,) * (images.ndim - 2)
+    begin = torch.arange(0, values.numel(), 256, device=images.device, dtype=torch.int32)
+    found = values.flatten()[images.int() + begin.view(shape)]
+    if images.ndim == 4 and images.device.type == "cuda":  # as samples that are float32 already
+        return found.contiguous(memory_format=torch.channels_last)
+    return found
+
+
 def move(batch: Any, device: torch.device) -> Any:
     """Return a batch of nested dicts, lists and tuples with its tensors on a device."""
     if isinstance(batch, Tensor):
@@ -123,6 +148,7 @@ class TrainingProblem:
         keys: (n,) int64, the training samples' keys for dropout and augmentation.
         rates: the learning rates of a user's optimizer or scheduler; None for the configuration's.
         group: the processes that train together, where there are several; they change no bit.
+        notes: what a user should know of the data before the first step, in words.
     """
 
     config: Config
@@ -136,6 +162,7 @@ class TrainingProblem:
     val: DataSplit | StreamedSplit | None = None
     rates: UserRates | None = None
     group: TrainingGroup | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def device(self) -> torch.device:

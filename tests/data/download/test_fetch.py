@@ -105,6 +105,18 @@ def test_a_file_arrives_with_the_right_bytes(site, tmp_path):
     assert "Authorization" not in asked
 
 
+def test_larger_images_are_another_file_with_another_sum(site, tmp_path):
+    """They lie beside the small ones; a file without the published sum is refused."""
+    site.files["/breastmnist_64.npz"] = BODY
+    entry = find_entry("breastmnist", 64)
+    with pytest.raises(DataError, match=r"breastmnist_64\.npz"):
+        get(entry, tmp_path, site)
+    known = replace(entry.files[0], hash=f"md5:{hashlib.md5(BODY).hexdigest()}")
+    path = get(replace(entry, files=(known,)), tmp_path, site)
+    assert path == tmp_path / "breastmnist_64.npz"
+    assert not site.asked("/breastmnist.npz")
+
+
 def test_what_is_there_is_not_downloaded_again(site, tmp_path):
     entry = one_file(site)
     get(entry, tmp_path, site)
@@ -570,7 +582,7 @@ def test_two_processes_fetch_once(site, tmp_path):
         for _ in range(2)
     ]
     for process in both:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         assert out.strip() == str(tmp_path / "data" / "breastmnist.npz")
     assert (tmp_path / "data" / "breastmnist.npz").read_bytes() == BODY

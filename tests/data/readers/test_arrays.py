@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+import re
 import zipfile
 
 import numpy as np
@@ -229,3 +230,51 @@ def test_class_numbers_have_a_bound(tmp_path):
     np.savez(file, X=np.zeros((4, 2, 8), np.float32), Y=labels, folds=np.arange(4) + 1)
     with pytest.raises(DataError, match="below 10,000"):
         read_arrays(file)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((20, 100, 12), r"read as 100 leads of 12 samples each; if it is \(n, time, leads\)"),
+        ((20, 9, 8, 3), r"read as 9 channels of 8 x 3 pixels; if it is \(n, height, width, chan"),
+        ((20, 12, 100), None),
+        ((20, 12, 12), None),
+        ((20, 3, 9, 8), None),
+        ((20, 9, 8, 8), None),
+        ((20, 1, 30, 3), None),
+    ],
+)
+def test_axes_that_look_swapped_are_a_warning(tmp_path, shape, message):
+    samples = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    file = save(tmp_path, X=samples, Y=np.arange(20) % 2, folds=np.arange(20) % 10 + 1)
+    warnings = " ".join(read_arrays(file).warnings)
+    assert "transpose" in warnings if message else "transpose" not in warnings
+    assert re.search(message or "", warnings)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((20, 28, 28), True), ((20, 64, 96), True), ((20, 12, 12), False), ((20, 32, 1000), False)],
+)
+def test_grey_images_without_an_axis_of_channels_are_a_warning(tmp_path, shape, expected):
+    samples = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    file = save(tmp_path, X=samples, Y=np.arange(20) % 2, folds=np.arange(20) % 10 + 1)
+    warnings = " ".join(read_arrays(file).warnings)
+    assert ("if these are grey images, store X[:, None]" in warnings) is expected
+
+
+def test_labels_that_are_text_say_how_to_number_them(tmp_path):
+    rest = {"X": np.zeros((20, 2, 8), np.float32), "folds": np.arange(20) % 10 + 1}
+    with pytest.raises(DataError, match=r"found text.*np\.unique\(Y, return_inverse=True\)"):
+        read_arrays(save(tmp_path, Y=np.array(["AF", "SR"] * 10), **rest))
+    with pytest.raises(DataError, match=r"found float64 \(20,\), such as 0\.5"):
+        read_arrays(save(tmp_path, Y=np.array([0, 0.5] * 10), **rest))
+
+
+def test_leads_with_names_say_which_axis_they_are(tmp_path):
+    samples = np.arange(20 * 6 * 4, dtype=np.float32).reshape(20, 6, 4)
+    rest = {"Y": np.arange(20) % 2, "folds": np.arange(20) % 10 + 1}
+    names = np.array(["I", "II", "III", "aVR", "aVL", "aVF"])
+    with pytest.raises(DataError, match=r"expected X as \(n, leads, time\).*transpose\(0, 2, 1\)"):
+        read_arrays(save(tmp_path, X=samples, leads=names[:4], **rest))
+    assert read_arrays(save(tmp_path, X=samples, leads=names, **rest)).warnings == ()

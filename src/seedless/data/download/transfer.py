@@ -79,9 +79,14 @@ def open_session(connections: int) -> requests.Session:
     """Return a session that keeps connections open, and neither cookies nor credentials."""
     from http.cookiejar import DefaultCookiePolicy
 
-    import requests
-    from requests.adapters import HTTPAdapter
-
+    try:
+        import requests
+        from requests.adapters import HTTPAdapter
+    except ModuleNotFoundError as error:
+        raise DataError(
+            "downloads need the package requests, which is not installed: "
+            "pip install 'seedless[data]'"
+        ) from error
     session = requests.Session()
     session.auth = _no_auth  # without one, requests looks for passwords in ~/.netrc
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))

@@ -29,6 +29,7 @@ REQUIRED = ("X", "Y", "folds")
 OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
 MAX_CLASSES = 10_000
 _BLOCK = 256  # samples converted at a time
+_FEWEST_ROWS_OF_AN_IMAGE = 16  # more than an ECG has leads
 _NUMBERS = {"train": 1, "val": 2, "test": 3}
 
 
@@ -75,7 +76,9 @@ def read_arrays(path: str | Path) -> Dataset:
     check_finite(samples, rows, str(path))
     content = digest_in_blocks(samples)
     leads = _text(arrays, "leads", path)
-    unused = [name for name in arrays if name not in REQUIRED + OPTIONAL]
+    warnings = _check_axes(samples.shape, leads, path)
+    if unused := [name for name in arrays if name not in REQUIRED + OPTIONAL]:
+        warnings.append(f"arrays that are not used: {', '.join(unused)}")
     return Dataset(
         name=path.stem,
         X=samples,
@@ -93,7 +96,7 @@ def read_arrays(path: str | Path) -> Dataset:
             "file": hash_file(path),
             "ids": "by content" if ids is None else "from the file",
         },
-        warnings=(f"arrays that are not used: {', '.join(unused)}",) if unused else (),
+        warnings=tuple(warnings),
         content=content,
     )
 
@@ -124,6 +127,41 @@ def _convert(raw: NDArray[Any], scale: NDArray[Any] | None, path: Path) -> NDArr
     return out
 
 
+def _check_axes(shape: tuple[int, ...], leads: NDArray[np.str_] | None, path: Path) -> list[str]:
+    """Return a warning where the axes of X look swapped; refuse them where the leads say so."""
+    if len(shape) == 4:
+        _, channels, height, width = shape
+        if channels <= 4 or width > 4:
+            return []
+        return [
+            f"X {shape} is read as {channels} channels of {height} x {width} pixels; if it is "
+            "(n, height, width, channels), store X.transpose(0, 3, 1, 2)"
+        ]
+    _, rows, length = shape
+    if leads is not None and len(leads) == length != rows:
+        raise DataError(
+            f"{path}: expected X as (n, leads, time), found {shape}, and {length} names in leads: "
+            "store X.transpose(0, 2, 1)"
+        )
+    read_as = f"X {shape} is read as {rows:,} leads of {length:,} samples each; if"
+    if leads is not None:
+        return []
+    if rows > length:
+        return [f"{read_as} it is (n, time, leads), store X.transpose(0, 2, 1)"]
+    if rows >= _FEWEST_ROWS_OF_AN_IMAGE and length <= 2 * rows:
+        return [f"{read_as} these are grey images, store X[:, None]"]
+    return []
+
+
+def _describe_labels(raw: NDArray[Any]) -> str:
+    """Return what labels are that cannot be read, and what to do where that is known."""
+    if raw.dtype.kind in "US":
+        return f"text {raw.shape}: classes, Y = np.unique(Y, return_inverse=True) numbers it"
+    text = f"{raw.dtype} {raw.shape}"
+    fractions = raw[raw != np.floor(raw)] if raw.dtype.kind == "f" else raw[:0]
+    return f"{text}, such as {fractions.flat[0]}" if fractions.size else text
+
+
 def _read_labels(
     raw: NDArray[Any], names: NDArray[np.str_] | None, path: Path
 ) -> tuple[NDArray[np.uint8], tuple[str, ...], str]:
@@ -131,7 +169,7 @@ def _read_labels(
     if raw.ndim not in (1, 2) or raw.size == 0 or not _is_whole(raw, "biuf"):
         raise DataError(
             f"{path}: expected Y as whole numbers, (n, K) of 0 and 1 or (n,) class numbers, found "
-            f"{raw.dtype} {raw.shape}"
+            f"{_describe_labels(raw)}"
         )
     if raw.ndim == 2:
         if not np.isin(raw, (0, 1)).all():

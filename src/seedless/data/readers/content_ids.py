@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.digests import digest_samples
+from seedless.core.threads import limit_block
 
 _BLOCK = 4096  # samples widened to 64 bits at a time
 
@@ -13,8 +14,9 @@ _BLOCK = 4096  # samples widened to 64 bits at a time
 def digest_in_blocks(samples: NDArray[Any]) -> NDArray[np.uint8]:
     """Return `digest_samples` of (n, ...) as (n, 32), converting a block of samples at a time."""
     out = np.empty((len(samples), 32), dtype=np.uint8)
-    for start in range(0, len(samples), _BLOCK):
-        out[start : start + _BLOCK] = digest_samples(samples[start : start + _BLOCK])
+    block = limit_block(_BLOCK, samples[0].size) if len(samples) else _BLOCK
+    for start in range(0, len(samples), block):
+        out[start : start + block] = digest_samples(samples[start : start + block])
     return out
 
 

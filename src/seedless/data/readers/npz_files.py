@@ -43,6 +43,17 @@ def _check_sizes(handle: IO[bytes], path: Path) -> None:
     handle.seek(0)
 
 
+def list_npz(path: Path) -> list[str]:
+    """Return the names of the arrays in a file; none of one that `load_npz` would refuse."""
+    try:
+        with open_plain_file(path, follow_links=True, error=DataError) as handle:
+            _check_sizes(handle, path)
+            with ZipFile(handle) as archive:
+                return [member.removesuffix(".npy") for member in archive.namelist()]
+    except (DataError, OSError, *_DAMAGE):
+        return []
+
+
 def load_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """Return every array of the file by name, if the required ones are among them."""
     name, arrays = "the file", {}

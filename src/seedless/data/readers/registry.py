@@ -78,6 +78,6 @@ READERS: dict[str, Reader] = {
     "challenge": _read_challenge("any"),
     "rhythms": Reader(read_rhythms, TEST_ONLY, ("fs", "leads", "lead_map"), sources=_list_folder),
     "cifar-100": Reader(read_cifar100, THREE_SPLITS),
-    **{name: Reader(read_medmnist, THREE_SPLITS, fixed={"name": name}) for name in SETS},
+    **{name: Reader(read_medmnist, THREE_SPLITS, ("size",), {"name": name}) for name in SETS},
 }
 SETTINGS = sorted({key for reader in READERS.values() for key in reader.settings})

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
+from seedless.data.readers.wfdb_package import import_wfdb
 from seedless.data.readers.wfdb_records import Header
 
 # Codes of annot(5): a change of rhythm, the largest kind of note, an interval in four bytes, a
@@ -43,9 +44,9 @@ def read_spans(header: Header, annotator: str = "atr") -> tuple[Span, ...]:
     try:
         with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
             warnings.simplefilter("ignore", DeprecationWarning)
-            import wfdb
-
-            notes = wfdb.rdann(str(path.with_suffix("")), annotator)
+            notes = import_wfdb().rdann(str(path.with_suffix("")), annotator)
+    except DataError:
+        raise
     except Exception as error:  # wfdb raises errors of many types
         raise DataError(f"{where}: wfdb cannot read it: {error}") from error
     marks = [

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seedless.core.errors import DataError
+from seedless.data.readers.wfdb_package import import_wfdb
 
 MISSING = -32768  # how format 16 writes a missing sample
 _BITS = {"8": 8, "16": 16, "24": 24, "32": 32, "61": 16, "80": 8, "160": 16, "212": 12}
@@ -235,10 +236,10 @@ def _read_by_wfdb(header: Header, files: list[list[Signal]]) -> NDArray[np.float
     try:
         with warnings.catch_warnings():  # wfdb 4.3 uses what pandas 3 is about to drop
             warnings.simplefilter("ignore")
-            import wfdb
-
-            record = wfdb.rdrecord(str(header.path.with_suffix("")), physical=False)
+            record = import_wfdb().rdrecord(str(header.path.with_suffix("")), physical=False)
             values = record.dac()
+    except DataError:
+        raise
     except Exception as error:  # wfdb raises errors of many types
         raise DataError(f"{header.where}: wfdb cannot read it: {error}") from error
     if values.shape[1] != len(header.signals) or header.length not in (0, len(values)):
