@@ -399,6 +399,22 @@ def test_a_run_of_fit_repeats_from_its_model_and_arrays(fitted):
     assert look(fitted) == before
 
 
+def test_class_names_need_not_be_repeated_and_others_differ(tmp_path):
+    arrays = {split: pair for split, pair in give().items() if split != "model"}
+    names, settings = ("low", "middle", "high"), {"train": {"epochs": 1}}
+    with flags_restored():
+        seedless.fit(make_model, **arrays, classes=names, config=settings, out=tmp_path / "run")
+    given = {"model": make_model, **arrays}
+    assert seedless.verify(tmp_path / "run", **given).outcome == "identical"
+    verdict = seedless.verify(tmp_path / "run", **given, classes=("low", "middle", "other"))
+    assert verdict.outcome == "differs"
+    assert "data.classes.2: high there, other here" in verdict.details
+    assert str(verdict) == verdict.as_text()
+    samples, labels = give()["train"]
+    fewer = {**given, "train": (samples, labels % 2), "val": None, "test": None}
+    assert seedless.verify(tmp_path / "run", **fewer).outcome == "differs"
+
+
 @pytest.mark.parametrize("split", ["train", "val", "test"])
 def test_other_arrays_differ_and_are_named(fitted, split):
     samples, labels = give()[split]

@@ -15,9 +15,9 @@ from torch import nn
 
 import seedless
 from seedless.core.rendezvous import find_place
+from seedless.runs.fit_settings import read_settings
 from seedless.runs.group import join_group
 from seedless.runs.shared_digests import digest_together
-from seedless.runs.user_model import read_settings
 from tests.runs.user_problems import (
     MeanOfWords,
     Sentences,
@@ -66,6 +66,13 @@ def mixing_collate(samples):
 
 def squared_error(outputs, targets):
     return F.mse_loss(outputs, targets)
+
+
+def make_loss(scale):
+    def squared_error(outputs, targets):
+        return F.mse_loss(outputs, targets) * scale
+
+    return squared_error
 
 
 def classify(outputs, kinds):
@@ -146,6 +153,13 @@ def main(folder):
         "micro-batches": refuse(fit_problem, "images", folder / "no", config=parts),
         "there already": refuse(fit_problem, "images", folder),
         "other settings": refuse(fit_problem, "images", folder / "no", config=other),
+        "other function": refuse(
+            seedless.fit,
+            **{**plain, "loss": make_loss(scale=1 + (rank == 1))},
+            train=(inputs, targets),
+            config=SETTINGS,
+            out=folder / "no",
+        ),
         "other data": refuse(
             seedless.fit, **plain, train=changed, config=SETTINGS, out=folder / "no"
         ),

@@ -21,6 +21,7 @@ from seedless.core.errors import (
     TrainError,
     TrainingDivergedError,
 )
+from seedless.init.starts import DEFAULT_START
 from seedless.runs.fit_model import fit
 from seedless.runs.opened_run import load
 from seedless.train.checkpoint import list_checkpoints
@@ -42,15 +43,26 @@ def settings(**sections):
     }
 
 
-def test_a_plain_model_needs_no_settings(tmp_path):
-    """Without marked stages the basis is dct, as the docstring says."""
-    run = fit(linear, TRAIN, VAL, config={"train": {"epochs": 1}}, out=tmp_path / "run")
-    assert run.claims["initialization"]["basis"] == "dct"
+@pytest.mark.parametrize("model", [linear, small_conformer], ids=["plain", "with stages"])
+def test_a_model_needs_no_settings(tmp_path, model):
+    """The start is the same one with marked stages and without: the docstring names it."""
+    run = fit(model, TRAIN, VAL, config={"train": {"epochs": 1}}, out=tmp_path / "run")
+    assert run.claims["initialization"]["basis"] == DEFAULT_START
+    assert DEFAULT_START in str(fit.__doc__)
 
 
-def test_a_model_with_stages_begins_mixed(tmp_path):
-    run = fit(small_conformer, TRAIN, VAL, config={"train": {"epochs": 1}}, out=tmp_path / "run")
-    assert run.claims["initialization"]["basis"] == "mixed"
+def test_the_memory_layout_of_the_arrays_does_not_change_a_bit(tmp_path):
+    """Images are often kept as (n, height, width, channels) and turned for torch."""
+    images = torch.arange(24 * 32 * 32 * 3.0).sin().view(24, 32, 32, 3).permute(0, 3, 1, 2)
+    labels = torch.arange(24) % 2
+
+    def make():
+        features = nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1)
+        return nn.Sequential(*features, nn.Flatten(), nn.Linear(16, 2))
+
+    turned = fit(make, (images, labels), config=settings(), out=tmp_path / "turned")
+    plain = fit(make, (images.contiguous(), labels), config=settings(), out=tmp_path / "plain")
+    assert turned.digest == plain.digest
 
 
 def test_basis_given_keeps_the_weights_of_the_model(tmp_path):
@@ -100,21 +112,21 @@ def test_a_run_is_a_folder_that_says_what_it_is(tmp_path):
         "weights.safetensors",
         "checkpoints",
     }
-    assert json.loads((tmp_path / "metrics.json").read_text()) == run.metrics
-    assert list(run.metrics["test"]["classes"]) == ["a", "b", "c"]
+    assert json.loads((tmp_path / "metrics.json").read_text()) == run.claims["metrics"]
+    assert list(run.claims["metrics"]["test"]["classes"]) == ["a", "b", "c"]
     with np.load(tmp_path / "predictions.npz") as file:
         assert file["validation_probabilities"].shape == (20, 3)
         assert file["test_probabilities"].dtype == np.float64
         assert file["test_ids"].tolist() != file["validation_ids"].tolist()
     assert digest(run.model) == run.digest
-    assert run.metrics["selected"]["score"] == run.metrics["validation"]["macro_auc"]
+    assert run.claims["metrics"]["selected"]["score"] == run.metrics["validation"]["macro_auc"]
 
 
 def test_predictions_are_those_of_the_weights_in_the_folder(tmp_path):
     """Of the selected epoch, not of the last one; rows are named by their content."""
     fit(linear, TRAIN, VAL, config=settings(train={"rate": 3.0, "epochs": 4}), out=tmp_path)
     run = load(tmp_path, model=linear())
-    assert run.metrics["selected"]["epoch"] < 4  # such a rate does more harm than good
+    assert run.claims["metrics"]["selected"]["epoch"] < 4  # such a rate does more harm than good
     logits = run.model(torch.from_numpy(VAL[0]).float()).detach().double()
     with np.load(tmp_path / "predictions.npz") as file:
         names = [row.tobytes().hex()[:16] for row in digest_samples(VAL[0])]
@@ -181,12 +193,29 @@ def test_torchs_dropout_is_refused_and_the_message_names_ours(tmp_path):
     with pytest.raises(NumericsError) as caught:
         fit(model, TRAIN, VAL, config=settings(), out=tmp_path / "run")
     message = str(caught.value)
-    assert f"torch's CPU generator moved in step 1, at {__file__}:" in message
-    assert "in module '1'" in message
+    assert "1: Dropout(p=0.1)" in message
     assert "seedless.convert(model)" in message
     assert "seedless.Dropout" in message
-    assert not (tmp_path / "run" / "receipt.json").exists()
-    assert list_checkpoints(tmp_path / "run") == []  # nothing is kept of such an epoch
+
+
+class FunctionalDropout(nn.Module):
+    """A model whose dropout is no layer, so that only a step shows it."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = linear()
+
+    def forward(self, x):
+        return self.body(nn.functional.dropout(x, 0.1, self.training))
+
+
+def test_a_draw_in_the_first_step_is_located_and_leaves_no_folder(tmp_path):
+    with pytest.raises(NumericsError) as caught:
+        fit(FunctionalDropout(), TRAIN, VAL, config=settings(), out=tmp_path / "run")
+    message = str(caught.value)
+    assert f"torch's CPU generator moved in step 1, at {__file__}:" in message
+    assert "seedless.convert(model)" in message
+    assert not (tmp_path / "run").exists()  # the next call may use the name again
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -231,18 +260,21 @@ def test_a_run_at_chance_is_marked_and_a_learning_one_is_not(tmp_path):
     unrelated = [(part[0], np.roll(part[1], 1, axis=0)[::-1]) for part in (TRAIN, VAL)]
     chance = fit(linear, *unrelated, config=settings(train={"rate": 1e-9}), out=tmp_path / "a")
     assert chance.metrics["validation"]["macro_auc"] <= 0.6
-    assert chance.metrics["converged"] is False
+    assert chance.claims["metrics"]["converged"] is False
     learned = fit(linear, TRAIN, VAL, config=settings(train={"rate": 0.05}), out=tmp_path / "b")
     assert learned.metrics["validation"]["macro_auc"] > 0.6
-    assert learned.metrics["converged"] is True
+    assert learned.claims["metrics"]["converged"] is True
     easy = settings(train={"rate": 1e-9, "converged_above": 0.01})
-    assert fit(linear, *unrelated, config=easy, out=tmp_path / "c").metrics["converged"] is True
+    assert (
+        fit(linear, *unrelated, config=easy, out=tmp_path / "c").claims["metrics"]["converged"]
+        is True
+    )
 
 
 def test_without_validation_the_training_split_shows_whether_it_learned(tmp_path):
     run = fit(linear, TRAIN, config=settings(train={"rate": 0.05}), out=tmp_path / "run")
-    assert run.metrics["selected"] == {"epoch": 3, "metric": "macro_auc", "score": None}
-    assert run.metrics["converged"] is True
+    assert run.claims["metrics"]["selected"] == {"epoch": 3, "metric": "macro_auc", "score": None}
+    assert run.claims["metrics"]["converged"] is True
     assert run.metrics["train"]["n"] == 40
 
 
@@ -490,3 +522,9 @@ def test_resume_of_a_finished_run_with_other_settings_is_refused(tmp_path):
     fit(linear, TRAIN, VAL, config=settings(), out=tmp_path)
     with pytest.raises(RunError, match="another configuration"):
         fit(linear, TRAIN, VAL, config=settings(train={"epochs": 7}), out=tmp_path, resume=True)
+
+
+def test_a_run_that_did_not_converge_says_so(tmp_path, capsys):
+    settled = settings(train={"rate": 1e-9, "converged_above": 0.99})
+    fit(linear, TRAIN, VAL, config=settled, out=tmp_path / "run", progress=True)
+    assert "not converged: the validation score" in capsys.readouterr().err

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import seedless
+from seedless.core.config import ExecutionConfig
 from seedless.core.errors import ConfigError
 from seedless.core.processes import MEETING_FILE
+from seedless.core.rendezvous import Place
 from seedless.core.sample_digests import READ_TWICE, digest_dataset
 from seedless.proof.trail import compare_trails, read_trail
-from seedless.runs.group import share_cores
+from seedless.runs.group import join_group, share_cores
 from tests.runs.group_member import PROBLEMS, Watched, fit_problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +64,11 @@ def test_one_process_verifies_a_run_of_three(three, name):
     run = three[0] / name
     verdict = seedless.verify(run, **PROBLEMS[name])
     assert verdict.outcome == "identical", verdict.details
+    made, executed = verdict.details[:2]
+    assert made.startswith("made on ")
+    assert made.endswith(", in 3 processes")
+    assert executed.startswith("executed on ")
+    assert "processes" not in executed
 
 
 def test_a_receipt_says_what_it_ran_on_and_its_settings_do_not(three, tmp_path):
@@ -84,7 +91,9 @@ def test_a_finished_run_is_returned_in_every_process(three):
         ("native", "in native arithmetic every number of processes has other bits"),
         ("micro-batches", "train.microbatch is 4, and 3 processes were started"),
         ("there already", "holds a finished run"),
-        ("other settings", "1 of them differ from process 0: process 1: settings"),
+        ("other settings", "settings.train.epochs is 2 in process 0 and 3 in process 1"),
+        ("other function", "callables.loss=squared_error is sha256:"),
+        ("other function", "let it use none that differ between processes"),
         ("other data", "process 2 has other samples than process 0"),
         ("mixing collate", "do not mix samples in collate"),
         ("padding", "pad all samples to one length"),
@@ -137,3 +146,23 @@ def test_a_refused_group_writes_nothing(three):
 )
 def test_processes_of_a_machine_share_its_cores(own, members, threads):
     assert share_cores(own, members) == threads
+
+
+@pytest.mark.parametrize(
+    ("variables", "missing"),
+    [
+        ({}, "MASTER_ADDR and MASTER_PORT are not"),
+        ({"MASTER_PORT": "29500"}, "MASTER_ADDR is not"),
+        ({"MASTER_ADDR": "here"}, "MASTER_PORT is not"),
+    ],
+)
+def test_a_process_that_was_not_told_where_to_meet_ends_at_once_and_says_so(
+    monkeypatch, variables, missing
+):
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    said = f"process 1 of 2 .* RANK and WORLD_SIZE are set, {missing}"
+    with pytest.raises(ConfigError, match=said):
+        join_group(Place(1, 2, "env://"), ExecutionConfig())

@@ -91,7 +91,7 @@ def test_a_run_of_fit_needs_its_entry_and_others_refuse_one(ecg, given):
         open_run(given)
     with pytest.raises(ConfigError, match="leave --entry out"):
         open_run(ecg, entry=ENTRY)
-    with pytest.raises(RunError, match="there is no"):
+    with pytest.raises(RunError, match="no run at"):
         open_run(ecg.parent / "absent")
 
 

@@ -10,11 +10,11 @@ from seedless.core.config import Config, DataConfig, override, parse_config
 from seedless.core.digests import digest, sample_keys
 from seedless.core.errors import ConfigError, DataError, SeedlessError, UnknownNameError
 from seedless.core.threads import count_usable_cores
-from seedless.data.loading import load
-from seedless.data.model_inputs import sort_records
+from seedless.data.loading import check_data_exists, load
+from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import fit_scale
 from seedless.models import MODELS, build
-from seedless.runs.prepare import check_names, configure_execution, prepare, resolve
+from seedless.runs.prepare import check_names, configure_execution, make_split, prepare, resolve
 from tests.train.problems import images
 
 TINY = parse_config(
@@ -207,3 +207,52 @@ def test_preparing_moves_no_generator(tiny):
     guard = GeneratorGuard()
     prepare(TINY)
     assert guard.moved() == ()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
+def test_samples_are_stored_alike_however_the_arrays_were(channels, kind):
+    """Torch chooses kernels by strides, and kernels differ in bits."""
+    plain = np.arange(4 * channels * 30).astype(kind).reshape(4, channels, 6, 5)
+    turned = np.ascontiguousarray(plain.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    expanded = None
+    if kind is np.uint8:
+        expanded = np.zeros((channels, 256), np.float32)
+    labels, ids = np.ones((4, 1), np.uint8), np.array(list("abcd"))
+    stored = [
+        make_split(Arrays(X, labels, ids, values=expanded), torch.device("cpu"), "float32").samples
+        for X in (plain, turned, np.asfortranarray(plain))
+    ]
+    assert {samples.stride() for samples in stored} == {(30 * channels, 30, 5, 1)}
+    assert all(torch.equal(samples, torch.from_numpy(plain)) for samples in stored)
+
+
+def save_arrays(path, shape, labels):
+    samples = np.sin(np.arange(np.prod(shape)) ** 1.5).astype(np.float32).reshape(shape)
+    np.savez(path, X=samples, Y=labels, folds=np.arange(shape[0]) % 10 + 1)
+    return str(path)
+
+
+def test_one_class_alone_is_refused_in_words(tmp_path):
+    file = save_arrays(tmp_path / "one.npz", (20, 2, 64), np.zeros(20, int))
+    data = {"name": file}
+    with pytest.raises(ConfigError, match="at least two classes in Y, found one, '0'"):
+        prepare(parse_config({"data": data, "model": {"small": True}}))
+
+
+def test_grey_images_for_an_image_model_name_the_axis_that_is_missing(tmp_path):
+    file = save_arrays(tmp_path / "grey.npz", (20, 28, 28), np.arange(20) % 2)
+    with pytest.raises(ConfigError, match=r"if they are grey images, store X\[:, None\]"):
+        prepare(parse_config({"data": {"name": file}, "model": {"name": "resnet18"}}))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere.npz", "^no file at 'nowhere.npz'$"),
+        ("mine.npy", r"arrays are one \.npz file.*X=.*Y=.*folds="),
+    ],
+)
+def test_a_file_that_cannot_be_read_as_data_is_named(name, message):
+    with pytest.raises(DataError, match=message):
+        check_data_exists(DataConfig(name=name))

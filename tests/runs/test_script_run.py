@@ -11,7 +11,7 @@ from seedless.core.digests import canonical_json
 from seedless.core.errors import RunError
 from seedless.proof.keys import make_key, public_path
 from seedless.proof.loop_lines import read_loop
-from seedless.runs.bundled_run import bundle_run
+from seedless.runs.bundled_run import bundle
 from seedless.runs.script_run import is_script_run, open_finished, open_script, validate_script
 from seedless.runs.script_seal import flatten_values, list_step_lines
 from seedless.runs.signed_run import sign_run
@@ -215,17 +215,16 @@ def test_it_can_be_signed_and_the_signature_is_checked(run, tmp_path):
 
 
 def test_it_can_be_bundled_and_nothing_can_be_added(run, tmp_path):
-    bundle = tmp_path / "run.zip"
-    bundle_run(run, bundle)
-    assert seedless.verify(bundle).outcome == "not executed"
-    with zipfile.ZipFile(bundle) as archive:
+    file = bundle(run, tmp_path / "run.zip").file
+    assert seedless.verify(file).outcome == "not executed"
+    with zipfile.ZipFile(file) as archive:
         names = archive.namelist()
     assert {"receipt.json", "trail.jsonl", "data.jsonl"} <= {*names}
     assert all(name.startswith("source/seedless/") for name in names if "/" in name)
     with pytest.raises(RunError, match="leave --with-data out"):
-        bundle_run(run, tmp_path / "data.zip", with_data=True)
+        bundle(run, tmp_path / "data.zip", with_data=True)
     for name in ("data/x.npy", "train.py", "weights.safetensors"):
-        shutil.copyfile(bundle, tmp_path / "more.zip")
+        shutil.copyfile(file, tmp_path / "more.zip")
         with zipfile.ZipFile(tmp_path / "more.zip", "a") as archive:
             archive.writestr(zipfile.ZipInfo(name), b"x")
         assert seedless.verify(tmp_path / "more.zip").outcome == "invalid"

@@ -88,10 +88,10 @@ def test_samples_that_occur_twice_are_two_records(tmp_path):
 def test_without_validation_the_thresholds_are_of_training(tmp_path):
     given = {**give(), "val": None}
     run = seedless.fit(**given, config=merge(), out=tmp_path / "run")
-    assert run.metrics["test"]["thresholds_from"] == "train"
-    assert set(run.metrics) == {"train", "test", "selected", "converged"}
+    assert run.claims["metrics"]["test"]["thresholds_from"] == "train"
+    assert set(run.claims["metrics"]) == {"train", "test", "selected", "converged"}
     found = score_predictions(open_predictions(run.path))
-    assert found == {name: run.metrics[name] for name in ("train", "test")}
+    assert found == {name: run.claims["metrics"][name] for name in ("train", "test")}
     assert seedless.verify(run.path, **given).outcome == "identical"
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seedless.audit.difference_text import describe_difference
 from seedless.audit.first_difference import Finding, TensorDifference
 from seedless.audit.loop_comparison import RankedTrails
 from seedless.core.config import Config
+from seedless.core.display import escape_text
 from seedless.core.errors import RunError
 from seedless.core.mismatch import Mismatch
 from seedless.proof.loop_lines import read_loop
@@ -90,6 +92,10 @@ class Difference:
     recorded_loop: bool = False
     ranks: tuple[int, ...] = ()
     diagnosis: "Diagnosis | None" = None
+
+    def __str__(self) -> str:
+        """The lines of `seedless diff`."""
+        return "\n".join(map(escape_text, describe_difference(self)))
 
 
 def open_side(path: Path, entry: str | None, data: str | None) -> Side:

@@ -26,6 +26,7 @@ from seedless.portable.check.compute import (
     train_and_hash,
 )
 from seedless.portable.check.networks import INPUT_SHAPE, NETWORKS
+from seedless.portable.engine_choice import explain_engine
 from seedless.portable.kernels.launch import find_kernels
 
 RECORDINGS, IMAGES = (4, 12, 120), (4, 3, 16, 16)
@@ -43,6 +44,8 @@ class Check:
     full: Mapping[str, TrainingDigests]
     differences: tuple[str, ...]
     fused: bool = False  # whether compiled kernels were used, which changes the time alone
+    engine: str = "float64"  # what computed the matrix products, which changes the time alone
+    engine_reason: str = ""  # why that one
 
     @property
     def same(self) -> bool:
@@ -67,7 +70,7 @@ class Check:
 def make_model(name: str, small: bool) -> nn.Module:
     """Return one of our models, initialized."""
     model = build(name, small=small)
-    initialize(model)
+    initialize(model, "dct")
     return model
 
 
@@ -143,9 +146,12 @@ def check(
         write(f"{'op ' + name:<32} {here}  {there:<16}  {'same' if here == there else 'DIFFERS'}")
     models = compute_models(device, report=report("models"))
     large = compute_models(device, report=report("full"), full=True) if full else {}
-    fused = find_kernels(torch.empty(0, device=device).device) is not None
+    used = torch.empty(0, device=device).device
+    fused, (engine, reason) = find_kernels(used) is not None, explain_engine(used)
     write(f"compiled kernels: {'used' if fused else 'none here, slower ops were used instead'}")
-    return Check(device, ops, models, large, find_differences(ops, models, large), fused)
+    write(f"matrix products: computed by the engine {engine}, {reason}")
+    differences = find_differences(ops, models, large)
+    return Check(device, ops, models, large, differences, fused, engine, reason)
 
 
 def _row(name: str, here: TrainingDigests, there: TrainingDigests | None) -> str:

@@ -29,6 +29,7 @@ from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import compare_values
 from seedless.core.registry import choose
 from seedless.proof.receipt import WEIGHTS, state_data
+from seedless.runs.initial_weights import name_file_alike
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected, serialize_weights
 from seedless.runs.validation import ValidatedRun
@@ -98,7 +99,7 @@ def execute_again(
         verdict = Verdict(
             outcome,
             sentence,
-            tuple(list_notes(run, prepared.config)),
+            tuple(list_notes(run, prepared)),
             remarks=list_remarks(run, prepared),
         )
     seconds = round(time.perf_counter() - began, 1)
@@ -192,8 +193,19 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
 
 def derive_facts(run: ValidatedRun, prepared: Prepared) -> dict[str, Any]:
     """Return the `START_FACTS` as prepared here, in the form of the run's receipt."""
-    facts = {key: prepared.facts[key] for key in START_FACTS}
-    return {**facts, "data": state_data(facts["data"], run.claims["schema"])}
+    data = state_data(prepared.facts["data"], run.claims["schema"])
+    return {**_name_alike(prepared.facts, run), "data": data}
+
+
+def read_facts(run: ValidatedRun, other: ValidatedRun) -> dict[str, Any]:
+    """Return the `START_FACTS` of a run's receipt, to be compared with those of another run."""
+    return _name_alike(run.claims, other)
+
+
+def _name_alike(facts: Mapping[str, Any], run: ValidatedRun) -> dict[str, Any]:
+    """Return the `START_FACTS`, a file of weights with the name that a run has for it."""
+    start = name_file_alike(facts["initialization"], run.claims["initialization"])
+    return {**{key: facts[key] for key in START_FACTS}, "initialization": start}
 
 
 def train_again(

@@ -28,7 +28,7 @@ from seedless.core.files import AnyPath
 from seedless.core.mismatch import compare_values
 from seedless.proof.trail import compare_trails
 from seedless.runs.prepare import USER_MODEL
-from seedless.runs.user_model import ENTRY_HELP
+from seedless.runs.user_model import ENTRY_OPTION_HELP
 from seedless.script_recorder.op_record import OpRecord
 
 
@@ -126,7 +126,7 @@ def _explain_missing_entry(one: Side, two: Side) -> str | None:
         if side.config is not None and side.config.model.name == USER_MODEL and side.entry is None:
             return (
                 f"{side.path} is a run of fit(), which must be executed again to find the step: "
-                f"use {ENTRY_HELP.partition(', or ')[2]}"
+                f"use {ENTRY_OPTION_HELP}"
             )
     return None
 

@@ -145,7 +145,7 @@ def execute_sample(
             "these segments, the start, the data and the final scores are identical in every bit; "
             "the other segments were not executed"
         )
-        details = (*sample.describe(), *list_notes(run, prepared.config))
+        details = (*sample.describe(), *list_notes(run, prepared))
         verdict = Verdict(PART, sentence, details, remarks=list_remarks(run, prepared))
     seconds = round(time.perf_counter() - began, 1)
     return replace(verdict, checked=sample.checked, seconds=seconds)

@@ -57,6 +57,9 @@ class Verdict:
     remarks: tuple[str, ...] = ()
     subject: Mapping[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return self.as_text()
+
     @property
     def code(self) -> int:
         """The exit code of `seedless verify`: see `CODES`."""

@@ -15,6 +15,7 @@ from seedless.proof.receipt import list_unknown
 from seedless.proof.source_digest import describe_source
 from seedless.runs.prepare import Prepared
 from seedless.runs.validation import ValidatedRun
+from seedless.train.process_group import describe_processes
 
 
 def list_remarks(run: ValidatedRun, prepared: Prepared) -> tuple[str, ...]:
@@ -26,12 +27,14 @@ def list_remarks(run: ValidatedRun, prepared: Prepared) -> tuple[str, ...]:
     return tuple(remark for remark in (prepared.data_source, repeated, metrics) if remark)
 
 
-def list_notes(run: ValidatedRun, config: Config) -> list[str]:
+def list_notes(run: ValidatedRun, prepared: Prepared) -> list[str]:
     """Return what a verdict of identity should be read with."""
     environment, notes = capture_environment(), []
     if run.config.is_portable:
-        notes.append(f"made {name_processor(run.claims['environment'], run.config)}")
-        notes.append(f"executed {name_processor(environment, config)}")
+        made = name_processor(run.claims["environment"], run.config)
+        here = name_processor(environment, prepared.config)
+        notes.append(f"made {made}{name_processes(run.claims.get('processes', {}))}")
+        notes.append(f"executed {here}{name_processes(describe_processes(prepared.problem.group))}")
     notes += [f"identical although {item}" for item in list_decisive(run, environment)]
     if run.left_out and not has_same_safetensors(run.claims):
         notes.append(
@@ -67,6 +70,12 @@ def list_decisive(run: ValidatedRun, environment: Mapping[str, Any]) -> list[Mis
     decisive, _ = compare_environments(recorded, environment, run.config.execution)
     sources = {"source": run.claims["source"]}, {"source": describe_source()}
     return decisive + compare_values(*sources)
+
+
+def name_processes(processes: Mapping[str, Any]) -> str:
+    """Return how many processes a receipt names, in words; "" for one."""
+    count = processes.get("count", 1)
+    return "" if count == 1 else f", in {count} processes"
 
 
 def name_processor(environment: Mapping[str, Any], config: Config) -> str:

@@ -21,6 +21,7 @@ from seedless.audit.script.verification import (
 )
 from seedless.audit.spot_check import Sample, check_options, execute_sample, plan_sample
 from seedless.audit.verdict import Verdict
+from seedless.audit.weights_place import check_weights_given
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
@@ -37,6 +38,7 @@ from seedless.proof.receipt import SIGNATURE as ENVELOPE
 from seedless.proof.receipt import WEIGHTS, describe_schema, get_major
 from seedless.proof.signature import read_signature
 from seedless.runs.attestation_checks import list_signed_files
+from seedless.runs.class_names import take_class_names
 from seedless.runs.group import open_group, prepare_member
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.script_run import ScriptRun, is_script_run, validate_script
@@ -70,6 +72,7 @@ def verify(
     workers: int = 0,
     entry: str | None = None,
     data: str | None = None,
+    weights: AnyPath | None = None,
     segment: int | None = None,
     sample: int | None = None,
     sample_token: str | None = None,
@@ -86,13 +89,16 @@ def verify(
 
     Args:
         run: the folder or the bundle.
-        model: for a run of `fit`: the model, or a function that makes it, with ``train``, ``val``,
-            ``test`` and ``classes`` as `fit` had them. It is executed in this process.
-        loss, metrics, optimizer, scheduler, collate, key: the functions that `fit` had; the receipt
-            has a digest of each. Without ``metrics`` their values are not compared.
+        model: for a run of `fit`: the model, or a function that makes it, with ``train``, ``val``
+            and ``test`` as `fit` had them. It is executed in this process. The names of the
+            ``classes`` are those of the receipt unless you give others.
+        loss: the function that `fit` had, and so are ``metrics``, ``optimizer``, ``scheduler``,
+            ``collate`` and ``key``; the receipt has a digest of each. Without ``metrics`` their
+            values are not compared.
         workers: processes that read samples. They change the time and no bit.
         entry: the same as "package.module:function", executed in a process of its own.
         data: where the data are now, if they were moved.
+        weights: where the file of weights that the run began with is now, if it was moved.
         segment: execute only the K-th part between two checkpoints, counted from 1.
         sample: execute so many of those parts, chosen at random, and check start, data and scores.
         sample_token: repeat the choice of an earlier sample by the token it printed.
@@ -141,10 +147,11 @@ def verify(
             return Verdict("invalid", str(error), validated.problems, signature=broken)
         user = None
         if model is not None and train is not None:
-            user = UserModel(model, train, val, test, classes, functions, workers)
+            user = UserModel(model, train, val, test, classes, functions, workers, weights=weights)
         request: dict[str, Any] = {
             "entry": entry,
             "data": data and str(Path(data).absolute()),
+            "weights": None if weights is None else str(Path(weights).absolute()),
             "segment": segment,
             "sample": sample,
             "sample_token": sample_token,
@@ -155,6 +162,8 @@ def verify(
         if processes != 1:
             check_processes(validated, processes, user, validate_only)
         known = not validated.problems and isinstance(validated, ValidatedRun)
+        if user is not None and known and "data" in validated.claims:
+            user = take_class_names(user, validated.claims["data"].get("classes", ()))
         subject = describe_subject(validated, signature) if known else {}
         if validated.problems:
             verdict = Verdict("invalid", f"{run} is not what its receipt says", validated.problems)
@@ -226,6 +235,7 @@ def execute(
     """
     # [Step 1] Refuse what cannot be executed, before anything is started.
     choose_device(run, request["device"])
+    check_weights_given(run, request["weights"])
     if request["sample"] is not None:
         sample = plan_sample(run, request["sample"], request["sample_token"])
         request = {**request, "sample": asdict(sample)}
@@ -279,7 +289,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     run = ValidatedRun.from_dict(request["run"])
     shown = request["progress"] and is_first_process()
     observers = (TrainingProgress("executing again"),) if shown else ()
-    preparer = choose_preparer(run.config, request["entry"], request["data"])
+    preparer = choose_preparer(run.config, request["entry"], request["data"], request["weights"])
     try:
         with open_group(run.config) as group:
             member = preparer if group is None else partial(prepare_member, preparer, group)

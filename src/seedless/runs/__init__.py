@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from seedless.runs.bundled_run import bundle_run
+    from seedless.runs.bundled_run import bundle
+    from seedless.runs.finished_run import Run
     from seedless.runs.fit_model import fit
-    from seedless.runs.folder import Run
     from seedless.runs.opened_run import OpenRun, load, open_run
     from seedless.runs.resume import resume_run
     from seedless.runs.signed_run import sign_run
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OpenRun",
     "Run",
-    "bundle_run",
+    "bundle",
     "fit",
     "load",
     "open_run",

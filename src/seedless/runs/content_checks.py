@@ -30,6 +30,7 @@ from seedless.runs.prepare import USER_MODEL
 from seedless.runs.seal import METRICS, PROMISES, WEIGHTS_METADATA
 from seedless.runs.streamed_results import METRIC, has_user_loss
 from seedless.runs.user_checks import check_functions, check_user_scores, has_user_rates
+from seedless.runs.weights_checks import check_weights_file
 from seedless.train.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from seedless.train.learning_rate import learning_rate_at
 from seedless.train.log import LOG_FILE
@@ -53,7 +54,8 @@ Lines = Sequence[Mapping[str, Any]]  # of a trail or a log
 
 def check_content(run: ValidatedRun) -> list[str]:
     """Return what is wrong with the content of a run whose receipt, trail and log were read."""
-    checks = [check_config, check_data, check_functions, check_scores, check_seconds]
+    checks = [check_config, check_data, check_functions, check_weights_file]
+    checks += [check_scores, check_seconds]
     if run.left_out:
         checks += [check_stripped, check_weights]
     else:

@@ -10,12 +10,16 @@ from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.errors import RunError
+from seedless.core.notebook import is_notebook
 from seedless.core.rendezvous import is_first_process
 from seedless.init.trained_signs import warn_of_discarded_weights
 from seedless.numerics.determinism import preserve_flags
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import get_content_digest
-from seedless.runs.folder import CONFIG, Run, read_config
+from seedless.runs.convergence import describe_failure
+from seedless.runs.finished_run import Run
+from seedless.runs.fit_settings import read_settings
+from seedless.runs.folder import CONFIG, read_config
 from seedless.runs.group import open_group
 from seedless.runs.opened_run import load_model
 from seedless.runs.prepare import Prepared
@@ -23,7 +27,7 @@ from seedless.runs.progress import TrainingProgress
 from seedless.runs.resume import move_run, resume_run
 from seedless.runs.train import train_run
 from seedless.runs.user_functions import UserFunctions
-from seedless.runs.user_model import Model, UserModel, prepare_user_model, read_settings
+from seedless.runs.user_model import Model, UserModel, prepare_user_model
 from seedless.runs.validation import open_validated
 
 
@@ -45,11 +49,13 @@ def fit(
     batch_size: int | None = None,
     digest_cache: str | Path | None = None,
     classes: Sequence[str] | None = None,
+    weights: str | Path | None = None,
+    reinitialize: Sequence[str] | None = None,
     config: Config | Mapping[str, Any] | str | Path | None = None,
     out: str | Path | None = None,
     force: bool = False,
     resume: bool = False,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Run:
     """Train your model on your data, to the same bits every time; write and return the run.
 
@@ -57,8 +63,9 @@ def fit(
 
     Args:
         model: any nn.Module, or a function that makes one. It is initialized without a seed
-            (`init.basis` "dct", or "mixed" where stages are marked); `init.basis` "given" keeps
-            the weights it has. Make its dropout seed-free before, with seedless.convert(model).
+            (`init.basis` "canonical_kaiming" where you name none); "given" keeps the weights it
+            has, and ``weights`` takes those of a file. Make its dropout seed-free before, with
+            seedless.convert(model).
         train: (samples, labels): (n, ...) as the model receives them, and class numbers (n,) or
             zeros and ones (n, K). With ``loss`` also any (inputs, targets) of arrays, tuples and
             dicts of arrays, and any dataset with len(dataset) and dataset[index].
@@ -77,19 +84,26 @@ def fit(
         epochs: train.epochs of the configuration; ``batch_size`` is its order.batch_size.
         digest_cache: a folder that keeps the digests of the samples, to start sooner next time.
         classes: names of the classes.
+        weights: a safetensors file to begin with, for fine-tuning; the receipt says which file it
+            was. Every tensor of the model must be in it, except those that ``reinitialize`` names.
+        reinitialize: names of tensors that are not taken from the file but started without a seed,
+            with `*` for any characters: ["head.*"] for a new head.
         config: sections of settings, {"train": {"epochs": 20}, "order": {"batch_size": 64}}, a
             TOML file or a preset's name. Its model section is not used, and of its data section
             only `repeated`, the number of records that may be in two splits.
         out: the run folder; by default the next free runs/fit-001, runs/fit-002, ...
         force: replace a run that is there.
         resume: continue the run in ``out`` if it was killed; a finished one is returned.
-        progress: show progress on standard error.
+        progress: show progress: a bar in a notebook, where that is the default, or else lines on
+            standard error.
 
     Example:
         >>> run = seedless.fit(net, train=(X, Y), val=(Xv, Yv), epochs=20)
         >>> run.digest, run.metrics["validation"]["macro_auc"]
+        >>> run.history["loss"].plot(), run.predict(Xv), run.report()
         >>> run = seedless.fit(unet, train=scans, val=more_scans, loss=dice_loss, workers=4)
     """
+    shown = is_notebook() if progress is None else progress
     user = UserModel(
         model,
         train,
@@ -99,16 +113,19 @@ def fit(
         UserFunctions(loss, optimizer, scheduler, collate, key, metrics),
         workers,
         None if digest_cache is None else Path(digest_cache),
-        shown=progress,
+        shown=shown,
+        weights=weights,
     )
     preparer = partial(prepare_user_model, user=user)
-    read = partial(read_settings, config, epochs=epochs, batch_size=batch_size)
+    read = partial(
+        read_settings, config, epochs=epochs, batch_size=batch_size, reinitialize=reinitialize
+    )
     run = Path(out) if out is not None else _next_free(Path("runs"))
-    display = TrainingProgress(run.name, shown=progress and is_first_process())
+    display = TrainingProgress(run.name, shown=shown and is_first_process())
     observers = (display,)
     try:
         if resume and (run / RECEIPT).exists():
-            settings = (config, epochs, batch_size)
+            settings = (config, epochs, batch_size, weights, reinitialize)
             configured = any(setting is not None for setting in settings)
             return _load_same(run, preparer(read()), configured)
         if resume and (run / CONFIG).exists():
@@ -118,13 +135,16 @@ def fit(
                     run, observers=observers, preparer=member, warn=display.say, group=group
                 )
         parsed = read()
-        if is_first_process():
+        if is_first_process() and weights is None and parsed.init.weights is None:
             warn_of_discarded_weights(model, parsed.init.basis, display.say)
         with open_group(parsed) as group:
             member = partial(preparer, group=group)
-            return train_run(
+            finished = train_run(
                 parsed, run, force=force, observers=observers, preparer=member, group=group
             )
+        if finished.claims["metrics"].get("converged") is False:
+            display.say(f"not converged: {describe_failure(finished.claims)}")
+        return finished
     finally:
         display.close()
 

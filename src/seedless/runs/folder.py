@@ -2,60 +2,20 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
-from torch import nn
 
 from seedless.core.config import Config
 from seedless.core.config_files import load_config
-from seedless.core.errors import RunError
+from seedless.core.errors import FORCE, RunError
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import explain_missing
 from seedless.proof.run_files import check_run_files
 
 CONFIG = "config.toml"
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A finished run: its folder, its receipt, and the model with the selected weights.
-
-    Every function that takes the folder of a run takes the run itself too.
-    """
-
-    path: Path
-    receipt: Mapping[str, Any] = field(repr=False)
-    model: nn.Module = field(repr=False)
-
-    def __fspath__(self) -> str:
-        return str(self.path)
-
-    @property
-    def claims(self) -> Mapping[str, Any]:
-        """What the receipt says of the run."""
-        predicate: Mapping[str, Any] = self.receipt["predicate"]
-        return predicate
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over every parameter and buffer of the selected weights."""
-        return str(self.claims["weights"]["digest"])
-
-    @property
-    def md5(self) -> str:
-        """MD5 over the bytes of the selected parameters: the hash that was published."""
-        return str(self.claims["weights"]["md5"])
-
-    @property
-    def metrics(self) -> Mapping[str, Any]:
-        """Scores by split, the selected epoch, and whether the run converged."""
-        metrics: Mapping[str, Any] = self.claims["metrics"]
-        return metrics
 
 
 def check_destination(run: Path, force: bool) -> None:
@@ -86,10 +46,10 @@ def _refuse_existing(run: Path, force: bool) -> None:
         return
     if (run / RECEIPT).exists():
         raise RunError(
-            f"{run} holds a finished run; choose another folder, or --force to replace it"
+            f"{run} holds a finished run; choose another folder, or replace it with {FORCE}"
         )
     raise RunError(
-        f"{run} holds an unfinished run; `seedless resume {run}` continues it, --force replaces it"
+        f"{run} holds an unfinished run; `seedless resume {run}` continues it, {FORCE} replaces it"
     )
 
 

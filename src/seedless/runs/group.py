@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from seedless.core.config import Config, ExecutionConfig
-from seedless.core.errors import RunError
+from seedless.core.errors import ConfigError, RunError
 from seedless.core.mismatch import compare_values
 from seedless.core.rendezvous import Place, check_group_settings, find_place
 from seedless.core.threads import list_usable_cores
@@ -31,6 +31,10 @@ from seedless.train.process_group import TrainingGroup, exchange_values, fail_to
 
 TIMEOUT_SECONDS = 600  # that a process waits for the others, where execution.timeout says nothing
 _SHOWN_PROCESSES = 3  # of a group in which many differ
+_ON_FUNCTIONS = (
+    ". The values of the global and closure variables that a function uses are part of it: let it "
+    "use none that differ between processes, as the rank or a device do"
+)
 
 
 @contextmanager
@@ -56,6 +60,19 @@ def open_group(config: Config) -> Iterator[TrainingGroup | None]:
             dist.destroy_process_group(handle)
 
 
+def _check_address(place: Place) -> None:
+    """Refuse a process that was not told where to meet the others: it need not wait for them."""
+    missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
+    if place.address == "env://" and missing:
+        raise ConfigError(
+            f"process {place.rank} of {place.size} does not know where to meet the others: RANK "
+            f"and WORLD_SIZE are set, {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not. Start the processes with torchrun or "
+            "--processes, or set MASTER_ADDR to the machine of process 0 and MASTER_PORT to a free "
+            "port of it"
+        )
+
+
 def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
     """Meet the other processes; return the group. Every process must call it."""
     from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
@@ -63,6 +80,7 @@ def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
     # [Step 1] Meet. A script may have done so already.
     timeout = timedelta(seconds=execution.timeout or TIMEOUT_SECONDS)
     if not dist.is_initialized():
+        _check_address(place)
         try:
             dist.init_process_group(
                 "gloo",
@@ -74,9 +92,9 @@ def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
         except (RuntimeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise RunError(
-                f"process {place.rank} of {place.size} could not meet the others within "
-                f"{timeout.total_seconds():.0f} s: {reason}. Do all of them run, and can they "
-                "reach the first one?"
+                f"process {place.rank} of {place.size} could not meet the others: {reason}. Do all "
+                "of them run, and can they reach the first one? They wait for each other for "
+                f"{timeout.total_seconds():.0f} s (execution.timeout)"
             ) from None
     messages = dist.new_group(backend="gloo", timeout=timeout)
     # [Step 2] Say who computes where; the processes of a machine take its GPUs in turn.
@@ -148,34 +166,42 @@ def prepare_member(preparer: Preparer, group: TrainingGroup, config: Config) -> 
     here = configure_member(config.model_copy(update={"execution": unbound}), group)
     with fail_together(group):
         prepared = join_run(preparer(here), group)
-    check_agreement(group, describe_beginning(prepared.config.digest, prepared.facts))
+    facts = describe_beginning(prepared.config.digest, prepared.facts)
+    check_agreement(group, facts, prepared.config)
     return prepared
 
 
-def check_agreement(group: TrainingGroup | None, facts: Mapping[str, Any]) -> None:
+def check_agreement(group: TrainingGroup | None, facts: Mapping[str, Any], config: Config) -> None:
     """Refuse a group in which a process has other settings, data, functions, code or packages.
 
     Args:
         facts: what the run begins with, as `describe_beginning` returns it.
+        config: its settings, of which ``facts`` have the digest.
     """
     if group is None:
         return
     own = {name: value for name, value in facts.items() if name != "environment"}
     own["packages"] = facts["environment"]["packages"]
+    own["settings"] = config.identity()
+    # By role and name, so that a message says which function it is.
+    own["callables"] = {
+        f"{item['role']}={item['name']}": item["digest"] for item in facts.get("callables", [])
+    }
     found = exchange_values(group.messages, own)
     differing = {
-        rank: compare_values(found[0], other)
+        rank: compare_values(found[0], other)[0]
         for rank, other in enumerate(found)
         if other != found[0]
     }
     if not differing:
         return
     shown = [
-        f"process {rank}: {changes[0]}"
-        for rank, changes in list(differing.items())[:_SHOWN_PROCESSES]
+        f"{change.field} is {change.recorded} in process 0 and {change.here} in process {rank}"
+        for rank, change in list(differing.items())[:_SHOWN_PROCESSES]
     ]
+    is_function = any(change.field.startswith("callables.") for change in differing.values())
     raise RunError(
         f"expected {group.size} processes with the same settings, data, code and packages; "
         f"{len(differing)} of them differ from process 0: {'; '.join(shown)}. Start all of them "
-        "with the same command, files and versions"
+        f"with the same command, files and versions{_ON_FUNCTIONS if is_function else ''}"
     )

@@ -12,14 +12,16 @@ from seedless.core.errors import ConfigError, SeedlessError
 from seedless.init import initialize
 from seedless.models.layers import set_weight_layout
 from seedless.numerics.dropout import check_layers
+from seedless.runs.initial_weights import begin_with_file
 from seedless.train.arithmetic import compute_in
-from seedless.train.training_problem import DataSplit, TrainingProblem, to_model_input
+from seedless.train.training_problem import DataSplit, TrainingProblem
 
 
 def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
     """Give a model its first weights; return "initialization" and "model" of the receipt.
 
-    ``init.basis`` "given" keeps the weights that the model has.
+    ``init.basis`` "given" keeps the weights that the model has; ``init.weights`` is a file to take
+    them from.
     """
     lazy = [name for name, value in model.named_parameters() if is_lazy(value)]
     if lazy:
@@ -29,12 +31,18 @@ def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
         )
     start = config.init
     check_layers(model)
-    plan = None if start.basis == "given" else initialize(model, **start.model_dump())
+    plan, source = None, {}
+    if start.weights is not None:
+        plan, file = begin_with_file(start, model)
+        source = {"file": file}
+    elif start.basis != "given":
+        plan = initialize(model, **start.start())
     return {
         "initialization": {
             "basis": start.basis,
             "plan": None if plan is None else plan.digest,
             "weights": digest(model),
+            **source,
         },
         "model": {
             "type": type(model).__name__,
@@ -52,7 +60,7 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
         if split is None:
             continue
         assert isinstance(split, DataSplit)
-        samples = to_model_input(split.samples[:2], problem.device)
+        samples = split.as_input(split.samples[:2])
         try:
             with compute_in(problem.config.execution.arithmetic):
                 logits = problem.model(samples)

@@ -5,7 +5,7 @@ data must have the digest that the receipt names.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from safetensors.torch import load as load_tensors
 from torch import nn
 
-from seedless.core.config import Config
+from seedless.core.config import FILE_KEYS, Config
 from seedless.core.digests import name_tensors
-from seedless.core.errors import ConfigError, RunError
+from seedless.core.errors import FORCE, ConfigError, RunError
 from seedless.core.files import AnyPath
-from seedless.data.model_inputs import Arrays, sort_records
+from seedless.data.model_inputs import Arrays, are_too_large, scale_samples, sort_records
 from seedless.data.normalize import Scale
 from seedless.models import build
 from seedless.proof.receipt import WEIGHTS, get_content_digest
-from seedless.runs.folder import Run
+from seedless.runs.finished_run import Run
 from seedless.runs.model_preparation import move_model
 from seedless.runs.prepare import USER_MODEL, configure_execution, make_split
 from seedless.runs.run_data import load_run_data
 from seedless.runs.streamed_results import has_user_loss
-from seedless.runs.user_model import ENTRY_HELP, load_entry, prepare_user_model
+from seedless.runs.user_model import ENTRY_HELP, UserModel, load_entry, prepare_user_model
 from seedless.runs.validation import ValidatedRun, open_validated
 from seedless.train.loss import Loss, make_loss
 from seedless.train.prediction import predict
@@ -47,7 +47,8 @@ class OpenRun:
         split: "test", or "validation" for a run without a test split.
         records: (n, ...) in the order of the run's predictions.
         scale: the normalization the model expects; None for a run of `fit`, which has none.
-        leads: names of the leads, and ``fs`` the sampling rate in Hz, where records are signals.
+        leads: names of the leads, ``fs`` the sampling rate in Hz, and ``units`` the unit of the
+            samples, where records are signals and the data say so.
     """
 
     run: Run
@@ -62,6 +63,7 @@ class OpenRun:
     scale: Scale | None
     leads: tuple[str, ...] | None = None
     fs: float | None = None
+    units: str | None = None
 
     @property
     def device(self) -> torch.device:
@@ -78,7 +80,10 @@ class OpenRun:
         Pass the records before normalization. For the split's own records the result equals the
         run's predictions, bit for bit on the kind of machine it ran on.
         """
-        arrays = Arrays(self.normalize(records), self.labels, self.ids)
+        arrays = Arrays(records, self.labels, self.ids)
+        if self.scale is not None:
+            large = are_too_large(records)
+            arrays = scale_samples(self.scale, records, self.labels, self.ids, large)
         split = make_split(arrays, self.device, self.config.execution.storage)
         return predict(self.run.model, split, self.loss, self.config)
 
@@ -119,13 +124,20 @@ def load_model(run: ValidatedRun, model: nn.Module | None = None) -> Run:
     return Run(path, run.receipt, model.eval())
 
 
-def open_run(run: AnyPath, *, entry: str | None = None, data: str | None = None) -> OpenRun:
+def open_run(
+    run: AnyPath,
+    *,
+    entry: str | None = None,
+    data: str | None = None,
+    user: UserModel | None = None,
+) -> OpenRun:
     """Return a run's model and the records it was scored on; both must match the receipt.
 
     Args:
         run: the run folder.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
         data: where the data are now, if they were moved.
+        user: for a run of `fit`, its model and arrays themselves, in place of ``entry``.
 
     Example:
         >>> opened = open_run("runs/demo")
@@ -133,17 +145,17 @@ def open_run(run: AnyPath, *, entry: str | None = None, data: str | None = None)
     """
     validated = open_validated(run)
     config = _configure(validated.config)
-    if entry is not None:
-        return _open_user_model(validated, config, entry)
+    if entry is not None or user is not None:
+        return _open_user_model(validated, config, user or load_entry(entry or ""))
     return _open_named(validated, config, data)
 
 
 def check_output_file(run: Path, out: Path, force: bool) -> None:
     """Refuse an output file that would replace another, or be inside the run folder."""
     if out.exists() and (out.is_dir() or not force):
-        raise RunError(f"{out} is there already; choose another file, or --force to replace it")
+        raise RunError(f"{out} is there already; choose another file, or replace it with {FORCE}")
     if not out.absolute().parent.is_dir():
-        raise RunError(f"cannot write {out}: there is no folder {out.absolute().parent}")
+        raise RunError(f"cannot write {out}: there is no folder {str(out.absolute().parent)!r}")
     if run.resolve() in out.resolve().parents:
         raise RunError(
             f"{out} would be inside the run folder, whose receipt covers every file in it: "
@@ -195,22 +207,26 @@ def _open_named(validated: ValidatedRun, config: Config, moved_to: str | None) -
         scale=Scale(tuple(scale["mean"]), tuple(scale["deviation"])),
         leads=data.leads,
         fs=data.fs,
+        units=data.units,
     )
 
 
-def _open_user_model(validated: ValidatedRun, config: Config, entry: str) -> OpenRun:
+def _open_user_model(validated: ValidatedRun, config: Config, user: UserModel) -> OpenRun:
     path = validated.path
     if config.model.name != USER_MODEL:
-        raise ConfigError(f"{path} is not a run of fit(): leave --entry out")
+        raise ConfigError(f"{path} is not a run of fit(): leave --entry out, and model=")
     if has_user_loss(validated.claims):
         raise RunError(
             f"{path} is a run with a loss of its own: its outputs are no probabilities of classes, "
             "which this needs. `seedless.load(run, model=...)` gives its model"
         )
-    prepared = prepare_user_model(config, load_entry(entry))
+    if config.init.weights_digest is not None:  # its own weights come next: no file is needed
+        config = config.change(init={"basis": "given", **dict.fromkeys(FILE_KEYS)})
+        user = replace(user, weights=None)
+    prepared = prepare_user_model(config, user)
     run = load_model(validated, prepared.problem.model)
     if prepared.facts["data"]["content"] != get_content_digest(run.claims):
-        raise RunError(f"{path} was made of other arrays than {entry} gives")
+        raise RunError(f"{path} was made of other arrays than those given")
     parts = {"test": prepared.test, "val": prepared.problem.val}
     split = _choose_split(path, {name for name, part in parts.items() if part is not None})
     part, loss = parts[split], prepared.problem.loss

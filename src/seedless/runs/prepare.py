@@ -3,7 +3,7 @@
 configure_execution -> load, sort and scale data -> build the model -> build_problem
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from seedless.core.dataset import Dataset
 from seedless.core.digests import keys_from_digests
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.registry import choose
+from seedless.core.setting_choices import DEVICES
 from seedless.core.threads import count_usable_cores
+from seedless.core.weights_file import pin_weights
 from seedless.data.loading import load
 from seedless.data.model_inputs import Arrays, SortedData
 from seedless.data.splits import describe_dataset, group_contents, name_repeated
@@ -26,6 +28,7 @@ from seedless.evaluate.predictions import check_count
 from seedless.models import MODELS, build
 from seedless.numerics.determinism import make_deterministic
 from seedless.ordering import ORDERS, make_order
+from seedless.ordering.order import make_digest_order
 from seedless.runs.model_preparation import check_model, initialize_model, move_model
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import PRECISIONS, check_arithmetic
@@ -84,6 +87,7 @@ def prepare(config: Config, data: Dataset | SortedData | None = None) -> Prepare
     """
     config = configure_execution(config)
     check_names(config)
+    config = pin_weights(config)
     if not isinstance(data, SortedData):
         data = SortedData(load(config.data) if data is None else data)
     records = data.data
@@ -99,7 +103,16 @@ def prepare(config: Config, data: Dataset | SortedData | None = None) -> Prepare
         "fs": records.fs,
         "scale": {"mean": list(scale.mean), "deviation": list(scale.deviation)},
     }
-    prepared = build_problem(config, model, arrays, records.task, records.classes, facts, "train")
+    prepared = build_problem(
+        config,
+        model,
+        arrays,
+        records.task,
+        records.classes,
+        facts,
+        "train",
+        notes=records.warnings,
+    )
     names = {split: part.ids.tolist() for split, part in arrays.items()}
     return replace(prepared, repeated_record=name_repeated(group_contents(records), names))
 
@@ -113,6 +126,7 @@ def build_problem(
     data_facts: Mapping[str, Any],
     kind: str,
     functions: UserFunctions = NO_FUNCTIONS,
+    notes: Sequence[str] = (),
 ) -> Prepared:
     """Initialize the model, order the samples, and move everything to the device.
 
@@ -123,6 +137,7 @@ def build_problem(
         data_facts: what the receipt says of the data.
         kind: as in `Prepared`.
         functions: the user's optimizer and scheduler, where there are.
+        notes: what a user should know of the data, in words.
     """
     # [Step 1] What will be scored, then the first weights. Without a validation split it is all.
     scored = [arrays[split].X for split in arrays if split != "train" or "val" not in arrays]
@@ -135,7 +150,11 @@ def build_problem(
     images = known.X.ndim == 4
     if (config.augment.padding or config.augment.flip) and not images:
         raise ConfigError("augment moves images; these samples are signals: leave it out")
-    order = make_order(X=known.X, labels=known.Y, **config.order.model_dump())
+    settings = {"labels": known.Y, **config.order.model_dump()}
+    if known.values is None:
+        order = make_order(X=known.X, **settings)
+    else:  # expanded for their digests block by block, and never all at once
+        order = make_digest_order(digests=known.digest(), **settings)
     keys = np.empty(len(known.X), dtype=np.int64)
     keys[order.samples.rows] = keys_from_digests(order.samples.digests)
     # [Step 3] Everything on the device.
@@ -153,6 +172,7 @@ def build_problem(
         keys=torch.from_numpy(keys).to(device),
         val=make_split(arrays["val"], device, storage) if "val" in arrays else None,
         rates=rates,
+        notes=(*notes, *_describe_unlabelled(len(arrays["train"].X), len(known.X))),
     )
     # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
@@ -167,13 +187,27 @@ def keep_labelled(arrays: Arrays) -> Arrays:
     if len(labelled) == 0:
         raise DataError("expected labelled training samples, found none")
     rows = None if arrays.rows is None else arrays.rows[labelled]
-    return Arrays(arrays.X[labelled], arrays.Y[labelled], arrays.ids[labelled], rows)
+    if len(labelled) == len(arrays.X):
+        return arrays
+    return replace(
+        arrays, X=arrays.X[labelled], Y=arrays.Y[labelled], ids=arrays.ids[labelled], rows=rows
+    )
+
+
+def _describe_unlabelled(records: int, labelled: int) -> list[str]:
+    """Return a note on the training records that are left out, where there are any."""
+    if labelled == records:
+        return []
+    return [
+        f"{records - labelled:,} of {records:,} training records have no label and are left out; "
+        "order.keep_unlabelled = true keeps them"
+    ]
 
 
 def configure_execution(config: Config) -> Config:
     """Set flags and threads; return the configuration with device, mode and threads filled in."""
     execution = config.execution
-    choose("device", execution.device, {"auto": None, "cpu": None, "cuda": None})
+    choose("device", execution.device, dict.fromkeys(DEVICES))
     has_cuda = torch.cuda.is_available()
     if execution.device == "cuda" and not has_cuda:
         raise ConfigError("execution.device is cuda, and torch finds no CUDA device here; use cpu")
@@ -207,10 +241,18 @@ def resolve(config: Config, data: Dataset) -> Config:
     """Fill in the settings that the data decide; refuse a configuration that contradicts them."""
     input_name = MODELS[config.model.name].input_name
     if (input_name == "leads") != (data.X.ndim == 3):
-        kind = "recordings (leads, time)" if data.X.ndim == 3 else "images"
+        kind, advice = "images", "the preset images-small is for them"
+        if data.X.ndim == 3:
+            kind = "recordings (leads, time)"
+            advice = "the preset ecg-small is for them; if they are grey images, store X[:, None]"
         raise ConfigError(
             f"model.name is {config.model.name!r}, which takes {input_name}, but {data.name} holds "
-            f"{kind}"
+            f"{kind}; {advice}"
+        )
+    if data.task == "multi-class" and len(data.classes) < 2:
+        raise ConfigError(
+            f"{data.name}: expected at least two classes in Y, found one, {data.classes[0]!r}: "
+            "there is nothing to tell apart"
         )
     sizes = {input_name: data.X.shape[1], "classes": len(data.classes)}
     for key, value in sizes.items():
@@ -234,9 +276,19 @@ STORAGE = {
 
 
 def make_split(arrays: Arrays, device: torch.device, storage: str) -> DataSplit:
-    """Return a split as tensors, stored as ``execution.storage`` says."""
+    """Return a split as tensors, stored as ``execution.storage`` says.
+
+    Their strides do not depend on those of the arrays: torch chooses kernels by them, and kernels
+    differ in bits.
+    """
     dtype, resident = STORAGE[storage]
-    samples = torch.from_numpy(arrays.X + 0)  # -0.0 becomes 0.0, as it is in the digests
+    values = None
+    if arrays.values is None:
+        # -0.0 becomes 0.0, as it is in the digests
+        samples = torch.from_numpy(np.add(arrays.X, 0, order="C"))
+    else:
+        samples = torch.from_numpy(arrays.X).reshape(-1).view(arrays.X.shape)
+        values = torch.from_numpy(arrays.values).to(device).to(dtype).float()
     samples = samples.to(device if resident else "cpu")
     if samples.is_floating_point():
         samples = samples.to(dtype)
@@ -247,4 +299,5 @@ def make_split(arrays: Arrays, device: torch.device, storage: str) -> DataSplit:
         labels=torch.from_numpy(arrays.Y.astype(np.float32)).to(device),
         ids=arrays.ids,
         rows=arrays.rows,
+        values=values,
     )

@@ -1,15 +1,20 @@
 """How far a run is: its epochs, loss and validation score."""
 
+from pathlib import Path
+
 from seedless.core.progress import Progress
 from seedless.train.progress_state import Observer, ProgressState
 from seedless.train.user_loss import UserLoss
 
 
 class TrainingProgress(Observer):
-    """Shows epochs, loss, validation score and time left, on standard error."""
+    """Shows epochs, loss, validation score and time left, on standard error.
 
-    def __init__(self, title: str, *, shown: bool = True) -> None:
-        self._title, self._shown = title, shown
+    ``page``: where a page about the run is written, to name it at the beginning.
+    """
+
+    def __init__(self, title: str, *, shown: bool = True, page: Path | None = None) -> None:
+        self._title, self._shown, self._page = title, shown, page
         self._display = Progress(title, shown=False)
         self._score: float | None = None
         self._loss: float | None = None
@@ -24,7 +29,12 @@ class TrainingProgress(Observer):
         if self._shown:
             resumed = f", resumed after epoch {done}" if done else ""
             samples = len(progress.problem.train)
-            self._display.say(f"{samples:,} training samples, {epochs} epochs{resumed}")
+            length = f"{epochs} epoch{'s' if epochs > 1 else ''}"
+            self._display.say(f"{samples:,} training samples, {length}{resumed}")
+            if self._page is not None:
+                self._display.say(f"its curves while it trains: {self._page}")
+            for note in progress.problem.notes:
+                self._display.say(f"note: {note}")
 
     def step(self, progress: ProgressState) -> None:
         """Show one batch more."""

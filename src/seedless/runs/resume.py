@@ -12,13 +12,16 @@ from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import hash_file
 from seedless.core.mismatch import compare_values
 from seedless.core.registry import choose
+from seedless.core.setting_choices import DEVICES
 from seedless.data.splits import refuse_repeated
 from seedless.numerics.environment_difference import compare_environments
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.run_files import check_run_files
 from seedless.proof.trail import TrailWriter, describe_beginning
-from seedless.runs.folder import Run, clear_leftovers, lock, read_config
+from seedless.runs.finished_run import Run
+from seedless.runs.folder import clear_leftovers, lock, read_config
 from seedless.runs.group import check_agreement, configure_member, join_run
+from seedless.runs.initial_weights import name_file_alike
 from seedless.runs.prepare import Preparer, prepare
 from seedless.runs.train import explain_memory, run_loop
 from seedless.train.checkpoint import Checkpoint, find_last_checkpoint, list_checkpoints
@@ -41,11 +44,12 @@ def resume_run(
 
     Args:
         run: the run folder.
-        observers, stop, preparer, group: as for `train_run`. A run in portable arithmetic may be
-            continued on another number of processes than it began on.
+        observers: as for `train_run`, and so are ``stop`` and ``preparer``.
         warn: called with one sentence for every damaged checkpoint that is skipped.
         device: "cpu", "cuda" or "auto", also another than the run began on if its arithmetic is
             portable.
+        group: as for `train_run`. A run in portable arithmetic may be continued on another number
+            of processes than it began on.
 
     Example:
         >>> resume_run(Path("runs/demo")).digest
@@ -66,7 +70,7 @@ def resume_run(
                     f"{run}: its configuration resolves to another one here; was it edited?"
                 )
         facts = describe_beginning(config.digest, prepared.facts)
-        check_agreement(group, facts)
+        check_agreement(group, facts, prepared.config)
         # [Step 2] Read the trail: the run must have begun with what is here now.
         trail = None
         with fail_together(group):
@@ -106,7 +110,7 @@ def move_run(config: Config, device: str | None, in_group: bool) -> Config:
     """
     execution = config.execution
     if device is not None:
-        choose("device", device, dict.fromkeys(("auto", "cpu", "cuda")))
+        choose("device", device, dict.fromkeys(DEVICES))
     if not config.is_portable:
         if device not in (None, execution.device):
             raise ConfigError(
@@ -161,6 +165,7 @@ def check_beginning(run: Path, trail: TrailWriter, execution: ExecutionConfig) -
         return
     now = dict(trail.facts)
     environment = now.pop("environment")
+    now["initialization"] = name_file_alike(now["initialization"], begun["initialization"])
     changed = compare_values({key: begun.get(key) for key in now}, now)
     changed += compare_environments(begun["environment"], environment, execution)[0]
     if changed:

@@ -27,7 +27,7 @@ from seedless.evaluate.predictions import (
 from seedless.evaluate.scores import score_predictions
 from seedless.proof.receipt import WEIGHTS, write_receipt
 from seedless.proof.trail import TrailWriter, summarize_trail
-from seedless.runs.folder import Run
+from seedless.runs.finished_run import Run
 from seedless.runs.prepare import Prepared
 from seedless.runs.streamed_results import CONTENT, score_streamed
 from seedless.train.loop import ADVICE, TrainingOutcome

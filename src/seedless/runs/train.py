@@ -11,10 +11,17 @@ from pathlib import Path
 import torch
 
 from seedless.core.config import Config
-from seedless.core.errors import RunError, SeedlessError, TrainError, TrainingDivergedError
+from seedless.core.errors import (
+    NumericsError,
+    RunError,
+    SeedlessError,
+    TrainError,
+    TrainingDivergedError,
+)
 from seedless.data.splits import refuse_repeated
 from seedless.proof.trail import TrailWriter, describe_beginning
-from seedless.runs.folder import Run, check_destination, lock, make_folder
+from seedless.runs.finished_run import Run
+from seedless.runs.folder import check_destination, lock, make_folder
 from seedless.runs.group import check_agreement, configure_member, join_run
 from seedless.runs.prepare import Prepared, Preparer, prepare
 from seedless.runs.seal import seal
@@ -79,7 +86,7 @@ def train_run(
         prepared = join_run(preparer(configure_member(config, group)), group)
         refuse_repeated(prepared.facts["data"], prepared.config.data, prepared.repeated_record)
     facts = describe_beginning(prepared.config.digest, prepared.facts)
-    check_agreement(group, facts)
+    check_agreement(group, facts, prepared.config)
     with ExitStack() as stack:
         trail = None
         with fail_together(group):
@@ -117,7 +124,7 @@ def run_loop(
                 background.wait()
             if not outcome.stopped:
                 return seal(prepared, run, trail, outcome)
-    except TrainingDivergedError:
+    except (TrainingDivergedError, NumericsError):
         if trail is not None:
             discard_if_useless(run, background)
         raise
@@ -128,9 +135,10 @@ def run_loop(
 
 
 def discard_if_useless(run: Path, background: BackgroundObserver | None) -> None:
-    """Remove the folder of a run that diverged before its first checkpoint.
+    """Remove the folder of a run that failed before its first checkpoint.
 
-    To resume it would only repeat it. With a checkpoint, the log and the last good state are kept.
+    One that diverged, or drew from a generator, would only fail again. With a checkpoint,
+    the log and the last good state are kept.
     """
     if background is not None:
         with suppress(OSError):  # the divergence is what is reported

@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import nn
 
-from seedless.core.config import Config, parse_config
-from seedless.core.config_files import open_config
+from seedless.core.config import Config
 from seedless.core.digests import as_rows, digest_samples, digest_value, to_numpy
 from seedless.core.errors import ConfigError, DataError
-from seedless.core.marks import read_stages
+from seedless.core.files import AnyPath
+from seedless.core.weights_file import pin_weights, place_weights
 from seedless.data.model_inputs import Arrays
 from seedless.data.readers.content_ids import name_by_content
 from seedless.data.splits import Contents, count_repeated, digest_facts, name_repeated
+from seedless.init.starts import DEFAULT_START
+from seedless.models.generator_layers import refuse_generator_layers
 from seedless.runs.prepare import (
     USER_MODEL,
     Prepared,
@@ -43,34 +45,14 @@ _GIVE_LOSS = (
     "give loss=, a function of the model's outputs and the targets, such as "
     "torch.nn.functional.mse_loss"
 )
-ENTRY_HELP = (
-    "give what it was trained on: seedless.verify(run, model=make_model, train=(X, Y), ...), or "
+ENTRY_OPTION_HELP = (
     "--entry package.module:function, a function that returns {'model': ..., 'train': (X, Y), ...} "
     "with loss and the other functions that fit() had"
 )
-
-
-def read_settings(
-    config: Config | Mapping[str, Any] | str | Path | None,
-    *,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-) -> Config:
-    """Return the configuration that `fit` got as an object, sections of plain values, or a file.
-
-    ``epochs`` and ``batch_size``, which `fit` also takes by themselves, come before those in it.
-    """
-    if isinstance(config, str | Path):
-        config = open_config(str(config))
-    if not isinstance(config, Config):
-        config = parse_config(dict(config or {}), source="fit's config")
-    if epochs is None and batch_size is None:
-        return config
-    values = config.model_dump(exclude_unset=True)
-    for section, name, value in (("train", "epochs", epochs), ("order", "batch_size", batch_size)):
-        if value is not None:
-            values.setdefault(section, {})[name] = value
-    return parse_config(values, source="fit's arguments")
+ENTRY_HELP = (
+    "give what it was trained on: in Python model=make_model, train=(X, Y), ...; in the shell "
+    f"{ENTRY_OPTION_HELP}"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +64,7 @@ class UserModel:
         workers: processes that read samples; they change no bit.
         digest_cache: a folder that keeps the digests of the samples.
         shown: whether progress is shown while samples are hashed.
+        weights: the place of the file that the run begins with, before that of the configuration.
     """
 
     model: Model
@@ -93,6 +76,7 @@ class UserModel:
     workers: int = 0
     digest_cache: Path | None = None
     shown: bool = False
+    weights: AnyPath | None = None
 
 
 def prepare_user_model(
@@ -109,10 +93,11 @@ def prepare_user_model(
     network = user.model() if makes_one else user.model
     if not isinstance(network, nn.Module):
         raise ConfigError(f"expected a model or a function that makes one, got {network!r}")
+    if config.train.guard == "refuse":  # before samples are hashed, which may take minutes
+        refuse_generator_layers(network)
     basis = config.init.basis
-    if "basis" not in config.init.model_fields_set:  # not set, so the model decides
-        staged = any(stage is not None for stage in read_stages(network).values())
-        basis = "mixed" if staged else "dct"
+    if "basis" not in config.init.model_fields_set:  # the default of `Config` is for our networks
+        basis = DEFAULT_START
     # A row of zeros is a label here ("none of the classes"), not a record without one.
     keep = "keep_unlabelled" not in config.order.model_fields_set or config.order.keep_unlabelled
     functions = user.functions
@@ -122,6 +107,7 @@ def prepare_user_model(
     config = configure_execution(config).change(
         data={"name": USER_MODEL}, init={"basis": basis}, order={"keep_unlabelled": keep}
     )
+    config = pin_weights(place_weights(config, user.weights))
     splits = {"train": user.train, "val": user.val, "test": user.test}
     data = {split: part for split, part in splits.items() if part is not None}
     if functions.loss is None:
@@ -164,25 +150,32 @@ def _prepare_classification(
     return replace(prepared, repeated_record=name_repeated(contents, rows))
 
 
-def choose_preparer(config: Config, entry: str | None, data: str | None) -> Preparer:
+def choose_preparer(
+    config: Config, entry: str | None, data: str | None, weights: AnyPath | None = None
+) -> Preparer:
     """Return the function that prepares a run again.
 
     Args:
         config: the run's.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
         data: for any other run, where its data are now, if they were moved.
+        weights: where the file of weights that it began with is now, if it was moved.
     """
     if entry is not None:
-        return partial(prepare_user_model, user=load_entry(entry))
+        user = load_entry(entry)
+        return partial(
+            prepare_user_model, user=user if weights is None else replace(user, weights=weights)
+        )
     if config.model.name == USER_MODEL:
         raise ConfigError(f"this is a run of fit(): {ENTRY_HELP}")
-    return partial(_prepare_from, moved_to=data)
+    return partial(_prepare_from, moved_to=data, weights=weights)
 
 
-def _prepare_from(config: Config, moved_to: str | None) -> Prepared:
-    """Prepare a run again from its data, wherever they are now."""
+def _prepare_from(config: Config, moved_to: str | None, weights: AnyPath | None) -> Prepared:
+    """Prepare a run again from its data and weights, wherever they are now."""
     found = load_run_data(config, moved_to)
-    return replace(prepare(config, found.data), data_source=found.source)
+    prepared = prepare(place_weights(config, weights), found.data)
+    return replace(prepared, data_source=found.source)
 
 
 def load_entry(entry: str) -> UserModel:
@@ -200,7 +193,7 @@ def load_entry(entry: str) -> UserModel:
         raise ConfigError(
             f"--entry {entry} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    known = {"model", *_DATA, "classes", "workers", *_FUNCTIONS}
+    known = {"model", *_DATA, "classes", "workers", "weights", *_FUNCTIONS}
     if not isinstance(made, Mapping) or not {"model", "train"} <= set(made) <= known:
         raise ConfigError(
             f"expected {entry} to return a mapping with 'model' and 'train', and where used "

@@ -324,7 +324,7 @@ def test_a_stripped_run_cannot_be_judged(make, tmp_path):
 
 
 def test_a_run_of_fit_needs_its_entry(make):
-    with pytest.raises(ConfigError, match=r"is a run of fit\(\)"):
+    with pytest.raises(ConfigError, match=r"is a run of fit\(\): use --entry package\.module:func"):
         referee(make(), make())
 
 
@@ -359,7 +359,10 @@ def test_a_command_that_is_none_is_refused(make, command):
 
 
 @pytest.mark.parametrize("line", [("referee", "a"), ("referee", "a", "b", "--answer")])
-def test_a_command_with_another_number_of_runs_is_2(line, capsys, monkeypatch):
+def test_a_command_with_another_number_of_runs_is_2(line, capsys, monkeypatch, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["seedless", *line])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -7,7 +7,7 @@ import pytest
 from seedless.audit.doctor.causes import CAUSES
 from tests.conftest import ROOT
 
-WORDS = {"line", "op", "generator", "call", "name", "advice"}
+WORDS = {"line", "op", "generator", "call", "name", "advice", "earlier"}
 
 
 @pytest.mark.parametrize("code", CAUSES)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from seedless.audit.doctor.diagnosis import fill_remedy
 from seedless.audit.doctor.draw_rules import (
     choose_draw,
     judge_draw,
@@ -234,6 +235,18 @@ def test_weights_are_seeded_before_the_line_that_makes_the_model(make):
     assert (found.cause, found.line) == ("unseeded-weights", "train.py:26")
     assert any("model.py:7" in sentence for sentence in found.evidence)
     assert judge_draw(make("loss", op=op)).line == "model.py:7"
+
+
+def test_a_draw_before_the_weights_is_named_with_them(make):
+    """A seed behind that line would leave the first draw as it is."""
+    noise = replace(DRAW, op="aten.randn.default", line="train.py:3")
+    weights = replace(DRAW, line="model.py:7", maker="train.py:5")
+    case = replace(make("weights_before", op=noise), draws=(noise, weights))
+    found = judge_draw(case)
+    _, remedy = fill_remedy(found, found.line)
+    assert remedy.endswith("drawn: best before train.py:3, the first line that draws from it")
+    alone = judge_draw(make("weights_before", op=weights))
+    assert fill_remedy(alone, alone.line)[1].endswith("train.py:5, where the weights are drawn")
 
 
 def test_a_state_that_differs_has_the_line_of_the_first_draw(make):

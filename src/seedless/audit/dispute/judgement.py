@@ -14,7 +14,7 @@ from seedless.audit.dispute.disputed_step import Case, judge_steps
 from seedless.audit.dispute.party_answers import Place, list_fields
 from seedless.audit.dispute.party_process import PartyError
 from seedless.audit.dispute.ruling import Ruling, make_ruling
-from seedless.audit.reexecution import START_FACTS, derive_facts
+from seedless.audit.reexecution import derive_facts, read_facts
 from seedless.audit.spot_check import score_again
 from seedless.audit.trail_comparison import DivergenceError
 from seedless.core.digests import digest_each
@@ -28,7 +28,7 @@ RESULTS = ("weights", "metrics", "predictions")
 
 def is_disputed(a: ValidatedRun, b: ValidatedRun) -> bool:
     """Whether two runs state anything differently that their configuration decides."""
-    stated = [{key: run.claims[key] for key in (*START_FACTS, *RESULTS)} for run in (a, b)]
+    stated = [{**read_facts(run, a), **{key: run.claims[key] for key in RESULTS}} for run in (a, b)]
     return (
         bool(compare_values(stated[0], stated[1])) or compare_trails(a.trail, b.trail) is not None
     )
@@ -43,7 +43,7 @@ def settle(case: Case, *, ask: bool) -> Ruling:
     """
     # [Step 1] What the two runs began with, and their results where the trails agree.
     runs = [side.run for side in case.sides]
-    facts = [{key: run.claims[key] for key in START_FACTS} for run in runs]
+    facts = [read_facts(run, runs[0]) for run in runs]
     difference = compare_trails(runs[0].trail, runs[1].trail)
     if compare_values(facts[0], facts[1]) or (difference is not None and difference[0] == 0):
         return judge_start(case)
@@ -73,7 +73,7 @@ def judge_start(case: Case) -> Ruling:
         "state": digest_each(case.judge.execution.beginning),
     }
     stated = [
-        {**{key: side.run.claims[key] for key in START_FACTS}, "state": side.run.trail[0]["state"]}
+        {**read_facts(side.run, case.a.run), "state": side.run.trail[0]["state"]}
         for side in case.sides
     ]
     names = [mismatch.field for mismatch in compare_values(stated[0], stated[1])]

@@ -26,7 +26,7 @@ from seedless.numerics.determinism import preserve_flags
 from seedless.numerics.environment import capture_environment
 from seedless.proof.trail import GENESIS
 from seedless.runs.prepare import USER_MODEL, Preparer
-from seedless.runs.user_model import ENTRY_HELP, choose_preparer
+from seedless.runs.user_model import ENTRY_OPTION_HELP, choose_preparer
 from seedless.runs.validation import ValidatedRun, open_validated
 
 MAX_SECONDS = 1_000_000  # for one answer of a command: 11 days
@@ -72,7 +72,7 @@ def referee(
         return refused
     preparer = choose_preparer(runs[0].config, entry, data)
     if runs[0].config.model.name == USER_MODEL and entry is None:
-        raise ConfigError(f"{a} is a run of fit(): {ENTRY_HELP.partition(', or ')[2]}")
+        raise ConfigError(f"{a} is a run of fit(): use {ENTRY_OPTION_HELP}")
     # [Step 2] Ask the commands, or execute folders here.
     with ExitStack() as stack:
         parties: list[Party | None] = [None, None]

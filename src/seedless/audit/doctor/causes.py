@@ -24,7 +24,7 @@ class Cause:
 CAUSES = {
     "unseeded-weights": Cause(
         "the initial weights are drawn from a generator that nobody seeded",
-        "call {call} before {line}, where the weights are drawn",
+        "call {call} before {line}, where the weights are drawn{earlier}",
     ),
     "unseeded-shuffle": Cause(
         "the order of the data is drawn from a generator that nobody seeded",

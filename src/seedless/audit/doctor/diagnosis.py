@@ -104,6 +104,7 @@ def fill_remedy(candidate: Candidate, line: str, op: str = "an operation") -> tu
         "generator": "the generator",
         "call": "its seed function",
         "name": "it",
+        "earlier": "",
         "advice": "replace it by an operation with a deterministic form",
         **candidate.words,
         "line": line or NO_LINE,

@@ -60,6 +60,9 @@ def judge_draw(case: Case) -> Candidate | None:
         evidence.append(f"no call seeds {describe(family)} in this process")
     experiment = _name_experiment(family, changing=cause == "time-seed")
     words = {**_describe_words(family), "op": op.op, "module": op.module}
+    first = case.op
+    if first is not None and first.draws == op.draws and first.line not in ("", op.line, line):
+        words["earlier"] = f": best before {first.line}, the first line that draws from it"
     return Candidate(cause, line, LIKELY, tuple(evidence), words, experiment)
 
 

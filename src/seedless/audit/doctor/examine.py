@@ -11,10 +11,10 @@ from seedless.audit.doctor.diagnosis import (
     list_candidates,
     make_diagnosis,
 )
-from seedless.audit.doctor.experiments import EXPERIMENTS, Result
+from seedless.audit.doctor.experiments import EXPERIMENTS, MAX_EXPERIMENTS, Result
 from seedless.audit.doctor.first_step import FirstStep, find_differing_ranks, has_effect
 from seedless.audit.doctor.leftover import try_without_leftovers
-from seedless.audit.doctor.op_pass import record_step
+from seedless.audit.doctor.op_pass import MAX_PAIRS, record_step
 from seedless.audit.doctor.pair import Pair, Run, Runner, compare
 from seedless.audit.doctor.run_outcome import explain_missing_steps, find_cut_off
 from seedless.audit.doctor.trial import choose_untried, try_out
@@ -37,6 +37,12 @@ class Examination:
     pair: Pair | None = None
     recorded_pair: Pair | None = None
     resumed_after: int | None = None
+
+
+# Runs that finding the cause of a difference takes at most: a pair without what the first run left
+# over, the pairs that record a step, each experiment and its repetition, and once more the pairs
+# that record a step, where a draw hid another cause.
+MOST_RUNS_FOR_A_CAUSE = 2 + 2 * MAX_PAIRS + 2 * 2 * MAX_EXPERIMENTS + 2 * MAX_PAIRS
 
 
 def examine(runner: Runner, runs: int = 2) -> Examination:

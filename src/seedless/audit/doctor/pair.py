@@ -12,6 +12,7 @@ from seedless.audit.doctor.working_copy import move_command
 from seedless.script_recorder.settings import Settings
 
 Variables = Mapping[str, str | None]
+FIRST_RUN = "run-1"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,13 @@ class Runner:
             cwd=cwd,
             out=out,
         )
+        if folder.name == FIRST_RUN:
+            self.report(f"{folder.name} took {done.seconds:.1f} s")
         return Run(done, read_run(done.records, {str(out or done.folder / "out"): OUT_WORD}))
+
+    def count_runs(self) -> int:
+        """Return how many times the command was run."""
+        return sum(1 for path in self.folder.glob("run-*") if path.is_dir())
 
     def run_pair(
         self,

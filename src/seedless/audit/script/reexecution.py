@@ -58,7 +58,7 @@ def choose_execution(
     """Return the folder and the interpreter to execute with; by default the current ones."""
     folder = Path.cwd() if sources is None else Path(sources)
     if not folder.is_dir():
-        raise ConfigError(f"there is no folder {folder} to take the script from")
+        raise ConfigError(f"there is no folder {str(folder)!r} to take the script from")
     program = sys.executable if python is None else shutil.which(python)
     if program is None:
         raise ConfigError(f"there is no program {python!r} to execute the script with")
