@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import stats
 import seedless
 from seedless.analysis.arms import ArmRuns, ScoredRun
 from seedless.analysis.comparison import pair_runs
+from seedless.analysis.fairness import check_runs
 from seedless.core.errors import RunError, StatsError, UnknownNameError
 from tests.tiny import copy_run, fit_run, flags_restored, give, make_arrays
 
@@ -125,6 +127,18 @@ def test_repeats_of_one_run_are_one_observation(arms):
     assert "in both arms" in text
     assert "the arms have the same settings" in text
     assert found.matched.startswith("no pairs")  # one seed twice is no match
+
+
+def test_a_run_that_is_counted_twice_is_named():
+    def arm(name, weights):
+        runs = [ScoredRun(Path(f"{name}{i}"), 0.1 * i, one, {}) for i, one in enumerate(weights)]
+        return ArmRuns(name, tuple(runs))
+
+    (told,) = check_runs(arm("A", "xyx"), arm("B", "uvw"))
+    assert told == (
+        "arm A counts some runs twice: 3 runs, 2 different; the first that are the same: A0, A2"
+    )
+    assert check_runs(arm("A", "xyz"), arm("B", "uvw")) == []
 
 
 def test_a_seed_that_is_there_twice_is_named():

@@ -1,6 +1,7 @@
 """The page of scripts and recorded loops: curves, digests, files, and where runs differ."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import seedless
 from seedless.analysis.loop_report import is_recorded
 from seedless.core.errors import RunError
 from tests.forgery import rechain
+from tests.report.test_page import have_every_level
 from tests.script_runs import make_steps, write_script_run
 
 
@@ -51,6 +53,10 @@ def test_runs_that_agree_and_runs_that_differ(tmp_path):
     assert "The runs differ first at step 2" in text
     assert "<b>same</b>: every step that both have agrees" in text
     assert "3.12.1" in text
+    assert have_every_level(text)
+    legend = text.split('<ul class="legend')[1].split("</ul>")[0]
+    assert len(set(re.findall(r'class="line ([^"]+)"', legend))) == 3
+    assert all(f"</svg>{name}" in legend for name in ("a", "same", "other"))
 
 
 def test_a_recorded_loop_has_a_page_and_can_be_compared(tmp_path):
@@ -75,7 +81,7 @@ def test_a_loop_may_hold_any_value(tmp_path):
 
 def test_what_the_page_cannot_show_is_refused(tmp_path):
     run, loop = write_script_run(tmp_path / "run"), write_loop(tmp_path / "loop")
-    with pytest.raises(RunError, match="without --verify"):
+    with pytest.raises(RunError, match="without verify"):
         seedless.report(run, verify=True)
     assert is_recorded(run)
     assert is_recorded(loop)

@@ -28,9 +28,11 @@ def test_a_roc_curve_goes_from_corner_to_corner():
     ElementTree.fromstring(svg)
     trace = re.search(r'class="trace" d="M([^"]+)"', svg)[1]
     corners = [tuple(map(float, point.split())) for point in trace.split("L")]
-    assert corners[0] == (14.0, 136.0)
-    assert corners[-1] == (136.0, 14.0)
+    assert corners[0] == (36.0, 134.0)
+    assert corners[-1] == (162.0, 8.0)
     assert 'aria-label="ROC curve of A&lt;B, area 0.750"' in svg
+    for text in ("false positive rate", "true positive rate", ">0.5<"):
+        assert text in svg
 
 
 def test_reliability_draws_a_mark_a_filled_bin():
@@ -39,7 +41,7 @@ def test_reliability_draws_a_mark_a_filled_bin():
     svg = draw_reliability("A", bin_reliability(scores, truth), 0.1)
     ElementTree.fromstring(svg)
     assert len(places(svg, "cx")) == 3
-    assert all(14 <= x <= 136 for x in places(svg, "cx"))
+    assert all(36 <= x <= 162 for x in places(svg, "cx"))
 
 
 @pytest.mark.parametrize(

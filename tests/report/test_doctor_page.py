@@ -9,7 +9,7 @@ import pytest
 from seedless.report.doctor_page import render_doctor_page
 from seedless.report.recorded_sources import compare_draws, compare_files, compare_seeds
 from seedless.report.recorded_steps import DoctorRun, compare_ops, list_steps, tabulate_steps
-from tests.report.test_page import headline, parse
+from tests.report.test_page import have_every_level, headline, parse
 
 SCRIPT = """import torch
 from torch import nn
@@ -163,6 +163,7 @@ def test_it_says_first_what_differs_why_and_the_line(pair, folder):
     assert "the difference disappears" in section(page, "evidence")
     assert "python train.py --name &#39;a b&#39;" in section(page, "command")
     found = parse(page)
+    assert have_every_level(page)
     assert found.links == []
     assert not {"script", "link", "iframe", "object", "embed", "img"} & found.tags
     assert page == render(

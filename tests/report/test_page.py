@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -11,12 +12,19 @@ from pathlib import Path
 import pytest
 
 from seedless.core.errors import RunError, SeedlessError
-from seedless.report.learning_curves import Series, draw_curves, draw_fingerprint
+from seedless.report.example_pictures import Example
+from seedless.report.learning_curves import (
+    MOST_TOLD_APART,
+    Series,
+    choose_roles,
+    draw_curves,
+    draw_fingerprint,
+)
 from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.run_view import find_difference, make_view, same_bits
 
 SAME = Verdict("identical", "Nine epochs, 66 tensors each, compared one by one.", 41.27)
-VOID = {"br", "img", "meta", "circle", "path"}
+VOID = {"br", "img", "meta", "circle", "path", "source"}
 
 
 def sha(*parts):
@@ -141,7 +149,7 @@ class Balance(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        self.links += [value for name, value in attributes if name in ("src", "href")]
+        self.links += [value for name, value in attributes if name in ("src", "href", "srcset")]
         if tag not in VOID:
             self.open.append(tag)
 
@@ -172,11 +180,15 @@ def test_the_headline_says_identical_with_both_hashes(tmp_path, two, control):
 
 
 def test_it_loads_nothing_runs_nothing_and_is_well_formed(tmp_path, two, control):
-    pictures = [("a PNG", base64.b64encode(b"png").decode()), ("an SVG", "<svg></svg>")]
+    png = base64.b64encode(b"png").decode()
+    pictures = [Example("a PNG", png, narrow=png), Example("an SVG", "<svg></svg>")]
     page = write(tmp_path, two, verdict=SAME, controls=[control], examples=pictures)
     found = parse(page)
     assert found.links
-    assert all(link.startswith("data:image/") for link in found.links)
+    assert all(link.startswith(("data:image/", "#")) for link in found.links)
+    inner = [link[1:] for link in found.links if link.startswith("#")]
+    assert len(inner) > 5
+    assert all(page.count(f'<section id="{name}">') == 1 for name in inner)
     assert not {"script", "link", "iframe", "object", "embed"} & found.tags
     style = page.split("<style>")[1].split("</style>")[0]
     assert not re.search(r"url\(|@import|https?:", style)
@@ -201,7 +213,7 @@ def test_names_from_outside_are_text_and_not_markup(tmp_path):
     (folder / "config.toml").write_text(f"# {evil}\n")
     runs = [read_run(folder, evil), read_run(folder, evil)]
     verdict = Verdict("identical", evil)
-    page = render_page(runs, title=evil, verdict=verdict, examples=[(evil, "")])
+    page = render_page(runs, title=evil, verdict=verdict, examples=[Example(evil, "", "", evil)])
     assert "<script" not in page
     assert "script" not in parse(page).tags
     assert page.count("&lt;script&gt;") > 8
@@ -281,7 +293,7 @@ def test_runs_without_a_verdict_are_compared_by_what_they_recorded(tmp_path, two
 
 def test_few_positives_are_flagged_and_an_undefined_auc_is_no_number(tmp_path, two):
     page = write(tmp_path, two)
-    rows = page.split('<table class="classes">')[1].split("</table>")[0].split("<tr>")[2:]
+    rows = page.split('<table class="classes stack">')[1].split("</table>")[0].split("<tr>")[2:]
     found = {re.search(r'row">(\w+)<', row)[1]: row for row in rows}
     assert list(found) == ["SR", "PVC", "LBBB", "AF"]  # the dataset's order
     assert [name for name, row in found.items() if ">few<" in row] == ["PVC", "LBBB"]
@@ -346,7 +358,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 def test_a_picture_is_a_png_or_an_svg(tmp_path, two):
     with pytest.raises(SeedlessError, match="base64"):
-        write(tmp_path, two, examples=[("x", "no picture!")])
+        write(tmp_path, two, examples=[Example("x", "no picture!")])
 
 
 def test_curves_keep_to_the_drawing_and_skip_what_is_not_finite():
@@ -377,6 +389,44 @@ def test_templates_are_part_of_the_package():
         "study.html",
         "doctor.html",
         "loop.html",
+        "attribution.html",
+        "progress.html",
         "parts.html",
         "card.md",
     }
+
+
+def have_every_level(page):
+    """Whether the headings of a page begin with h1, and none is more than one level deeper."""
+    levels = [0, *(int(level) for level in re.findall(r"<h([1-6])[ >]", page))]
+    return all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_headings_leave_out_no_level(tmp_path, two, control):
+    page = write(tmp_path, two, verdict=SAME, controls=[control])
+    assert "<h3>" in page
+    assert have_every_level(page)
+    assert not have_every_level(page.replace("<h2>", "<h3>"))
+
+
+def test_equal_runs_lie_on_each_other_and_others_each_look_different():
+    assert choose_roles([True]) == ["alone"]
+    assert choose_roles([True, True, True], 1) == ["first", "repeat", "repeat", "control"]
+    apart = choose_roles([True] + [False] * (MOST_TOLD_APART - 1), 1)
+    assert len(set(apart)) == MOST_TOLD_APART + 1
+    assert set(choose_roles([True] + [False] * MOST_TOLD_APART)) == {"crowd"}
+
+
+def test_every_look_of_a_line_is_in_the_style(tmp_path, two):
+    style = write(tmp_path, two).split("<style>")[1].split("</style>")[0]
+    looks = {name for role in choose_roles([True] + [False] * 17) for name in role.split()}
+    assert looks - {"dash-0"} <= set(re.findall(r"\.line\.([\w-]+)", style))
+
+
+def test_a_run_that_repeats_with_other_bits_does_not_look_like_a_repeat(tmp_path, two):
+    other = read_run(make_run(tmp_path / "C", flipped=3), "Process C")
+    page = write(tmp_path, [*two, other])
+    legend = page.split('<ul class="legend')[1].split("</ul>")[0]
+    assert len(set(re.findall(r'class="line ([^"]+)"', legend))) == 3
+    assert "on top of it" not in legend
+    assert "on top of it" in write(tmp_path, two)

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from seedless.analysis.attribute import attribute_run, write_maps
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
-    from seedless.analysis.onnx_export import export_run
     from seedless.analysis.robustness import measure_run_robustness
     from seedless.analysis.run_churn import churn, open_predictions
+    from seedless.analysis.run_export import export
     from seedless.analysis.run_report import report
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "churn",
     "compare",
     "evaluate",
-    "export_run",
+    "export",
     "measure_run_robustness",
     "open_predictions",
     "report",

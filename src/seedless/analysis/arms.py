@@ -1,6 +1,5 @@
 """The runs of one arm of a comparison: run folders, or anyone's JSON files of results."""
 
-import glob
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 from seedless.core.bounded_reading import MAX_JSON_BYTES, parse_json, read_file
 from seedless.core.config import REPLICATE_KEYS, flatten
 from seedless.core.errors import StatsError, UnknownNameError
-from seedless.core.files import hash_file
+from seedless.core.files import hash_file, match_paths
 from seedless.core.registry import suggest
 from seedless.init.starts import write_out_defaults
 from seedless.models import MODELS
@@ -95,8 +94,7 @@ def _expand(name: str, places: Sequence[str | Path]) -> list[Path]:
     """Return the paths that patterns match, each once, sorted."""
     paths: set[Path] = set()
     for place in places:
-        path = Path(place).expanduser()
-        matches = [path] if path.exists() else list(map(Path, glob.glob(str(path), recursive=True)))
+        matches = match_paths(place)
         if not matches:
             raise StatsError(f"arm {name}: nothing matches {str(place)!r}")
         paths.update(matches)

@@ -36,9 +36,11 @@ _MATCHES = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The statistics of two arms, with warnings where the comparison is not fair.
+
+    Printed, it is what `seedless compare` prints.
 
     Attributes:
         metric: what was compared.
@@ -54,7 +56,7 @@ class Comparison:
     set_aside: tuple[tuple[float, ...], ...]
     warnings: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [*_write_arms(self), *_write_tests(self), self.row.sentence]
         lines += [f"undefined: {reason}" for reason in self.row.undefined]
         lines += [f"WARNING: {warning}" for warning in self.warnings]
@@ -92,7 +94,7 @@ def compare(
         factor: the setting, or settings, that the arms are meant to differ in.
         paired: for numbers only: the i-th of both arms are a pair.
 
-    >>> print(compare([0.95, 0.96, 0.97], [0.94, 0.95, 0.93]).row.sentence)
+    >>> print(seedless.compare([0.95, 0.96, 0.97], [0.94, 0.95, 0.93]).row.sentence)
     A 0.96 (n = 3), B 0.94 (n = 3): the means are not shown to differ, p = 0.07048, d = 2.
     """
     if published_df and margin is None:

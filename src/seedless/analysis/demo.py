@@ -1,4 +1,7 @@
-"""The demonstration: the same training in two processes, a verification, and a negative control."""
+"""The demonstration: one training in two processes, verified, beside two ordinary seeds.
+
+A negative control, with one bit flipped, must differ.
+"""
 
 import json
 import time
@@ -7,19 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedless.analysis.run_report import draw_examples, view_run
+from seedless.analysis.examples import draw_examples
+from seedless.analysis.run_report import view_run
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
+from seedless.evaluate.most_probable import ChangedAnswers, compare_most_probable
 from seedless.proof.trail import compare_trails, digest_entry
 from seedless.report.page import Verdict, render_page, write_page
 from seedless.runs.folder import read_config
-from seedless.runs.validation import open_validated
+from seedless.runs.validation import ValidatedRun, open_validated
 from seedless.train.arithmetic import check_arithmetic
 from seedless.train.log import LOG_FILE as LOG
 from seedless.train.log import read_log
 
 LABELS = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}
+# Two runs as they are usually made. The seeds are the first two numbers: none was picked for its
+# result.
+SEEDS = {"seed-1": "seed 1", "seed-2": "seed 2"}
 FLIP = "stem.0.weight:0:0"  # the last bit of the first weight
 PAGE = "report.html"
 PRESET = "demo"
@@ -37,6 +45,9 @@ class Demo:
         identical: whether the trails of the two processes are equal in every entry.
         control_differs: the first epoch at which the negative control differs, or None.
         verdict: the result of `verify` for the first run.
+        flips: the test records that get another answer, which is the most probable class: between
+            the "seeds", two ordinary runs with another seed, and between the "repeats", the two
+            processes.
     """
 
     folder: Path
@@ -45,6 +56,7 @@ class Demo:
     identical: bool
     control_differs: int | None
     verdict: Mapping[str, Any]
+    flips: Mapping[str, ChangedAnswers]
     seconds: float
 
     @property
@@ -61,7 +73,7 @@ def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_:
     changes = [part for setting in settings for part in ("--set", setting)]
     train = ["train", PRESET, *changes, "--force", "--json", "--out"]
     control = ["--set", f"control.flip_bit={FLIP}"]
-    places = {name: out / name for name in LABELS}
+    places = {name: out / name for name in (*LABELS, *SEEDS)}
     out.mkdir(parents=True, exist_ok=True)
     _run_together(
         "training twice, in two processes",
@@ -70,17 +82,18 @@ def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_:
         show,
     )
     answers = _run_together(
-        "verifying the first, and training once more with one bit flipped",
+        "verifying the first, training with one bit flipped, and with two ordinary seeds",
         [
             ["verify", str(places["first"]), "--json"],
             [*train, str(places["control"]), *control],
+            *([*train, str(places[name]), *_seed(name)] for name in SEEDS),
         ],
-        [places["control"]],
+        [places["control"], *(places[name] for name in SEEDS)],
         show,
     )
     verdict = json.loads(answers[0])
     opened = {name: open_validated(place) for name, place in places.items()}
-    trails = {name: run.trail for name, run in opened.items()}
+    trails = {name: opened[name].trail for name in LABELS}
     difference = compare_trails(trails["first"], trails["control"])
     demo = Demo(
         folder=out,
@@ -88,10 +101,14 @@ def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_:
             tuple(digest_entry(entry) for entry in row)
             for row in zip(*trails.values(), strict=True)
         ),
-        receipts={name: run.claims for name, run in opened.items()},
+        receipts={name: opened[name].claims for name in (*LABELS, *SEEDS)},
         identical=compare_trails(trails["first"], trails["second"]) is None,
         control_differs=None if difference is None else difference[0],
         verdict=verdict,
+        flips={
+            "seeds": _compare_answers([opened[name] for name in SEEDS]),
+            "repeats": _compare_answers([opened["first"], opened["second"]]),
+        },
         seconds=time.perf_counter() - began,
     )
     views = [view_run(opened[name], label) for name, label in LABELS.items()]
@@ -100,10 +117,27 @@ def run_demo(out: Path, settings: Sequence[str] = (), *, show: Show = lambda *_:
         title="seedless demo",
         verdict=Verdict(verdict["outcome"], verdict["sentence"], verdict["seconds"]),
         controls=views[2:],
+        seeds=[view_run(opened[name], label) for name, label in SEEDS.items()],
         examples=draw_examples(opened["first"]),
     )
     write_page(out / PAGE, page)
     return demo
+
+
+def _seed(name: str) -> list[str]:
+    """Return the arguments of an ordinary run: random weights and order, drawn from a seed."""
+    number = name.removeprefix("seed-")
+    settings = (
+        *("init.basis=kaiming", f"init.seed={number}", "order.name=seeded", f"order.seed={number}"),
+        "execution.arithmetic=native",
+    )
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+def _compare_answers(runs: Sequence[ValidatedRun]) -> ChangedAnswers:
+    """Return the test records that two runs answer differently."""
+    first, second = (run.read_predictions() for run in runs)
+    return compare_most_probable(first, second)
 
 
 def _run_together(

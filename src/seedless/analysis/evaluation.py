@@ -1,13 +1,17 @@
 """Scores of a finished run: of its own predictions, or of its weights on another dataset."""
 
+from __future__ import annotations
+
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seedless.analysis.evaluation_text import write_evaluation
 from seedless.analysis.external_data import ScoredSet, predict_external, refuse_user_model
 from seedless.core.config import Config, DataConfig, override
 from seedless.core.errors import ConfigError, DataError, RunError
@@ -19,12 +23,15 @@ from seedless.evaluate.scores import RESAMPLES, find_thresholds, score_split
 from seedless.evaluate.subgroup import Subgroups, band_ages, score_subgroups
 from seedless.runs.validation import open_validated
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 ATTRIBUTES = ("sex", "age")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Scores of a run on one split.
+    """Scores of a run on one split; printed, it is the table of `seedless evaluate`.
 
     Attributes:
         data: the dataset's name.
@@ -43,6 +50,16 @@ class Evaluation:
     left_out: Mapping[str, tuple[str, ...]]
     subgroups: Subgroups | None = None
     trained: int | None = None
+
+    def __repr__(self) -> str:
+        return write_evaluation(self)
+
+    @property
+    def classes(self) -> pd.DataFrame:
+        """The scores of each class (rows) as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame.from_dict(dict(self.scores["classes"]), orient="index")
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -102,7 +119,7 @@ def evaluate(
             data_set.scored, data_set.classes, attribute, data_set.thresholds, by, resamples
         )
     left_out, trained = data_set.left_out, data_set.trained
-    return Evaluation(str(run), data_set.name, split, task, scores, left_out, groups, trained)
+    return Evaluation(os.fspath(run), data_set.name, split, task, scores, left_out, groups, trained)
 
 
 def _read_own(

@@ -100,8 +100,11 @@ def check_runs(a: ArmRuns, b: ArmRuns) -> list[str]:
                 "one deterministic run, they are one observation, n = 1"
             )
         if 1 < len(identities) < n:
+            twice = next(identity for identity, count in identities.items() if count > 1)
+            same = ", ".join(str(run.path) for run in arm.runs if run.identity == twice)
             warnings.append(
-                f"arm {arm.name} counts some runs twice: {n} runs, {len(identities)} different"
+                f"arm {arm.name} counts some runs twice: {n} runs, {len(identities)} different; "
+                f"the first that are the same: {same}"
             )
         if arm.ignored:
             shown = ", ".join(str(path) for path in arm.ignored[:3])

@@ -20,18 +20,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from seedless.core.display import escape_lines, escape_text
 from seedless.core.errors import ModelError, RunError
 from seedless.core.files import AnyPath, hash_file, write_atomic
 from seedless.core.version import __version__
 from seedless.data.normalize import Scale
-from seedless.runs.opened_run import OpenRun, check_output_file, open_run
+from seedless.runs.opened_run import OpenRun, check_output_file, describe_run, open_run
+from seedless.runs.user_model import UserModel
 
 TOLERANCE = 1e-4  # largest difference of a logit at which the file is written
 REQUIRED_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 
 
-@dataclass(frozen=True, eq=False)
-class Exported:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExportedModel:
     """A checked file, and the largest difference of a logit over ``records`` test records."""
 
     opened: OpenRun
@@ -39,6 +41,26 @@ class Exported:
     digest: str
     difference: float
     records: int
+
+    def __repr__(self) -> str:
+        text = (
+            f"{escape_text(self.file)}\n{self.file.stat().st_size:,} bytes\n{self.digest}\n"
+            f"logits differ from the run's by at most {self.difference:.2g} on {self.records} "
+            f"{self.opened.split} records ({TOLERANCE:g} allowed)"
+        )
+        return escape_lines(text)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            **describe_run(self.opened),
+            "file": str(self.file),
+            "bytes": self.file.stat().st_size,
+            "digest": self.digest,
+            "max_abs_difference": self.difference,
+            "tolerance": TOLERANCE,
+            "records": self.records,
+        }
 
 
 class NormalizedModel(nn.Module):
@@ -69,7 +91,8 @@ def export_run(
     force: bool = False,
     entry: str | None = None,
     data: str | None = None,
-) -> Exported:
+    user: UserModel | None = None,
+) -> ExportedModel:
     """Write a run's selected weights as an ONNX file and check it on real records.
 
     Args:
@@ -79,10 +102,11 @@ def export_run(
         force: replace a file that exists.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
         data: the path of the data, if they were moved.
+        user: for a run of `fit`, its model and arrays themselves.
     """
     check_extra()
     check_output_file(Path(run), out, force)
-    opened = open_run(run, entry=entry, data=data)
+    opened = open_run(run, entry=entry, data=data, user=user)
     raw = opened.records[:records]
     model = copy.deepcopy(opened.run.model).cpu().eval()
     with torch.no_grad():
@@ -100,7 +124,7 @@ def export_run(
             f"{len(raw)} {opened.split} records, more than {TOLERANCE:g}; no file was left"
         )
     write_atomic(out, content)
-    return Exported(opened, out, hash_file(out), difference, len(raw))
+    return ExportedModel(opened, out, hash_file(out), difference, len(raw))
 
 
 def check_extra() -> None:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from seedless.analysis.examples import draw_examples
 from seedless.analysis.loop_report import is_recorded, render_recorded
 from seedless.audit.verification import verify as verify_run
-from seedless.core.errors import DataError, RunError
-from seedless.core.files import AnyPath
-from seedless.evaluate.gradcam import explain_classes
-from seedless.evaluate.predictions import Predictions
-from seedless.report.ecg_paper import draw_ecg, draw_image
+from seedless.core.errors import RunError
+from seedless.core.files import AnyPath, match_paths, say_no_run
 from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.run_view import RunView, make_view
 from seedless.report.scores import differ_in_settings
 from seedless.runs.folder import CONFIG
-from seedless.runs.opened_run import OpenRun, check_output_file, open_run
-from seedless.runs.prepare import USER_MODEL
+from seedless.runs.opened_run import check_output_file
+from seedless.runs.streamed_results import has_user_loss
 from seedless.runs.validation import ValidatedRun, open_validated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAGE = "report.html"
 
@@ -44,8 +33,8 @@ def report(
     The page makes no requests and runs no scripts; equal runs give equal bytes.
 
     Args:
-        runs: folders of finished runs, scored on the same records for the same task; or of runs of
-            scripts and recorded loops.
+        runs: folders of finished runs, scored on the same records for the same task, or of runs of
+            scripts and recorded loops; or patterns such as "runs/a-*".
         out: the file to write; by default report.html in the folder of the one run. Several runs
             need a file.
         examples: how many test records of the first run are drawn.
@@ -55,17 +44,17 @@ def report(
     >>> seedless.report("runs/mine")  # doctest: +SKIP
     PosixPath('runs/mine/report.html')
     """
-    folders = [Path(run) for run in runs]
+    folders = [folder for run in runs for folder in _find_folders(run)]
     page = _choose_page(folders, None if out is None else Path(out), force)
     if verify and len(folders) > 1:
-        raise RunError("--verify is for the page of one run: `seedless verify` each of several")
+        raise RunError("verify is for the page of one run: `seedless verify` each of several")
     labels = name_runs(folders)
     recorded = [is_recorded(run) for run in folders]
     if any(recorded):
         if verify or not all(recorded):
             raise RunError(
                 "scripts and loops of your own have a page of their own, without other runs and "
-                "without --verify: `seedless verify RUN --execute` runs a script again"
+                "without verify: `seedless verify RUN --execute` runs a script again"
             )
         return write_page(page, render_recorded(folders, labels))
     opened = [open_validated(run) for run in folders]
@@ -81,13 +70,24 @@ def report(
     return write_page(page, text)
 
 
+def _find_folders(run: AnyPath) -> list[Path]:
+    """Return the run folder, or the folders that a pattern such as "runs/a-*" matches."""
+    matches = match_paths(run)
+    if matches == [Path(run)]:
+        return matches
+    folders = [path for path in matches if path.is_dir()]
+    if not folders:
+        raise RunError(f"{say_no_run(run)}: expected a run folder, or a pattern such as 'runs/a-*'")
+    return folders
+
+
 def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:
     """Return the file to write; refuse one that exists, or that is in a run folder."""
     if not runs:
         raise RunError("a report needs at least one run folder")
     if out is None:
         if len(runs) > 1:
-            raise RunError("a report of several runs belongs to none of them: name a file, --out")
+            raise RunError("a report of several runs belongs to none of them: name a file as out")
         return runs[0] / PAGE
     if not (len(runs) == 1 and out.resolve() == (runs[0] / PAGE).resolve()):
         for run in runs:
@@ -122,66 +122,13 @@ def check_comparable(views: Sequence[RunView]) -> None:
 
 
 def view_run(run: ValidatedRun, label: str) -> RunView:
-    """Return a run as a page or a card shows it."""
+    """Return a run as a page or a card shows it; one with a loss of its own has no predictions."""
     config = run.read_file(CONFIG).decode()
-    return make_view(label, run.receipt, config, run.trail, run.log, run.read_predictions())
+    predictions = None if has_user_loss(run.claims) else run.read_predictions()
+    return make_view(label, run.receipt, config, run.trail, run.log, predictions)
 
 
 def _execute_again(run: Path) -> Verdict:
     """Return the verdict of `verify`; without its duration, so that equal runs give equal pages."""
     verdict = verify_run(run).as_dict()
     return Verdict(verdict["outcome"], verdict["sentence"])
-
-
-def draw_examples(run: ValidatedRun, count: int = 2) -> list[tuple[str, str]]:
-    """Draw a test record of each of the rarest classes: (caption, PNG in base64).
-
-    Grad-CAM's map of that class is tinted. A run of `fit`, or one whose data cannot be read here,
-    has no examples.
-    """
-    predictions = run.read_predictions()
-    is_user_model = run.config.model.name == USER_MODEL
-    if is_user_model or "test" not in predictions.splits or count < 1:
-        return []
-    try:
-        finished = open_run(run)
-    except (DataError, RunError):
-        return []
-    pictures = []
-    for place, k in choose_records(predictions, count):
-        sample = np.asarray(finished.records[place])
-        inputs = sample[None] if finished.scale is None else finished.scale.apply(sample[None])
-        explained = explain_classes(finished.run.model, inputs, k)
-        figure = _draw(sample, finished, explained.maps[0])
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-        picture = base64.b64encode(buffer.getvalue()).decode()
-        pictures.append((describe(predictions, place, k), picture))
-    return pictures
-
-
-def choose_records(predictions: Predictions, count: int) -> list[tuple[int, int]]:
-    """Return (row, class): the first test record of each of the classes with fewest positives."""
-    labels = predictions.splits["test"].labels
-    order = np.argsort(labels.sum(axis=0), kind="stable")
-    rare = [int(k) for k in order if labels[:, k].any()]
-    return [(int(np.flatnonzero(labels[:, k])[0]), k) for k in rare[:count]]
-
-
-def describe(predictions: Predictions, place: int, k: int) -> str:
-    """Return a caption: labels, the three highest probabilities, and what is tinted."""
-    classes, test = predictions.classes, predictions.splits["test"]
-    truth = [name for name, hot in zip(classes, test.labels[place], strict=True) if hot]
-    top = np.argsort(-test.probabilities[place], kind="stable")[:3]
-    highest = ", ".join(f"{classes[t]} {test.probabilities[place, t]:.2f}" for t in top)
-    labelled = ", ".join(truth) or "nothing"
-    return (
-        f"{test.ids[place]}: labelled {labelled}; the model says {highest}. Tinted: the "
-        f"evidence for {classes[k]} (Grad-CAM)"
-    )
-
-
-def _draw(sample: NDArray[np.float32], run: OpenRun, emphasis: NDArray[np.float32]) -> Figure:
-    if run.leads is not None and run.fs is not None:
-        return draw_ecg(sample, run.leads, run.fs, emphasis=emphasis)
-    return draw_image(sample, emphasis=emphasis)

@@ -10,9 +10,10 @@ from seedless.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from seedless.report.card import make_card
-    from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
+    from seedless.report.ecg_paper import draw_ecg
     from seedless.report.ml_bom import make_ml_bom
     from seedless.report.page import render_page, write_page
+    from seedless.report.record_picture import draw_image, save_png
     from seedless.report.run_view import RunView, make_view
 
 __all__ = [

@@ -15,8 +15,10 @@ from seedless.core.errors import SeedlessError
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.report.facts import (
     as_number,
+    describe_taken,
     escape,
     find_scores,
+    find_weights_file,
     is_user_model,
     list_classes,
     look_up,
@@ -62,6 +64,7 @@ def make_card(run: RunView, license_: str = "other") -> str:
         ],
         recipe=_list_recipe(run),
         user_model=is_user_model(run),
+        began_with_file=bool(find_weights_file(run)),
         digest=digest if re.fullmatch("[0-9a-f]{64}", digest) else "",
         scale={
             name: ", ".join(
@@ -166,7 +169,11 @@ def list_warnings(run: RunView) -> list[tuple[str, str]]:
     promise = look_up(run, "promise")
     warnings = []
     if run.metrics.get("converged") is False:
-        warnings.append(("Not converged", "The run's score is at chance: do not use this model."))
+        limit = as_mapping(run.settings.get("train")).get("converged_above")
+        sentence = (
+            f"Its score ended at or below the limit set for it, {limit}: do not use this model."
+        )
+        warnings.append(("Not converged", sentence))
     if promise.get("same_bits") is False:
         moved = ", ".join(map(str, promise.get("generators_moved") or ()))
         warnings.append(("The same bits are not promised", f"Global generators moved ({moved})."))
@@ -196,6 +203,7 @@ def _list_recipe(run: RunView) -> list[tuple[str, str]]:
         ("data", name_data(run)),
         ("records", ", ".join(f"{name} {_format_count(n)}" for name, n in counted.items())),
         ("initialization", init.get("basis")),
+        *_list_weights_file(run),
         ("batch order", order.get("name")),
         ("batch size", order.get("batch_size")),
         ("epochs", train.get("epochs")),
@@ -206,6 +214,18 @@ def _list_recipe(run: RunView) -> list[tuple[str, str]]:
         *((f"weights, {name}", value) for name, value in run.hashes),
     ]
     return _drop_empty(rows)
+
+
+def _list_weights_file(run: RunView) -> list[tuple[str, Any]]:
+    """Return (what, value) of the file of weights that the run began with; none where none was."""
+    file = find_weights_file(run)
+    if not file:
+        return []
+    return [
+        ("began with the weights of", file.get("name")),
+        ("its SHA-256", file.get("digest")),
+        ("what was taken", describe_taken(file)),
+    ]
 
 
 def _list_environment(run: RunView) -> list[tuple[str, str]]:

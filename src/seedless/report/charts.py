@@ -15,9 +15,10 @@ from seedless.core.display import escape_text
 from seedless.evaluate.calibration import Bin
 from seedless.stats.samples import find_moments
 
-_SIDE, _EDGE = 150.0, 14.0  # of a square chart: its side, and the margin around the plot
+_SIDE = 170.0  # of a square chart
+_LEFT, _RIGHT, _TOP, _BOTTOM = 36.0, 8.0, 8.0, 36.0  # its margins, with room for the axes
 _STRIP, _TALL = 240.0, 22.0  # of a strip: width and height
-_PAD = 8.0  # empty at both ends of a strip, so that no mark is cut
+_PAD = 14.0  # empty at both ends of a strip, so that no mark and no number is cut
 
 
 def draw_roc(name: str, points: Sequence[tuple[float, float]], auc: float) -> str:
@@ -25,7 +26,8 @@ def draw_roc(name: str, points: Sequence[tuple[float, float]], auc: float) -> st
     line = "M" + "L".join(f"{_across(x):.2f} {_up(y):.2f}" for x, y in points)
     area = f"{line}L{_across(1):.2f} {_up(0):.2f}L{_across(0):.2f} {_up(0):.2f}Z"
     label = f"ROC curve of {name}, area {auc:.3f}"
-    return _square(label, f'<path class="area" d="{area}"/><path class="trace" d="{line}"/>')
+    axes = ("false positive rate", "true positive rate")
+    return _square(label, axes, f'<path class="area" d="{area}"/><path class="trace" d="{line}"/>')
 
 
 def draw_reliability(name: str, bins: Sequence[Bin], error: float) -> str:
@@ -43,25 +45,38 @@ def draw_reliability(name: str, bins: Sequence[Bin], error: float) -> str:
             f'<circle class="dot" cx="{x:.2f}" cy="{y:.2f}" r="{radius:.2f}"/>'
         )
     label = f"Reliability of {name}, expected calibration error {error:.3f}"
-    return _square(label, "".join(marks))
+    return _square(label, ("predicted probability", "observed rate"), "".join(marks))
 
 
-def _square(label: str, inside: str) -> str:
-    low, high = _EDGE, _SIDE - _EDGE
+def _square(label: str, axes: tuple[str, str], inside: str) -> str:
+    """Return a chart from 0 to 1 on both axes, which are named, with its diagonal."""
+    left, right, bottom, top = _across(0), _across(1), _up(0), _up(1)
+    middle = (left + right) / 2
+    texts = [
+        f'<text x="{_across(tick):.2f}" y="{bottom + 12:.2f}" text-anchor="middle">{tick:g}</text>'
+        f'<text x="{left - 4:.2f}" y="{_up(tick) + 3.5:.2f}" text-anchor="end">{tick:g}</text>'
+        for tick in (0.0, 0.5, 1.0)
+    ]
+    height = (top + bottom) / 2
+    texts.append(
+        f'<text x="{middle:.2f}" y="{_SIDE - 8:.2f}" text-anchor="middle">{axes[0]}</text>'
+        f'<text transform="translate(10 {height:.2f}) rotate(-90)" text-anchor="middle">'
+        f"{axes[1]}</text>"
+    )
     return (
         f'<svg class="square" viewBox="0 0 {_SIDE:g} {_SIDE:g}" role="img" '
         f'aria-label="{escape(escape_text(label))}">'
-        f'<path class="frame" d="M{low} {low}H{high}V{high}H{low}Z"/>'
-        f'<path class="chance" d="M{low} {high}L{high} {low}"/>{inside}</svg>'
+        f'<path class="frame" d="M{left} {top}H{right}V{bottom}H{left}Z"/>'
+        f'<path class="chance" d="M{left} {bottom}L{right} {top}"/>{inside}{"".join(texts)}</svg>'
     )
 
 
 def _across(value: float) -> float:
-    return _EDGE + value * (_SIDE - 2 * _EDGE)
+    return _LEFT + value * (_SIDE - _LEFT - _RIGHT)
 
 
 def _up(value: float) -> float:
-    return _SIDE - _EDGE - value * (_SIDE - 2 * _EDGE)
+    return _SIDE - _BOTTOM - value * (_SIDE - _TOP - _BOTTOM)
 
 
 @dataclass(frozen=True)

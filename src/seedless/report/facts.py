@@ -60,6 +60,19 @@ def takes_images(run: RunView) -> bool:
     return bool(as_mapping(run.settings.get("model")).get("channels"))
 
 
+def find_weights_file(run: RunView) -> Mapping[str, Any]:
+    """Return what the receipt says of the file of weights that the run began with, if any."""
+    return as_mapping(look_up(run, "initialization").get("file"))
+
+
+def describe_taken(file: Mapping[str, Any]) -> str:
+    """Return how many tensors of a model were taken from a file of weights, and how many not."""
+    counts = {part: len(file.get(part) or ()) for part in ("taken", "started", "kept")}
+    total = sum(counts.values())
+    anew = f", {counts['started']:,} started anew" if counts["started"] else ""
+    return f"{counts['taken']:,} of {total:,} tensors taken from it{anew}"
+
+
 def look_up(run: RunView, name: str) -> Mapping[str, Any]:
     """Return a section of the receipt's claims; an empty one where it is missing."""
     return as_mapping(run.predicate.get(name))

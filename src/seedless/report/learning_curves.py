@@ -13,14 +13,16 @@ from html import escape
 from seedless.core.display import escape_text
 
 _WIDTH, _HEIGHT = 360.0, 210.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 10.0, 14.0, 34.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 14.0, 34.0
 _DOTS = 20  # with more points than this only the last gets a dot
 _TICKS = 5  # at most so many intervals on the vertical axis
+_COLOURS, _DASHES = 6, 3  # of lines in style.css: tone-0 to tone-5, dash-0 to dash-2
+MOST_TOLD_APART = _COLOURS * _DASHES
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line: (epoch, value) in order of epoch. ``role``: alone, first, repeat or control."""
+    """A line: (epoch, value) in order of epoch. ``role``: its look, of `choose_roles`."""
 
     label: str
     points: tuple[tuple[int, float], ...]
@@ -47,6 +49,32 @@ class _Frame:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
+def choose_roles(same: Sequence[bool], controls: int = 0) -> list[str]:
+    """Return the look of each run's line, then that of each control's, as classes of style.css.
+
+    ``same`` says of each run whether it has the bits of the first. Equal runs are drawn on top of
+    each other; runs that differ each have a colour and a dash of their own, as far as these go. The
+    dash changes with every run: a line below another is seen through its gaps, and lines are told
+    apart without their colours.
+
+    >>> choose_roles([True, True], controls=1)
+    ['first', 'repeat', 'control']
+    >>> choose_roles([True, False])
+    ['tone-0 dash-0', 'tone-1 dash-1']
+    """
+    if len(same) > MOST_TOLD_APART and not all(same):
+        roles = ["crowd"] * len(same)
+    elif not all(same):
+        places = range(len(same))
+        roles = [
+            f"tone-{place % _COLOURS} dash-{(place + place // _COLOURS) % _DASHES}"
+            for place in places
+        ]
+    else:
+        roles = ["alone"] if len(same) == 1 else ["first", *["repeat"] * (len(same) - 1)]
+    return [*roles, *["control"] * controls]
+
+
 def draw_curves(
     name: str, series: Sequence[Series], selected: int | None = None, unit: str = "epoch"
 ) -> str:
@@ -71,7 +99,7 @@ def draw_curves(
     parts = [
         f'<svg class="curves" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" '
         f'aria-label="{escape(escape_text(f"{name} by {unit}. {label}"))}">',
-        *_draw_axes(frame, unit),
+        *_draw_axes(frame, name, unit),
         *(_draw_selected(frame, selected) if selected is not None else ()),
         *(_draw_line(frame, s) for s in series),
         "</svg>",
@@ -119,7 +147,7 @@ def _tick(span: float) -> tuple[int, int]:
     return next(c for c in choices if span <= _TICKS * c[0] * 10.0 ** c[1])
 
 
-def _draw_axes(frame: _Frame, unit: str) -> list[str]:
+def _draw_axes(frame: _Frame, name: str, unit: str) -> list[str]:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     parts = ['<g class="axis">']
     for tick in range(frame.low, frame.high + 1):
@@ -137,6 +165,11 @@ def _draw_axes(frame: _Frame, unit: str) -> list[str]:
         )
     middle = (_LEFT + right) / 2
     parts.append(f'<text x="{middle:.2f}" y="{_HEIGHT - 3:.2f}" text-anchor="middle">{unit}</text>')
+    height = (_TOP + bottom) / 2
+    parts.append(
+        f'<text transform="translate(11 {height:.2f}) rotate(-90)" text-anchor="middle">'
+        f"{escape(escape_text(name[:1].lower() + name[1:]))}</text>"
+    )
     return [*parts, "</g>"]
 
 

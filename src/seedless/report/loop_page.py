@@ -14,7 +14,8 @@ from typing import Any
 
 from seedless.core.bounded_reading import shorten
 from seedless.core.digests import digest_value, get_hex
-from seedless.report.learning_curves import Series, draw_curves
+from seedless.report.contents import add_contents
+from seedless.report.learning_curves import Series, choose_roles, draw_curves
 from seedless.report.page import Headline
 from seedless.report.render import mark_safe, render
 from seedless.report.run_view import as_mapping
@@ -82,7 +83,9 @@ def render_loop_page(
     found = [difference for difference in differences if difference is not None]
     script, environment = first.script, as_mapping(first.start.get("environment"))
     tables = [format_settings(as_mapping(run.start.get("environment"))) for run in runs]
-    return render(
+    labels = [run.label for run in runs]
+    roles = choose_roles([True, *(difference is None for difference in differences)])
+    page = render(
         "loop.html",
         title=title,
         headline=choose_headline(runs, found),
@@ -91,13 +94,14 @@ def render_loop_page(
         differences=[
             (one.label, _describe_place(one), shorten(", ".join(one.names), 400)) for one in found
         ],
-        labels=[run.label for run in runs],
+        labels=labels,
         agreeing=[
             run.label
             for run, difference in zip(runs[1:], differences, strict=True)
             if difference is None
         ],
-        curves=list_curves(runs),
+        curves=list_curves(runs, roles),
+        legend=list(zip(roles, labels, [""] * len(runs), strict=True)) if len(runs) > 1 else [],
         steps=tabulate_steps(runs, found),
         total=len(first.steps),
         outputs=_list_outputs(script),
@@ -118,6 +122,7 @@ def render_loop_page(
             if run.receipt
         ],
     )
+    return add_contents(page)
 
 
 def choose_headline(runs: Sequence[LoopView], found: Sequence[FirstDifference]) -> Headline:
@@ -149,9 +154,8 @@ def list_facts(run: LoopView) -> list[tuple[str, str]]:
     return [*numbers, (f"{losses[-1]:.4g}", "last loss")] if losses else numbers
 
 
-def list_curves(runs: Sequence[LoopView]) -> list[tuple[str, Any]]:
+def list_curves(runs: Sequence[LoopView], roles: Sequence[str]) -> list[tuple[str, Any]]:
     """Return (name, drawing) of the curves of loss and learning rate, where they were recorded."""
-    roles = ["first" if len(runs) > 1 else "alone", *["repeat"] * (len(runs) - 1)]
     drawings = []
     for name, key in (("Loss", "loss"), ("Learning rate", "rate")):
         series = [

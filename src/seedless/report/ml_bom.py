@@ -21,6 +21,8 @@ from seedless.report.card import list_warnings
 from seedless.report.facts import (
     SPLITS,
     as_number,
+    describe_taken,
+    find_weights_file,
     is_user_model,
     list_classes,
     look_up,
@@ -66,7 +68,7 @@ def _describe_bom(receipt: Mapping[str, Any]) -> dict[str, Any]:
     name = claims["config"]["values"]["model"]["name"]
     label = str(claims["model"]["type"] if claims["kind"] == "fit" else name)
     run = RunView(label, receipt, "", (), (), claims["metrics"])
-    parts = [_describe_data(run), *_list_libraries(claims)]
+    parts = [_describe_data(run), *_list_weights_file(run), *_list_libraries(claims)]
     serial = uuid.uuid5(uuid.NAMESPACE_URL, f"urn:seedless:run:{claims['digest']}")
     tool = {"type": "application", "name": "seedless", "version": __version__}
     return {
@@ -168,6 +170,21 @@ def _describe_data(run: RunView) -> dict[str, Any]:
     }
 
 
+def _list_weights_file(run: RunView) -> list[dict[str, Any]]:
+    """Return the file of weights that the run began with, as a component; none where none was."""
+    file = find_weights_file(run)
+    if not file:
+        return []
+    described = {
+        "type": "machine-learning-model",
+        "bom-ref": "weights",
+        "name": str(file["name"]),
+        "description": f"the weights that the training began with: {describe_taken(file)}",
+        "hashes": [_make_hash(str(file["digest"]))],
+    }
+    return [described]
+
+
 def _list_libraries(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return this package, Python and the packages that can change bits, as components."""
     name, version, url = describe_source_package(claims)
@@ -196,6 +213,7 @@ def _describe_making(run: RunView) -> dict[str, Any]:
         command = "seedless.fit(model, train, ...), in a program of the model's author"
     inputs = [
         {"resource": {"ref": "data"}},
+        *({"resource": {"ref": part["bom-ref"]}} for part in _list_weights_file(run)),
         {"parameters": list(_flatten(run.settings))},
         *_list_variables(claims["environment"]["variables"]),
     ]

@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from seedless.core.display import escape_text
 from seedless.core.errors import SeedlessError
 from seedless.core.files import write_atomic
 from seedless.evaluate.auc import FEW_POSITIVES
-from seedless.report.render import data_uri, render
+from seedless.report.answers import show_answers
+from seedless.report.contents import add_contents
+from seedless.report.example_pictures import Example, show_example
+from seedless.report.facts import describe_taken, find_weights_file
+from seedless.report.render import render
 from seedless.report.run_view import RunView, as_mapping, find_difference, same_bits
 from seedless.report.scores import show_scores
 from seedless.report.sections import (
@@ -22,10 +27,12 @@ from seedless.report.sections import (
     list_classes,
     list_curves,
     list_facts,
+    list_legend,
     show_control,
     show_run,
     tabulate_digests,
 )
+from seedless.report.seeds import show_seeds
 
 Outcome = Literal["identical", "differs", "cannot judge", "invalid"]
 
@@ -68,8 +75,9 @@ def render_page(
     title: str,
     verdict: Verdict | None = None,
     controls: Sequence[RunView] = (),
-    examples: Sequence[tuple[str, str]] = (),
+    examples: Sequence[Example] = (),
     varied: bool = False,
+    seeds: Sequence[RunView] = (),
 ) -> str:
     """Return the page of runs that should be equal, and of controls that should not, as text.
 
@@ -78,13 +86,14 @@ def render_page(
         title: of the page.
         verdict: of executing the run again, if that was done.
         controls: runs with a bit flipped on purpose, which must differ.
-        examples: pairs of a caption and a picture: a PNG in base64, or the text of an SVG.
+        examples: pictures of records, with captions.
         varied: whether the runs have different settings; then the page shows how they vary.
+        seeds: ordinary runs with a seed, to show what another seed changes.
     """
     if not runs:
         raise SeedlessError("a page needs at least one run")
     first, everyone, scores = runs[0], [*runs, *controls], show_scores(runs, varied)
-    return render(
+    page = render(
         "run.html",
         title=title,
         headline=choose_headline(runs, verdict, controls, varied),
@@ -94,22 +103,28 @@ def render_page(
         facts=list_facts(first),
         moved=(first.predicate.get("promise") or {}).get("generators_moved", ()),
         portable=first.is_portable,
-        converged=first.metrics.get("converged", True),
+        # None: a run with a loss of its own has no limit that it could end below.
+        converged=first.metrics.get("converged", True) is not False,
         scored_on="validation" if "validation" in first.metrics else "training",
         user_model=first.predicate.get("kind") == "fit",
+        weights_file=_show_weights_file(first),
         digests=tabulate_digests(runs, controls),
         tensors=first.trail[-1].tensors,
-        curves=list_curves(runs, controls, crowd=scores["compared"] is not None),
+        curves=list_curves(runs, controls),
+        legend=list_legend(runs, controls),
         classes=list_classes(first),
+        answers=show_answers(first),
         rated=(first.metrics.get("test") or {}).get("thresholds_from"),
+        one_class=as_mapping(first.predicate.get("data")).get("task") == "multi-class",
         few=FEW_POSITIVES,
         **scores,
+        seeds=show_seeds(runs, seeds) if seeds else None,
         scores=[
             (part, first.metrics[part])
             for part in ("train", "validation", "test")
             if part in first.metrics
         ],
-        examples=[(caption, data_uri(picture)) for caption, picture in examples],
+        examples=[show_example(example) for example in examples],
         settings=group_values(first.settings),
         settings_changes=list_changes(everyone, "settings"),
         config_text=first.config_text,
@@ -119,6 +134,7 @@ def render_page(
             (run.label, json.dumps(run.receipt, indent=2, ensure_ascii=False)) for run in everyone
         ],
     )
+    return add_contents(page)
 
 
 def choose_headline(
@@ -156,6 +172,15 @@ def choose_headline(
         "differs": Headline("bad", "≠", "Not the same model: a repeat gave other bits"),
         "cannot judge": Headline("unsure", "?", "Cannot be decided on this machine"),
     }[verdict.outcome]
+
+
+def _show_weights_file(run: RunView) -> dict[str, str]:
+    """Return the file of weights that a run began with, in words; empty where there was none."""
+    file = find_weights_file(run)
+    if not file:
+        return {}
+    shown = {name: escape_text(file.get(name)) for name in ("name", "digest")}
+    return {**shown, "taken": describe_taken(file)}
 
 
 def _count(runs: Sequence[RunView]) -> str:

@@ -181,6 +181,8 @@ def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
     if not exact.count:
         return {
             "sentence": f"None: all {exact.n:,} test records get the same answer from every run.",
+            "count": 0,
+            "n": exact.n,
             "rows": [],
             "lists": [],
         }
@@ -204,12 +206,19 @@ def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
             ]
             lists.append((name, shown, len(part.records) - len(shown)))
     low, high = 100 * exact.interval.low, 100 * exact.interval.high
+    decision = (
+        "where the answer of a run is its most probable class"
+        if churn.task == "multi-class"
+        else "each at the thresholds it chose on validation"
+    )
     return {
         "sentence": (
             f"{exact.count:,} of {exact.n:,} test records ({100 * exact.rate:.1f} %, 95 % interval "
-            f"{low:.1f} to {high:.1f}) get another answer from at least one of these runs, each at "
-            "the thresholds it chose on validation. Below, their ids with every run's probability."
+            f"{low:.1f} to {high:.1f}) get another answer from at least one of these runs, "
+            f"{decision}. Below, their ids with every run's probability."
         ),
+        "count": exact.count,
+        "n": exact.n,
         "rows": rows,
         "lists": lists,
     }

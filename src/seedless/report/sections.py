@@ -7,9 +7,20 @@ from typing import Any
 from seedless.core.config import flatten
 from seedless.core.digests import get_hex
 from seedless.evaluate.auc import FEW_POSITIVES
-from seedless.report.learning_curves import Series, draw_curves, draw_fingerprint
+from seedless.report.learning_curves import (
+    Series,
+    choose_roles,
+    draw_curves,
+    draw_fingerprint,
+)
 from seedless.report.render import mark_safe
-from seedless.report.run_view import RunView, TrailEntry, find_difference, same_bits
+from seedless.report.run_view import (
+    RunView,
+    TrailEntry,
+    as_mapping,
+    find_difference,
+    same_bits,
+)
 
 RATES = ("sensitivity", "specificity", "precision", "f1")
 
@@ -51,9 +62,14 @@ def list_facts(run: RunView) -> list[tuple[str, str]]:
     test = run.metrics.get("test") or {}
     last, epoch = run.trail[-1], _selected(run).get("epoch")
     model = run.predicate.get("model") or {}
+    # Multi-label records without a label are counted here, but not trained on; how many they are
+    # the receipt does not say.
+    ordering = as_mapping(run.settings.get("order"))
+    is_multi_label = (run.predicate.get("data") or {}).get("task") == "multi-label"
+    some_left_out = is_multi_label and not ordering.get("keep_unlabelled")
     numbers: list[tuple[Any, str]] = [
         (model.get("parameters"), "parameters"),
-        (records.get("train"), "training records"),
+        (records.get("train"), "training records" + (", labelled or not" if some_left_out else "")),
         (last.epoch, "epochs" if epoch is None else f"epochs, number {epoch} selected"),
         (last.step, "steps"),
         (test.get("macro_auc"), "macro AUC, test"),
@@ -89,35 +105,39 @@ def _compare_states(entries: Sequence[TrailEntry | None]) -> list[str]:
     ]
 
 
-def list_curves(
-    runs: Sequence[RunView], controls: Sequence[RunView], crowd: bool = False
-) -> list[tuple[str, str, Any]]:
-    """Return (name, note, drawing) of each learning curve; in a ``crowd`` all runs look alike."""
-    roles = (
-        ["crowd"] * len(runs)
-        if crowd
-        else [
-            "first" if len(runs) > 1 else "alone",
-            *["repeat"] * (len(runs) - 1),
-            *["control"] * len(controls),
-        ]
-    )
-    lines = list(zip([*runs, *controls], roles, strict=True))
+def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tuple[str, str, Any]]:
+    """Return (name, note, drawing) of each learning curve."""
+    lines = list(zip([*runs, *controls], _choose_roles(runs, controls), strict=True))
     loss = [Series(r.label, tuple((x.epoch, x.loss) for x in r.log), role) for r, role in lines]
     score = [
         Series(r.label, tuple((x.epoch, _value(x.score)) for x in r.log), role) for r, role in lines
     ]
     selected = _selected(runs[0])
+    epoch = selected.get("epoch") if all(same_bits(runs[0], run) for run in runs[1:]) else None
     metric = str(selected.get("metric", "score")).replace("_", " ").replace("auc", "AUC")
     drawings = [
         ("Training loss", "mean over each epoch", draw_curves("Training loss", loss)),
         (
             f"Validation {metric}",
             "the best epoch is selected",
-            draw_curves(metric, score, None if crowd else selected.get("epoch")),
+            draw_curves(f"validation {metric}", score, epoch),
         ),
     ]
     return [(name, note, mark_safe(drawing)) for name, note, drawing in drawings if drawing]
+
+
+def list_legend(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tuple[str, str, str]]:
+    """Return (look of its line, label, note) of each run, where there are several."""
+    everyone = [*runs, *controls]
+    roles = _choose_roles(runs, controls)
+    notes = ["on top of it" if role == "repeat" else "" for role in roles]
+    labels = [run.label for run in everyone]
+    return list(zip(roles, labels, notes, strict=True)) if len(everyone) > 1 else []
+
+
+def _choose_roles(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[str]:
+    same = [True, *(same_bits(runs[0], run) for run in runs[1:])]
+    return choose_roles(same, len(controls))
 
 
 def _value(score: float | None) -> float:
