@@ -29,7 +29,7 @@ def list_attacks(victims):
     attacks += [_make(f"an empty folder {name}", _make_folder(name)) for name in FOLDERS]
     attacks += [
         _make("a pipe", lambda run: os.mkfifo(run / "pipe")),
-        _make("a pipe called report.html", lambda run: os.mkfifo(run / "report.html")),
+        _make("a pipe called report.html", _put_pipe("report.html")),
         _make("a pipe called receipt.dsse.json", lambda run: os.mkfifo(run / "receipt.dsse.json")),
         _make("a pipe called light.json", lambda run: os.mkfifo(run / "light.json")),
         _make("a pipe among the checkpoints", _make_pipe_checkpoint),
@@ -79,6 +79,14 @@ def _link(name, target):
     def change(run):
         (run / name).unlink(missing_ok=True)
         (run / name).symlink_to(target)
+
+    return change
+
+
+def _put_pipe(name):
+    def change(run):
+        (run / name).unlink(missing_ok=True)
+        os.mkfifo(run / name)
 
     return change
 

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -19,7 +20,10 @@ from pathlib import Path
 
 from tests.attack.attack import PASSED
 
+# Of the processor, so that a loaded machine does not count as an attack that worked; and of the
+# clock, for a process that waits for something.
 MOST_SECONDS = 30
+MOST_CLOCK_SECONDS = 300
 MOST_MEGABYTES = 1000
 
 # Modules that the program, its libraries or Python itself import by these names.
@@ -74,9 +78,20 @@ class Server:
         assert self._process.stdout.readline() == "ready\n"
 
     def run(
-        self, arguments, *, cwd, script=None, terminal=False, seconds=MOST_SECONDS, **variables
+        self,
+        arguments,
+        *,
+        cwd,
+        script=None,
+        terminal=False,
+        seconds=MOST_CLOCK_SECONDS,
+        processor_seconds=MOST_SECONDS,
+        **variables,
     ):
-        """Run a command; return the server's answer with what was printed, as bytes."""
+        """Run a command; return the server's answer with what was printed, as bytes.
+
+        ``seconds``: by the clock. ``processor_seconds``: of a processor, for each process.
+        """
         files = {name: str(self.shared / f"{os.getpid()}.{name}") for name in ("stdout", "stderr")}
         for file in files.values():
             Path(file).write_bytes(b"")
@@ -86,6 +101,7 @@ class Server:
             "script": script and str(script),
             "terminal": terminal,
             "seconds": seconds,
+            "processor_seconds": processor_seconds,
             "variables": {name: str(value) for name, value in variables.items()},
             **files,
         }
@@ -184,7 +200,8 @@ def read_verdict(answer):
     """Return one word for how a command ended; see attack.py."""
     code, stdout = answer["code"], answer["stdout"].decode("utf-8", "replace")
     stderr = answer["stderr"].decode("utf-8", "replace")
-    if answer["timed_out"]:
+    # SIGXCPU ends a process at its limit; where it was a worker, the program names the signal.
+    if answer["timed_out"] or code == -signal.SIGXCPU or "SIGXCPU" in stdout + stderr:
         return "TIMEOUT"
     if code < 0:
         return f"SIGNAL {-code}"

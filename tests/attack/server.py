@@ -116,6 +116,8 @@ def run_child(request, main, screen):
     os.setsid()
     for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_DATA):
         resource.setrlimit(kind, (MOST_BYTES, MOST_BYTES))
+    limit = request["processor_seconds"]
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))  # SIGXCPU first, then SIGKILL
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for descriptor, name in ((1, request["stdout"]), (2, request["stderr"])):
         made = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644) if screen is None else screen.theirs

@@ -6,7 +6,7 @@ import pytest
 
 from tests.attack.attack import SIGNED, VALIDATE, VERIFY, Attack, leave
 from tests.attack.forged_runs import list_attacks as list_forgeries
-from tests.attack.runner import MOST_SECONDS, make_attack
+from tests.attack.runner import make_attack
 from tests.attack.scripts import EXECUTE
 from tests.attack.study_stores import ARCHIVE, REPORT, TABLE, UNPACK, WRITES
 
@@ -62,11 +62,11 @@ def test_forgeries_that_are_executed_pass_validation(victims, server, tmp_path):
 class Program:
     """Stands for the program: a script that is run in its place."""
 
-    def __init__(self, server, script, seconds=MOST_SECONDS):
-        self.server, self.script, self.seconds = server, script, seconds
+    def __init__(self, server, script, **limits):
+        self.server, self.script, self.limits = server, script, limits
 
     def run(self, arguments, **more):
-        return self.server.run(arguments, script=self.script, seconds=self.seconds, **more)
+        return self.server.run(arguments, script=self.script, **self.limits, **more)
 
 
 FAULTS = {
@@ -81,8 +81,12 @@ FAULTS = {
     "got IDENTICAL with exit 1": "print('IDENTICAL: x'); raise SystemExit(1)",
     "got TRACEBACK": "raise ValueError",
     "got TIMEOUT": "import time; time.sleep(60)",
+    "TIMEOUT, expected": "while True: pass",
     "got SIGNAL 9": "import os; os.kill(os.getpid(), 9)",
 }
+
+
+LIMITS = {"got TIMEOUT": {"seconds": 2}, "TIMEOUT, expected": {"processor_seconds": 2}}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -90,7 +94,7 @@ def test_what_a_program_does_wrong_is_seen(fault, victims, server, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(FAULTS[fault])
     control = Attack("control", "native", leave, VALIDATE)
-    program = Program(server, script, seconds=2 if "TIMEOUT" in fault else MOST_SECONDS)
+    program = Program(server, script, **LIMITS.get(fault, {}))
     outcome = make_attack(control, victims, program, tmp_path / "box")
     assert any(fault in problem for problem in outcome.problems), outcome
 

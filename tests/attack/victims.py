@@ -100,7 +100,7 @@ def make_victims(folder, server):
     (work / "table.json").write_text("[[0.5, 1.0], [0.25, -1.0]]")
 
     def run(*arguments, cwd=folder, **more):
-        answer = server.run(arguments, cwd=cwd, seconds=120, **more)
+        answer = server.run(arguments, cwd=cwd, processor_seconds=300, **more)
         assert answer["code"] == 0, (arguments, answer["stderr"].decode())
 
     run(*IMAGES, "--out", "native")

@@ -100,6 +100,17 @@ def test_env_shows_what_a_run_would_use(cli):
     assert "deterministic_algorithms" in text
 
 
+def test_env_names_the_engine_and_its_digest_does_not_cover_it(run_python):
+    found = [
+        json.loads(run_python("-m", "seedless", "env", "--json", SEEDLESS_ENGINE=engine).stdout)
+        for engine in ("float64", "int8")
+    ]
+    named = [one["portable_engines"]["cpu"] for one in found]
+    assert [one["engine"] for one in named] == ["float64", "int8"]
+    assert {one["reason"] for one in named} == {"set by SEEDLESS_ENGINE"}
+    assert found[0]["digest"] == found[1]["digest"]
+
+
 def test_version_and_help(cli, run_python):
     """The first in a process started anew, as all of them are in a shell."""
     anew = run_python("-m", "seedless", "--version").stdout.strip()
@@ -109,8 +120,8 @@ def test_version_and_help(cli, run_python):
 
 
 BAD = [
-    (["init", "show", "conformr"], "unknown model 'conformr' (did you mean 'conformer'?)"),
-    (["init", "show", "conformer", "--basis", "dcd"], "unknown basis 'dcd' (did you mean 'dct'?)"),
+    (["init", "show", "conformr"], "unknown model.name 'conformr' (did you mean 'conformer'?)"),
+    (["init", "show", "conformer", "--basis", "dcd"], "unknown init.basis 'dcd' (did"),
     (["init", "show", "resnet18", "--leads", "12"], "takes channels, not leads"),
     (["init", "show", "conformer", "--classes", "1"], "at least 2 classes"),
     (["init", "show", "conformer", "--classes", "0"], "model.classes"),
@@ -127,7 +138,7 @@ BAD = [
     (["order", "show", "content", "--epochs", "0"], "--epochs"),
     (["demo", "--arithmetic", "portabel"], "did you mean 'portable'"),
     (["portable", "check", "--device", "tpu"], "unknown device 'tpu'"),
-    (["study", "unpack", "no.tar.xz"], "there is no file no.tar.xz"),
+    (["study", "unpack", "no.tar.xz"], "no file at 'no.tar.xz'"),
     (["env", "--set", "execution.threads=0"], "execution.threads"),
     (["env", "--set", "exection.threads=1"], "did you mean 'execution'"),
 ]

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from seedless.cli.compare import split_arms
 from seedless.cli.main import main
+from seedless.core.errors import StatsError
 from tests.conftest import ROOT
 
 MIXED = "ecg/conformer_mixed/*.json"
@@ -119,3 +121,27 @@ def test_bad_input_is_one_line_and_2(call, tmp_path, monkeypatch, arguments, mes
     assert err.startswith("error: ")
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_patterns_that_the_shell_wrote_out_are_two_arms_with_a_word_between(call, evidence):
+    quoted = call("compare", MIXED, KAIMING, "--field", "auc")
+    arms = [sorted(Path().glob(pattern)) for pattern in (MIXED, KAIMING)]
+    assert call("compare", *arms[0], "vs", *arms[1], "--field", "auc") == quoted
+    code, _, err = call("compare", *arms[0], *arms[1], "--field", "auc")
+    assert code == 2
+    assert "in quotes" in err
+    assert "vs" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a"], "expected two arms, got 1 arguments"),
+        (["a", "b", "c"], "expected two arms, got 3 arguments"),
+        (["a", "vs"], "an arm is empty"),
+        (["a", "vs", "b", "vs", "c"], "expected two arms, got 5 arguments"),
+    ],
+)
+def test_words_that_are_not_two_arms_are_refused(words, message):
+    with pytest.raises(StatsError, match=message):
+        split_arms(words)

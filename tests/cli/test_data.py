@@ -99,6 +99,19 @@ def test_check_and_show_the_embedded_sets(cli, tmp_path):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
+def test_show_draws_signals_without_names_and_warns_of_swapped_axes(cli, tmp_path):
+    signals = np.sin(np.arange(20 * 3 * 50.0)).reshape(20, 3, 50).astype(np.float32)
+    rest = {"Y": np.arange(20) % 2, "folds": np.arange(20) % 10 + 1}
+    heights = []
+    for name, samples in (("mine", signals), ("swapped", signals.transpose(0, 2, 1))):
+        np.savez(tmp_path / f"{name}.npz", X=samples, **rest)
+        file = tmp_path / f"{name}.png"
+        shown = read(cli, "show", tmp_path / f"{name}.npz", "--out", file)
+        assert any("transpose" in warning for warning in shown["warnings"]) is (name == "swapped")
+        heights.append(int.from_bytes(file.read_bytes()[20:24], "big"))
+    assert heights[0] < heights[1]  # 3 rows on ECG paper, and 24; an image has one height
+
+
 def test_show_an_image_and_a_record_by_id(cli, real_data, tmp_path):
     image = read(
         cli,

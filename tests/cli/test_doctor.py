@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -57,6 +58,18 @@ def test_identical_is_0_and_the_output_goes_to_files(doctor, tmp_path):
         "IDENTICAL: every value recorded in 2 steps agrees\n",
     ), done.stderr
     assert (tmp_path / "records" / "run-1" / "stdout.txt").read_text() == "what the script prints\n"
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("2 runs of the command if they agree; if they differ, at most ")
+    assert re.search(r"^run-1 took [0-9.]+ s$", done.stderr, re.MULTILINE)
+    assert re.fullmatch(r"2 runs of the command in [0-9]+ s", last)
+
+
+def test_the_runs_that_were_made_are_counted_and_no_more_than_announced(doctor, tmp_path):
+    done = doctor("--out", "records", *COMMAND, code=TRAIN.replace("SEED", ""))
+    made = len(list((tmp_path / "records").glob("run-*")))
+    most = int(re.search(r"at most ([0-9]+),", done.stderr)[1])
+    assert 2 < made <= most
+    assert done.stderr.splitlines()[-1].startswith(f"{made} runs of the command in ")
 
 
 def test_an_unseeded_script_is_1_with_the_call_to_add(doctor, tmp_path):
@@ -79,7 +92,7 @@ def test_an_unseeded_script_is_1_with_the_call_to_add(doctor, tmp_path):
 def test_a_page_that_cannot_be_written_is_refused_before_the_runs(doctor, tmp_path):
     done = doctor("--report", "none/page.html", "--out", "records", *COMMAND, code=TRAIN)
     assert done.returncode == 2
-    assert "there is no folder none; make it first" in done.stderr
+    assert "there is no folder 'none'; make it first" in done.stderr
     assert not (tmp_path / "records").exists()
 
 
@@ -145,7 +158,7 @@ def test_a_signal_ends_the_whole_command(tmp_path, number, code, said):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
-    assert said in process.communicate(timeout=60)[1]
+    assert said in process.communicate(timeout=300)[1]
     assert process.returncode == code
     assert not is_running(int((tmp_path / "child").read_text()))
 

@@ -200,13 +200,13 @@ def test_incompatible_data_are_refused(refuse, folder, tmp_path):
 def test_what_makes_no_sense_is_refused(refuse, folder, tmp_path):
     one = folder / "one"
     assert "choose --split validation or test" in refuse("evaluate", one, "--split", "train")
-    assert "by sex or age, got 'height'" in refuse("evaluate", one, "--by", "height")
+    assert "unknown group 'height'; known: age, sex" in refuse("evaluate", one, "--by", "height")
     assert "does not say the sex" in refuse("evaluate", one, "--by", "sex")
     assert "settings of the data" in refuse("evaluate", one, "--set", "train.epochs=3")
     assert "is a run of fit()" in refuse("evaluate", folder / "given", "--data", "simulated")
     assert "is a run of fit()" in refuse("evaluate", folder / "given", "--by", "age")
     assert "at least 40 resamples" in refuse("evaluate", one, "--resamples", "3")
-    assert "there is no" in refuse("evaluate", tmp_path / "nowhere")
+    assert "no run at" in refuse("evaluate", tmp_path / "nowhere")
     other = shutil.copytree(one, tmp_path / "other")
     shutil.copy(folder / "two" / "predictions.npz", other)
     assert "not what its receipt says: predictions.npz was changed" in refuse("evaluate", other)
@@ -272,7 +272,7 @@ def test_runs_that_cannot_be_compared_are_refused(refuse, folder):
     assert "one of them twice" in refuse("churn", one, one)
     assert "multi-class" in refuse("churn", one, folder / "given")
     assert "unknown class 'd'" in refuse("churn", one, folder / "two", "--ids", "d")
-    assert "there is no" in refuse("churn", one, folder / "nothing")
+    assert "no run at" in refuse("churn", one, folder / "nothing")
 
 
 def test_features_are_what_the_head_receives(folder):

@@ -92,6 +92,30 @@ def test_attribute_explains_records_of_a_class(call, run):
     assert [layer for layer, _ in json.loads(out)["layers"]] == ["encoder.0.attention"]
 
 
+def test_attribute_writes_a_page_with_pictures_and_digests(call, run, tmp_path):
+    pages = [tmp_path / "a.html", tmp_path / "b.html"]
+    for page in pages:
+        code, out, _ = call("attribute", run, "--records", 2, "--report", page)
+        assert (code, out.splitlines()[-1]) == (0, str(page))
+    text = pages[0].read_text()
+    assert text == pages[1].read_text()
+    assert text.count("<img ") == 2
+    assert text.count("<source ") == 2
+    assert str(tmp_path) not in text
+    found = json.loads(call("attribute", run, "--records", 2, "--json")[1])
+    for row in found["records"]:
+        assert f"the model gives {row['class']} a probability of {row['probability']:.2f}" in text
+    assert found["layers"][0][1].removeprefix("sha256:") in text
+    assert seedless.load(run).digest.removeprefix("sha256:") in text
+    assert found["page"] is None
+    code, _, err = call("attribute", run, "--records", 2, "--report", pages[0])
+    assert code == 2
+    assert "is there already" in err
+    attention = ("attribute", run, "--method", "attention", "--records", 1, "--force", "--report")
+    assert call(*attention, pages[0])[0] == 0
+    assert "Where the attention is, in 1 record<" in pages[0].read_text()
+
+
 def test_export_says_how_far_the_file_is_from_the_run(call, tmp_path):
     pytest.importorskip("onnxruntime")
     run, file = fit_run(tmp_path / "run"), tmp_path / "model.onnx"
@@ -140,9 +164,9 @@ def test_the_run_is_as_valid_as_before(call, run):
         (("attribute", "RUN", "--out", "RUN/maps.npz"), "would be inside the run folder"),
         (("export", "RUN", "--onnx", "RUN/m.onnx"), "would be inside the run folder"),
         (("card", "RUN", "--out", "RUN/README.md"), "would be inside the run folder"),
-        (("card", "absent"), "there is no absent"),
-        (("attribute", "absent"), "there is no absent"),
-        (("export", "absent", "--onnx", "x.onnx"), "there is no absent"),
+        (("card", "absent"), "no run at 'absent'"),
+        (("attribute", "absent"), "no run at 'absent'"),
+        (("export", "absent", "--onnx", "x.onnx"), "no run at 'absent'"),
         (("robustness", "RUN", "--entry", ENTRY), "leave --entry out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

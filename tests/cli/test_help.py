@@ -52,6 +52,44 @@ def test_panels_stand_in_order_and_nothing_is_cut(run_python, columns):
     assert max(map(len, shown.splitlines())) <= columns
 
 
+@pytest.mark.parametrize("command", [["--help"], ["train", "--help"], ["data", "show", "--help"]])
+def test_no_type_stands_beside_an_option_that_takes_no_value(run_python, command):
+    shown = run_python("-m", "seedless", *command, COLUMNS=100, TERMINAL_WIDTH=100).stdout
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
+COMPLETE = """
+import sys
+sys.argv = ["seedless"]
+from seedless.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("seedless ev", ["evaluate"]),
+        ("seedless train ecg", ["ecg-small"]),
+        ("seedless train demo --set train.opt", ["train.optimizer="]),
+        ("seedless train demo --set train.optimizer=ad", ["train.optimizer=adam"]),
+        ("seedless init show res", ["resnet18"]),
+        ("seedless order show sob", ["sobol"]),
+        ("seedless data fetch ptb", ["ptb-xl"]),
+        ("seedless study plan crossd", ["crossdataset"]),
+    ],
+)
+def test_a_shell_completes_commands_presets_settings_and_names(run_python, words, offered):
+    variables = {
+        "COMP_WORDS": words,
+        "COMP_CWORD": len(words.split()) - 1,
+        "_SEEDLESS_COMPLETE": "complete_bash",
+    }
+    shown = run_python("-c", COMPLETE, **variables).stdout.split()
+    assert shown[: len(offered)] == offered
+
+
 def test_commands_of_one_name_say_which_is_meant():
     assert "seedless study report" in ALL["report",].help
     assert "seedless report" in ALL["study", "report"].help
@@ -92,6 +130,29 @@ CASES = [
     ["doctor", "--vary", "threads=1", "--", "true"],
     ["doctor", "--", "no-such-program"],
     ["run", "--", "no-such-program"],
+    ["train", "demo", "--set", "model.name=conformr", "--out", "x"],
+    ["train", "demo", "--set", "data.name=nosuch", "--out", "x"],
+    ["train", "demo", "--set", "data.name=no.npz", "--out", "x"],
+    ["demo", "--arithmetic", "portabel"],
+    ["demo", "--set", "train.epoch=2"],
+    ["evaluate", ".", "--split", "tset"],
+    ["evaluate", ".", "--by", "height"],
+    ["evaluate", "."],
+    ["compare", "no-a", "no-b"],
+    ["compare", "a", "b", "c"],
+    ["churn", "no-a", "no-b"],
+    ["verify", "no-run"],
+    ["diff", "no-a", "no-b"],
+    ["referee", "no-a", "no-b"],
+    ["report", "no-run"],
+    ["init", "show", "nosuch"],
+    ["init", "show", "conformer", "--basis", "nosuch"],
+    ["order", "show", "nosuch"],
+    ["study", "run", "nosuch"],
+    ["sign", "no-run", "--key", "k"],
+    ["portable", "check", "--device", "tpu"],
+    ["bench", "--model", "nosuch"],
+    ["config", "show", "nosuch"],
 ]
 
 

@@ -8,7 +8,9 @@ from typer.testing import CliRunner
 from seedless.audit import portable_check
 from seedless.cli.main import app
 from seedless.core.errors import SeedlessError
+from seedless.portable import engine_choice
 from seedless.portable.check import compute
+from seedless.portable.context import CONTEXT
 
 SHIPPED = compute.read_committed()
 
@@ -40,6 +42,24 @@ def test_the_same_bits_are_said_to_be_the_same():
     assert lines[-1].startswith("SAME: 3 ops and 2 models on cpu have the shipped digests")
 
 
+def test_the_engine_of_products_is_named_and_does_not_show(monkeypatch):
+    monkeypatch.setattr(CONTEXT, "engine", "int8")
+    shown = run()
+    assert shown.exit_code == 0, shown.output
+    assert "computed by the engine int8, set by SEEDLESS_ENGINE" in shown.output
+
+
+def test_an_engine_that_was_timed_is_named_with_the_times(monkeypatch):
+    monkeypatch.setattr(CONTEXT, "engine", "auto")
+    monkeypatch.setattr(CONTEXT, "engine_choices", {})
+    seconds = {"float64": 0.002, "int8": 0.005}
+    monkeypatch.setattr(engine_choice, "time_engines", lambda device: seconds)
+    expected = "float64, chosen by timing: float64 2.00 ms, int8 5.00 ms"
+    assert f"matrix products: computed by the engine {expected}" in run().output
+    found = json.loads(run("--json").output)
+    assert f"{found['engine']}, {found['engine_reason']}" == expected
+
+
 def test_another_digest_ends_in_exit_code_1_and_names_it(monkeypatch):
     wrong = dict.fromkeys(("exp", "mm", "conv2d"), "0" * 16)
     monkeypatch.setattr(portable_check, "read_committed", lambda: SHIPPED | {"ops": wrong})
@@ -54,6 +74,7 @@ def test_json_holds_everything():
     found = json.loads(shown.output)
     assert found["same"] is True
     assert found["differences"] == []
+    assert found["engine"] == "float64"
     assert found["ops"]["exp"] == found["shipped"]["ops"]["exp"]
     gru = SHIPPED["models"]["gru"]
     assert found["models"]["gru"] == {k: [v[0]] for k, v in gru.items()}
@@ -70,7 +91,7 @@ def test_full_runs_the_models_of_published_size_too(monkeypatch):
 
 def _small(name):
     model = portable_check.build(name, small=True)
-    portable_check.initialize(model)
+    portable_check.initialize(model, "dct")
     return model
 
 

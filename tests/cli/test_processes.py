@@ -119,6 +119,8 @@ def test_a_run_is_stopped_on_three_killed_on_two_and_finished_on_one(config, tmp
     # [Step 4] Two processes verify what one made.
     verdict = seedless.verify(alone, processes=2)
     assert verdict.outcome == "identical", verdict.details
+    assert "processes" not in verdict.details[0]
+    assert verdict.details[1].endswith(", in 2 processes")
 
 
 def test_native_arithmetic_is_refused_before_anything_starts(config, tmp_path):

@@ -48,7 +48,18 @@ OTHER_WAYS = {
     "verify --validate-only": ["verify", "RUN", "--validate-only"],
     "verify --segment": ["verify", "RUN", "--segment", "1", "--entry", ENTRY],
 }
-OPENS_NONE = {"bench", "data", "demo", "env", "init", "order", "portable", "study", "train"}
+OPENS_NONE = {
+    "bench",
+    "config",
+    "data",
+    "demo",
+    "env",
+    "init",
+    "order",
+    "portable",
+    "study",
+    "train",
+}
 OPENS_NONE |= {"doctor", "run"}  # they run a command of the user's
 CASES = {name: [name, *arguments] for name, arguments in OPENS_A_RUN.items()} | OTHER_WAYS
 

@@ -103,24 +103,27 @@ def listing(folder):
 
 
 SETTINGS = [
-    ("model.name=conformr", "unknown model 'conformr' (did you mean 'conformer'?); known: "),
-    ("train.optimizer=adm", "unknown optimizer 'adm' (did you mean 'adam'?); known: adam, adamw"),
-    ("order.name=goldne", "unknown order 'goldne' (did you mean 'golden'?); known: "),
+    ("model.name=conformr", "unknown model.name 'conformr' (did you mean 'conformer'?); known: "),
+    (
+        "train.optimizer=adm",
+        "unknown train.optimizer 'adm' (did you mean 'adam'?); known: adam, adamw",
+    ),
+    ("order.name=goldne", "unknown order.name 'goldne' (did you mean 'golden'?); known: "),
     ("data.name=simulatd", "unknown dataset 'simulatd' (did you mean 'simulated'"),
-    ("init.basis=dtc", "unknown basis 'dtc'"),
-    ("loss.name=mse", "unknown loss 'mse'"),
-    ("loss.class_weights=sqr", "unknown class weighting 'sqr' (did you mean 'sqrt'?)"),
-    ("train.guard=off", "unknown guard 'off'"),
-    ("train.decay=cosin", "unknown decay 'cosin' (did you mean 'cosine'?)"),
-    ("execution.device=gpu", "unknown device 'gpu'"),
-    ("data.normalize=zscore", "unknown normalization 'zscore'"),
+    ("init.basis=dtc", "unknown init.basis 'dtc'"),
+    ("loss.name=mse", "unknown loss.name 'mse'"),
+    ("loss.class_weights=sqr", "unknown loss.class_weights 'sqr' (did you mean 'sqrt'?)"),
+    ("train.guard=off", "unknown train.guard 'off'"),
+    ("train.decay=cosin", "unknown train.decay 'cosin' (did you mean 'cosine'?)"),
+    ("execution.device=gpu", "unknown execution.device 'gpu'"),
+    ("data.normalize=zscore", "unknown data.normalize 'zscore'"),
     ("model.classes=5", "model.classes is 5, but arrays has 3 classes"),
     ("model.leads=12", "model.leads is 12, but arrays has 2 leads"),
     ("model.name=resnet18", "takes channels, but arrays holds recordings"),
     ("model.channels=3", "takes leads, not channels"),
     ("augment.flip=true", "augment moves images; these samples are signals"),
     ("data.preset=tiny", "has no setting data.preset"),
-    ("data.name=no.npz", "no.npz: cannot be read"),
+    ("data.name=no.npz", "no file at 'no.npz'"),
     ("train.momentum=0.9", "train.momentum belongs to sgd"),
     ("loss.spare_penalty=0.1", "loss.spare_penalty"),
     ("loss.name=cross_entropy", "exactly one class for each sample"),
@@ -153,7 +156,7 @@ def test_a_setting_that_cannot_be_is_one_message(refuse, config, tmp_path, setti
     ("name", "message"),
     [
         ("dmo", "unknown preset 'dmo' (did you mean 'demo'?); known: "),
-        ("no/such.toml", "there is no file no/such.toml; presets are "),
+        ("no/such.toml", "no file at 'no/such.toml'; presets are "),
     ],
 )
 def test_an_unknown_preset_or_file_lists_the_presets(refuse, tmp_path, name, message):
@@ -175,10 +178,12 @@ def test_a_broken_file_is_named(refuse, tmp_path):
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(refuse, config, tmp_path):
     occupied = tmp_path / "file"
     occupied.write_text("here already")
+    data = tmp_path / "never-read.npz"
+    data.write_text("no arrays")
     for out in (occupied, occupied / "run", occupied / "deep" / "run"):
         found = refuse("train", "no-such-preset-is-reached-later", "--out", out)
         assert "unknown preset" in found  # the configuration is read first, it costs nothing
-        found = refuse("train", config, "--set", "data.name=never-read.npz", "--out", out)
+        found = refuse("train", config, "--set", f"data.name={data}", "--out", out)
         assert str(occupied) in found
         assert "never-read" not in found
     assert occupied.read_text() == "here already"
@@ -258,7 +263,7 @@ def test_a_page_made_of_a_run_is_replaced_with_it(seedless, config, run):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: None, "there is no"),
+        (lambda path: None, "no run at '"),
         (lambda path: path.mkdir(), "is not a run folder"),
         (lambda path: path.write_text("?"), "not a run folder"),
     ],
@@ -282,7 +287,21 @@ def test_a_finished_run_is_shown_in_words_and_as_json(seedless, config, tmp_path
 def test_a_run_at_chance_is_shown_as_not_converged(seedless, config, tmp_path):
     settings = ("--set", "train.rate=1e-9", "--set", "train.converged_above=0.99")
     shown = seedless("train", config, "--out", tmp_path / "run", *settings).out
-    assert "NOT CONVERGED" in shown
+    assert "is not above train.converged_above = 0.99" in shown.split("NOT CONVERGED")[1]
+
+
+def test_what_is_left_out_and_looks_wrong_is_said_before_training(seedless, config, tmp_path):
+    samples, labels = make_arrays(40, leads=2, length=48)
+    labels = labels.copy()
+    labels[:3] = 0
+    file = tmp_path / "swapped.npz"
+    swapped = samples.transpose(0, 2, 1)
+    np.savez(file, X=swapped, Y=labels, folds=np.arange(40) % 10 + 1)
+    shown = seedless("train", config, "--out", tmp_path / "a", "--set", f"data.name={file}").err
+    assert "29 training samples" in shown
+    assert "3 of 32 training records have no label and are left out" in shown
+    assert "read as 48 leads of 2 samples each" in shown
+    assert "note:" not in seedless("train", config, "--out", tmp_path / "b").err
 
 
 def test_output_into_a_pipe_has_no_control_characters(run_python, config, tmp_path):

@@ -192,7 +192,7 @@ def test_what_is_no_run_is_2_with_a_helpful_sentence(call, run, tmp_path):
     seedless.record(tmp_path / "own", torch.nn.Linear(1, 1)).close()
     (run / "receipt.json").unlink()
     expected = {
-        tmp_path / "nowhere": "there is no ",
+        tmp_path / "nowhere": "no run at '",
         tmp_path / "empty": "is not a run folder: it has no receipt.json",
         tmp_path / "file.txt": "is a file, and neither a run folder nor a bundle of one",
         tmp_path / "cut.zip": "is damaged or cut short",
@@ -245,7 +245,7 @@ def test_ctrl_c_is_one_line_and_130_in_both_processes(run, tmp_path):
     while not marker.exists() and process.poll() is None:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (130, "", "stopped by Ctrl-C\n")
 
 

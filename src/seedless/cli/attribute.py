@@ -24,6 +24,10 @@ def attribute(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.npz", help="Write the maps here.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="Write a page with pictures here."),
+    ] = None,
     force: Force = False,
     entry: Entry = None,
     data: DataPlace = None,
@@ -36,27 +40,42 @@ def attribute(
     from seedless.analysis.attribute import attribute_run, write_maps
     from seedless.runs.opened_run import check_output_file, describe_run
 
-    if out is not None:
-        check_output_file(run, out, force)
+    for place in filter(None, (out, report)):
+        check_output_file(run, place, force)
     result = attribute_run(
         run, label=label, records=records, method=method, layer=layer, entry=entry, data=data
     )
     digest = None if out is None else write_maps(result, out)
+    if report is not None:
+        from seedless.analysis.attribution_page import render_explained
+        from seedless.report.page import write_page
+
+        write_page(report, render_explained(result, run.resolve().name))
     rows, layers = _list_rows(result), [[one.layer, one.digest] for one in result.attributions]
     if as_json:
         file = None if out is None else {"path": str(out), "digest": digest}
-        values = {"method": method, "layers": layers, "records": rows, "file": file}
+        page = None if report is None else str(report)
+        values = {
+            "method": method,
+            "layers": layers,
+            "records": rows,
+            "file": file,
+            "page": page,
+        }
         print_json({**describe_run(result.opened), **values})
         return
+    wide, long = (max(len(row[key]) for row in rows) for key in ("id", "class"))
     for row in rows:
         print_line(
-            f"{row['id']:<16} {row['class']:<8} p {row['probability']:.4f}  "
+            f"{row['id']:<{wide}} {row['class']:<{long}} p {row['probability']:.4f}  "
             f"{'labelled' if row['labelled'] else 'not labelled':<12}  {row['strongest']}"
         )
     for name, one in layers:
         print_line(f"{method} {name}  {one}")
     if out is not None:
         print_line(f"{out}  {digest}")
+    if report is not None:
+        print_line(str(report))
 
 
 def _list_rows(result: Explained) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from seedless.cli.argument_checks import one_of_setting
 from seedless.cli.options import AsJson, Settings, print_json
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def _explain(what: str, place: int) -> str:
 
 
 def bench(
-    model: Annotated[str, typer.Option(help="The name of a model.")] = "conformer",
+    model: Annotated[
+        str, typer.Option(help="The name of a model.", callback=one_of_setting("model.name"))
+    ] = "conformer",
     batch: Annotated[int | None, typer.Option(min=1, help=_explain("Samples per step", 0))] = None,
     steps: Annotated[int | None, typer.Option(min=1, help=_explain("Steps per round", 1))] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help=_explain("Rounds", 2))] = None,
@@ -36,16 +39,23 @@ def bench(
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only steps whose name contains this.")
     ] = None,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", min=1, help="What one step may take in all, compiling included."
+        ),
+    ] = None,
     concurrent: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Instead, train N small jobs at once.")
     ] = None,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write the results here.")
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write the results here, after every turn."),
     ] = None,
     settings: Settings = None,
 ) -> None:
-    """Time our training step against ordinary PyTorch.
+    """Time our training step against ordinary PyTorch, compiled too.
 
     Steps are measured in turns, and run twice to see whether bits repeat.
     Exit code 0: everything ran. With --concurrent: all bits are the same.
@@ -54,13 +64,15 @@ def bench(
     say = (lambda _: None) if as_json else partial(typer.echo, err=True)
     _check_place(out)
     if concurrent is not None:
-        _refuse({"--batch": batch, "--steps": steps, "--rounds": rounds, "--only": only})
+        refused = {"--batch": batch, "--steps": steps, "--rounds": rounds}
+        _refuse({**refused, "--only": only, "--limit": limit})
         changes = [f"execution.device={device}", *(settings or [])]
         _bench_concurrent(model, changes, concurrent, say, as_json, out)
 
     import torch
 
     from seedless.bench.comparison import compare, make_config
+    from seedless.bench.measure import DEFAULT_LIMIT
 
     usual = ON_GPU if device != "cpu" and torch.cuda.is_available() else ON_CPU
     result = compare(
@@ -68,7 +80,9 @@ def bench(
         steps=steps or usual[1],
         rounds=rounds or usual[2],
         only=only or [],
+        limit=limit or DEFAULT_LIMIT,
         say=say,
+        record=lambda found: _write(found.as_values(), found.environment, False, out),
     )
     _write(result.as_values(), result.environment, as_json, out)
     if not as_json:
@@ -147,14 +161,14 @@ def _print(result: Comparison) -> None:
     )
     width = max(len(row.name) for row in result.rows)
     typer.echo(
-        f"{'':<{width}}  ms/step  samples/s  x plain  x det.  first s  peak MiB  repeats  digest"
+        f"{'':<{width}}  ms/step  samples/s  x rival  x det.  first s  peak MiB  repeats  digest"
     )
     for row in result.rows:
         typer.echo(f"{row.name:<{width}}  {_format(row)}")
     typer.echo(
-        "\nx plain, x det.: speed relative to the faster plain step, and to plain deterministic. "
-        "first: the first step,\nwith compiling, capturing and tuning. digest: of the "
-        "weights after 3 steps; repeats: the same digest twice."
+        "\nx rival, x det.: speed relative to the fastest plain step of the same precision, and to "
+        "plain deterministic.\nfirst: the first step, with compiling, capturing and tuning. "
+        "digest: of the weights after 3 steps; repeats: the same\ndigest twice."
     )
     typer.echo(f"\n{result.verdict}")
 
@@ -162,13 +176,13 @@ def _print(result: Comparison) -> None:
 def _format(row: Row) -> str:
     from seedless.core.digests import get_hex
 
-    if row.error is not None:
+    if row.error is not None:  # the other figures may be incomplete
         return f"does not run: {row.error}"
     peak = None if row.peak_bytes is None else row.peak_bytes / 2**20
     cells = (
         _number(row.ms_per_step, 7, 2),
         _number(row.samples_per_second, 9, 0),
-        _number(row.to_plain, 7, 2),
+        _number(row.to_strongest, 7, 2),
         _number(row.to_deterministic, 6, 2),
         _number(row.first_seconds, 7, 2),
         _number(peak, 8, 0),

@@ -1,6 +1,5 @@
 """`seedless bundle`: a run as one file that anyone can verify offline."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -24,11 +23,7 @@ def bundle(
     The same run gives the same bytes.
     (To move the runs of a study to another store: seedless study archive.)
     """
-    from seedless.runs.bundled_run import bundle_run
+    from seedless.runs.bundled_run import bundle as write_bundle
 
-    place = Path(os.path.abspath(run))  # `.` has no name for the file
-    file = out if out is not None else place.with_name(f"{place.name}.bundle.zip")
-    digest = bundle_run(run, file, with_data=with_data, force=force)
-    size = file.stat().st_size
-    values = {"file": str(file), "bytes": size, "digest": digest}
-    print_result(values, f"{file}\n{size:,} bytes\n{digest}", as_json)
+    done = write_bundle(run, out, with_data=with_data, force=force)
+    print_result(done.as_dict(), done, as_json)

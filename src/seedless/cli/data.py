@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.cli.completion import complete_datasets
 from seedless.cli.options import (
     AsJson,
     ConfigFile,
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 app = make_group("List, download, check and show datasets.")
 
-Name = Annotated[str, typer.Argument(help="A name of `seedless data list`, or an .npz file.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="A name of `seedless data list`, or an .npz file.", autocompletion=complete_datasets
+    ),
+]
 Place = Annotated[
     str | None, typer.Argument(metavar="PATH", help="Its folder or file, if it was not fetched.")
 ]
@@ -47,16 +53,23 @@ def list_datasets(as_json: AsJson = False) -> None:
         print_line(
             f"{entry.name:<18} {entry.kind:<6} {samples:>8} {classes:>7} {size:>9}  {entry.licence}"
         )
-        if entry.note:
-            print_line(f"{'':<18} {entry.note}")
+        larger = f"--size {', '.join(map(str, entry.larger))} too" if entry.larger else ""
+        if entry.note or larger:
+            print_line(f"{'':<18} {'; '.join(text for text in (entry.note, larger) if text)}")
 
 
 @app.command("fetch")
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="A name of `seedless data list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="A name of `seedless data list`.", autocompletion=complete_datasets),
+    ],
     to: Annotated[Path | None, typer.Option(help="The folder; default: in the cache.")] = None,
     extra: Annotated[
         list[str] | None, typer.Option(help="Further files, such as 500 for PTB-XL at 500 Hz.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Pixels on a side: 64, 128 or 224 for MedMNIST.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,9 +81,9 @@ def fetch_dataset(
     from seedless.data.catalog import find_entry
     from seedless.data.download.fetch import fetch
 
-    entry = find_entry(name)
+    entry = find_entry(name, size)
     folder = to if to is not None else find_cache_folder() / "downloads" / entry.name
-    place = fetch(entry.name, folder, extras=tuple(extra or ()), progress=not as_json)
+    place = fetch(entry, folder, extras=tuple(extra or ()), progress=not as_json)
     values = {"name": entry.name, "path": str(place)}
     print_result(values, f"{entry.name} is in {place}", as_json)
 
@@ -117,24 +130,27 @@ def show(
 ) -> None:
     """Write a record as a PNG, an ECG on ECG paper.
 
-    ECG paper has 25 mm/s and 10 mm/mV. Images are written as they are.
+    ECG paper has 25 mm/s and 10 mm/mV, or the scale that is printed on it
+    where unit or rate are not known. Images are enlarged.
     """
-    from seedless.report.ecg_paper import draw_ecg, draw_image, save_png
+    from seedless.report.record_picture import draw_record, save_png
 
     data = _load(name, path, config, settings)
     row = _pick(data, label, record)
     labels = [c for c, present in zip(data.classes, data.Y[row], strict=True) if present]
     title = escape_text(f"{data.name}  {data.ids[row]}  {', '.join(labels) or 'unlabelled'}")
     title += _describe_person(data, row)
-    if data.leads is not None:
-        millivolts = data.provenance.get("units") == "mV"
-        figure = draw_ecg(data.X[row], data.leads, data.fs or 100.0, title, millivolts)
-    else:
-        figure = draw_image(data.X[row], title)
+    figure = draw_record(data.X[row], leads=data.leads, fs=data.fs, units=data.units, title=title)
     safe = str(data.ids[row]).replace("/", "-")
     file = save_png(figure, out if out is not None else Path(f"{Path(data.name).stem}-{safe}.png"))
-    values = {"file": str(file), "id": str(data.ids[row]), "labels": labels}
-    print_result(values, f"{title}\nwritten to {file}", as_json)
+    values = {
+        "file": str(file),
+        "id": str(data.ids[row]),
+        "labels": labels,
+        "warnings": list(data.warnings),
+    }
+    notes = [f"warning: {escape_text(text)}" for text in data.warnings]
+    print_result(values, "\n".join([title, f"written to {file}", *notes]), as_json)
 
 
 def _load(name: str, path: str | None, config: Path | None, settings: list[str] | None) -> Dataset:
@@ -191,7 +207,8 @@ def _pick(data: Dataset, label: str | None, record: str | None) -> int:
         rows = np.flatnonzero(data.ids == record)
         if len(rows) == 0:
             hint = suggest(record, [str(name) for name in data.ids[:5000]])
-            raise DataError(f"{data.name} has no record {record!r}{hint}")
+            example = "" if hint else f"; its first id is {str(data.ids[0])!r}"
+            raise DataError(f"{data.name} has no record {record!r}{hint}{example}")
     if label is not None:
         column = choose("class", label, {name: k for k, name in enumerate(data.classes)})
         rows = rows[data.Y[rows, column] == 1]

@@ -25,14 +25,20 @@ def demo(
 ) -> None:
     """Train a small model twice and show that every bit agrees.
 
-    A third run, in which one bit is flipped, must differ.
+    A third run, in which one bit is flipped, must differ. Two more, with
+    seeds 1 and 2, show how many records get another answer from a seed.
     Exit code 0: all of this holds. 1: it does not.
     """
-    from seedless.analysis.demo import run_demo
+    from seedless.core.config import override
+    from seedless.core.config_files import open_config
+    from seedless.core.setting_choices import check_choices
 
     began = time.monotonic()
     stages = _Stages(shown=not as_json)
     chosen = [*(settings or []), f"execution.arithmetic={arithmetic}"]
+    check_choices(override(open_config("demo"), chosen))
+    from seedless.analysis.demo import run_demo
+
     result = run_demo(out, chosen, show=stages.show)
     stages.close()
     if as_json:
@@ -57,6 +63,7 @@ class _Stages:
             self.close()
             self._title = title
             self._progress = Progress(title, total, "epochs", shown=self._shown)
+        self._progress.total = total  # a run that begins later adds its epochs
         self._progress.update(done)
 
     def close(self) -> None:
@@ -73,12 +80,27 @@ def _summarize(result: Demo) -> dict[str, Any]:
         "digests": [list(row) for row in result.digests],
         "weights": {name: receipt["weights"] for name, receipt in result.receipts.items()},
         "test": result.receipts["first"]["metrics"]["test"],
+        "seeds": _read_scores(result),
+        "flips": {
+            name: {
+                "count": changed.share.count,
+                "n": changed.share.n,
+                "right": {
+                    "first_only": changed.first_only,
+                    "second_only": changed.second_only,
+                    "both": changed.both,
+                    "neither": changed.neither,
+                },
+            }
+            for name, changed in result.flips.items()
+        },
         "page": str(result.folder / "report.html"),
         "seconds": round(result.seconds, 1),
     }
 
 
 def _print(result: Demo, seconds: float) -> None:
+    from seedless.analysis.demo import LABELS
     from seedless.core.digests import get_hex
 
     typer.echo("\nState after each epoch (weights, buffers, optimizer), SHA-256:\n")
@@ -89,8 +111,8 @@ def _print(result: Demo, seconds: float) -> None:
         other = "=" if first == control else "≠"
         typer.echo(f"{epoch:>5}  {first:<16} {same} {second:<16} {other}   {control}")
     typer.echo("\nTrained weights:\n")
-    for name, receipt in result.receipts.items():
-        label = {"first": "process 1", "second": "process 2", "control": "one bit flipped"}[name]
+    for name, label in LABELS.items():
+        receipt = result.receipts[name]
         typer.echo(f"{label:<16} md5 {receipt['weights']['md5']}")
         typer.echo(f"{'':<16} {receipt['weights']['digest']}")
     _print_classes(result)
@@ -102,8 +124,34 @@ def _print(result: Demo, seconds: float) -> None:
     differs = "DOES NOT DIFFER: the proof proves nothing" if from_epoch is None else "differs"
     when = "" if from_epoch is None else f" from epoch {from_epoch} on, as it must"
     typer.echo(f"one bit flipped    {differs}{when}")
+    _print_flips(result)
     typer.echo(f"time               {seconds:.0f} s")
     typer.echo(f"\n{result.folder / 'report.html'}")
+
+
+def _print_flips(result: Demo) -> None:
+    """Print how many records get another answer from another seed, and from a repeat."""
+    seeds, repeats = result.flips["seeds"], result.flips["repeats"]
+    first, second = _read_scores(result).values()
+    answer = "test records get another answer (the most probable class)"
+    typer.echo(f"two seeds          macro AUC {_format(first)} and {_format(second)}")
+    typer.echo(f"                   {seeds.share.count} of {seeds.share.n} {answer};")
+    typer.echo(
+        f"                   seed 1 alone is right for {seeds.first_only} of them, "
+        f"seed 2 alone for {seeds.second_only}"
+    )
+    typer.echo(f"without a seed     {repeats.share.count} of {repeats.share.n} {answer}")
+
+
+def _read_scores(result: Demo) -> dict[str, float | None]:
+    """Return the macro AUC of the two seeds on the test set."""
+    return {
+        name: result.receipts[name]["metrics"]["test"]["macro_auc"] for name in ("seed-1", "seed-2")
+    }
+
+
+def _format(score: float | None) -> str:
+    return "not defined" if score is None else f"{score:.3f}"
 
 
 def _print_classes(result: Demo) -> None:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import tempfile
 import textwrap
+import time
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seedless.cli.argument_checks import check_exists
 from seedless.cli.options import (
     AsJson,
-    check_run,
     print_json,
     print_line,
     print_text,
@@ -39,9 +40,7 @@ def doctor(
         list[str],
         typer.Argument(metavar="-- COMMAND", help="What you type to train, after two hyphens."),
     ],
-    runs: Annotated[
-        int, typer.Option("--runs", min=2, help="How many runs to compare with the first.")
-    ] = 2,
+    runs: Annotated[int, typer.Option("--runs", min=2, help="How many runs to compare.")] = 2,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, help="End each run after this many steps.")
     ] = None,
@@ -89,13 +88,18 @@ def doctor(
     varied = parse_variation(vary) if vary is not None else {}
     again = shlex.split(resume_command) if resume_command is not None else None
     if report is not None and not report.absolute().parent.is_dir():
-        raise RunError(f"--report {report}: there is no folder {report.parent}; make it first")
+        raise RunError(
+            f"--report {report}: there is no folder {str(report.parent)!r}; make it first"
+        )
     with _open_folder(out) as folder:
         from seedless.audit.doctor.pair import Runner
 
         show = _stay_silent if as_json else _show
         runner = Runner(command, folder, steps, timeout, varied, show)
+        show(_announce(_count_first(runs, against, resume_at), bool(varied)))
+        began = time.monotonic()
         examination = _examine(runner, runs, against, resume_at, again)
+        show(f"{_count(runner.count_runs())} of the command in {time.monotonic() - began:.0f} s")
         if report is not None:
             from seedless.audit.doctor.page import render_examination
             from seedless.report.page import write_page
@@ -108,6 +112,29 @@ def doctor(
         print_text(describe(diagnosis))
     codes = {True: IDENTICAL, False: DIFFER, None: COULD_NOT_TELL}
     raise typer.Exit(codes[diagnosis.identical])
+
+
+def _count_first(runs: int, against: Path | None, resume_at: int | None) -> tuple[int, int]:
+    """Return how many runs are made where they agree, and before a cause is looked for."""
+    if against is not None:
+        return 1, 2
+    return (3, 2) if resume_at is not None else (runs, runs)
+
+
+def _announce(first: tuple[int, int], is_varied: bool) -> str:
+    """Return how many runs of the command to expect."""
+    from seedless.audit.doctor.examine import MOST_RUNS_FOR_A_CAUSE
+
+    agreeing, differing = first
+    most = max(agreeing, differing + is_varied + MOST_RUNS_FOR_A_CAUSE)
+    return (
+        f"{_count(agreeing)} of the command if they agree; if they differ, at most {most}, most of "
+        "them ended soon after the first difference"
+    )
+
+
+def _count(runs: int) -> str:
+    return f"{runs} run{'' if runs == 1 else 's'}"
 
 
 def describe(diagnosis: Diagnosis, columns: int | None = None) -> str:
@@ -196,7 +223,7 @@ def _check_choice(
         raise RunError(f"expected one of --vary, --against, --resume-at, --runs, got {chosen}")
     if resume_command is not None and resume_at is None:
         raise RunError("--resume-command is for --resume-at N, which is missing")
-    check_run(against)
+    check_exists(against)
 
 
 def _show(line: str) -> None:

@@ -1,20 +1,29 @@
-"""`seedless env`: what on this machine changes bits."""
+"""`seedless env`: what on this machine changes bits, and what multiplies in portable arithmetic."""
 
 from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, print_line, read_config
 
 
 def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings = None) -> None:
-    """Show versions, processor, threads and flags that change bits."""
+    """Show versions, processor, threads and flags that change bits.
+
+    The digest covers them. The engines of portable matrix products are
+    listed too; they change the time alone, and the digest leaves them out.
+    """
+    import torch
 
     from seedless.core.digests import digest_value
     from seedless.numerics.determinism import make_deterministic
     from seedless.numerics.environment import capture_environment
+    from seedless.portable.engine_choice import explain_engine
 
     execution = read_config(config, settings).execution
     make_deterministic(threads=execution.threads, tf32=execution.precision == "tf32")
     environment = capture_environment()
+    names = ["cpu", *(f"cuda:{number}" for number in range(len(environment["devices"])))]
+    engines = {name: explain_engine(torch.device(name))._asdict() for name in names}
     if as_json:
-        print_json({**environment, "digest": digest_value(environment)})
+        digest = digest_value(environment)
+        print_json({**environment, "digest": digest, "portable_engines": engines})
         return
     for section, content in environment.items():
         if isinstance(content, dict):
@@ -31,3 +40,6 @@ def env(as_json: AsJson = False, config: ConfigFile = None, settings: Settings =
         else:
             print_line(f"{section:<30} {content}")
     print_line(f"{'digest':<30} {digest_value(environment)}")
+    print_line("engines of portable matrix products (not in the digest: they change no bit)")
+    for name, chosen in engines.items():
+        print_line(f"  {name:<28} {chosen['engine']}, {chosen['reason']}")

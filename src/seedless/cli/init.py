@@ -4,14 +4,21 @@ from typing import Annotated
 
 import typer
 
+from seedless.cli.completion import complete_models
 from seedless.cli.options import AsJson, ConfigFile, Settings, make_group, print_result, read_config
+from seedless.core.errors import ConfigError
 
 app = make_group("Show how a model is initialized.")
 
 
 @app.command("show")
 def show(
-    model: Annotated[str, typer.Argument(help="conformer, baseline, xresnet1d101 or resnet18.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="conformer, baseline, xresnet1d101 or resnet18.", autocompletion=complete_models
+        ),
+    ],
     basis: Annotated[
         str | None, typer.Option(help="mixed, dct, ...; a wrong name lists all.")
     ] = None,
@@ -27,9 +34,7 @@ def show(
 
     The plan is the same on every machine.
     """
-    from seedless.core.digests import digest, md5
-    from seedless.init import initialize
-    from seedless.models import build
+    from seedless.core.setting_choices import check_choices
 
     resolved = read_config(
         config,
@@ -41,9 +46,19 @@ def show(
         model__small=small,
         init__basis=basis,
     )
+    check_choices(resolved)
+    if resolved.init.weights is not None or resolved.init.reinitialize is not None:
+        raise ConfigError(
+            "init show prints what a start fills, and init.weights takes tensors from a file: "
+            "leave init.weights and init.reinitialize out"
+        )
+    from seedless.core.digests import digest, md5
+    from seedless.init import initialize
+    from seedless.models import build
+
     chosen = resolved.model
     network = build(**chosen.model_dump())
-    plan = initialize(network, **resolved.init.model_dump())
+    plan = initialize(network, **resolved.init.start())
     identity = {"model": chosen.name, "weights": digest(network), "md5": md5(network)}
     text = f"{plan}\nweights {identity['weights']}\nmd5 {identity['md5']}"
     print_result({**identity, **plan.as_dict()}, text, as_json)

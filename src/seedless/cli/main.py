@@ -12,10 +12,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from seedless import __version__
-from seedless.cli.options import STOPPED, print_line
+from seedless.cli.options import STOPPED, CommandGroup, Program, print_line
 from seedless.core.display import escape_lines, escape_paragraph
 from seedless.core.errors import LostProcessError, SeedlessError
 from seedless.core.local_group import LOST
@@ -32,12 +31,12 @@ COMMANDS = {
     ),
     "Analyse": ("evaluate", "compare", "churn", "robustness", "attribute"),
     "Share": ("report", "bundle", "card", "export", "provenance"),
-    "Inspect": ("data", "init", "order", "env", "portable", "bench"),
+    "Inspect": ("config", "data", "init", "order", "env", "portable", "bench"),
     "Studies": ("study",),
 }
 
 
-class _Commands(TyperGroup):
+class _Commands(CommandGroup):
     """The commands in the order of `COMMANDS`. Ctrl-C ends each of them with one line."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -54,11 +53,10 @@ class _Commands(TyperGroup):
             sys.exit(CLOSED_PIPE)
 
 
-app = typer.Typer(
+app = Program(
     cls=_Commands,
     help="Train a network twice and get the same bits, without a seed, and hand anyone the proof.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
+from seedless.cli.argument_checks import check_finished
+from seedless.cli.completion import complete_settings
 from seedless.core.display import escape_lines, escape_text, write_json
 from seedless.core.errors import RunError
 
@@ -17,22 +20,21 @@ if TYPE_CHECKING:
 STOPPED = 130  # the exit code of a program that Ctrl-C ended
 
 
-def check_run(run: Path | None) -> Path | None:
-    """Raise an error if there is no such run, before anything heavy is imported."""
-    if run is not None and not run.exists():
-        raise RunError(f"there is no {run}")
-    return run
-
-
 RunFolder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="The folder of a finished run.", callback=check_run)
+    Path,
+    typer.Argument(metavar="RUN", help="The folder of a finished run.", callback=check_finished),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="A TOML file with settings.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting: section.key=value."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one setting: section.key=value.",
+        autocompletion=complete_settings,
+    ),
 ]
 
 Entry = Annotated[
@@ -47,11 +49,51 @@ DataPlace = Annotated[
     str | None,
     typer.Option("--data", help="Where the data are now, if they were moved."),
 ]
+WeightsPlace = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights",
+        metavar="FILE",
+        help="Where the file of weights it began with is now, if it was moved.",
+    ),
+]
+
+
+class Command(TyperCommand):
+    """A command whose help names no type for an option that takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments, with the option of the help text."""
+        return hide_flag_types(super().get_params(ctx))
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands; the same holds for its own options."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments, with the option of the help text."""
+        return hide_flag_types(super().get_params(ctx))
+
+
+class Program(typer.Typer):
+    """A program or a group whose commands are of this class."""
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        """Return a decorator that adds a command."""
+        return super().command(name, **{"cls": Command, **options})
+
+
+def hide_flag_types(params: list[Any]) -> list[Any]:
+    """Return options and arguments; typer would show <bool> beside each that takes no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
 
 
 def make_group(help_text: str) -> typer.Typer:
     """Return a group of commands, such as `seedless data`."""
-    group = typer.Typer(help=help_text, no_args_is_help=True)
+    group = Program(help=help_text, no_args_is_help=True, cls=CommandGroup)
     # Without a callback, typer would drop the word `show` of a group with that one command.
     group.callback()(lambda: None)
     return group

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.cli.completion import complete_orders
 from seedless.cli.options import (
     AsJson,
     ConfigFile,
@@ -25,7 +26,12 @@ app = make_group("Show the epochs of a batch order.")
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(help="content, golden, ...; a wrong name lists all.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="content, golden, ...; a wrong name lists all.", autocompletion=complete_orders
+        ),
+    ],
     data: Annotated[
         str | None, typer.Option(help="A dataset or an .npz file; default: simulated ECGs.")
     ] = None,

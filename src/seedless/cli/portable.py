@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from seedless.cli.argument_checks import one_of
 from seedless.cli.options import AsJson, make_group, print_result
 
 app = make_group("Check portable arithmetic on this machine.")
@@ -11,7 +12,9 @@ app = make_group("Check portable arithmetic on this machine.")
 
 @app.command("check")
 def check(
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="cpu or cuda.", callback=one_of("device", "cpu", "cuda"))
+    ] = "cpu",
     full: Annotated[
         bool, typer.Option("--full", help="Also models in published size (slow on a CPU).")
     ] = False,
@@ -32,6 +35,8 @@ def check(
     values = {
         "device": result.device,
         "differences": list(result.differences),
+        "engine": result.engine,
+        "engine_reason": result.engine_reason,
         "full": pack(result.full),
         "fused": result.fused,
         "models": pack(result.models),

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from seedless.cli.argument_checks import check_exists
 from seedless.cli.options import AsJson, DataPlace, Entry, print_result
 
 _Command = Annotated[
@@ -14,9 +15,13 @@ _Command = Annotated[
 
 
 def referee(
-    run_a: Annotated[Path, typer.Argument(metavar="A", help="The run folder of one party.")],
+    run_a: Annotated[
+        Path,
+        typer.Argument(metavar="A", help="The run folder of one party.", callback=check_exists),
+    ],
     run_b: Annotated[
-        Path | None, typer.Argument(metavar="B", help="The run folder of the other.")
+        Path | None,
+        typer.Argument(metavar="B", help="The run folder of the other.", callback=check_exists),
     ] = None,
     a_command: _Command = None,
     b_command: _Command = None,

@@ -5,11 +5,17 @@ from typing import Annotated
 
 import typer
 
+from seedless.cli.argument_checks import check_matches
 from seedless.cli.options import AsJson, Force, print_result
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of runs.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Run folders, or patterns in quotes.", callback=check_matches
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The page; default: report.html in the folder of one run.")
     ] = None,

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from seedless.cli.argument_checks import check_exists
 from seedless.cli.options import AsJson, print_result
 
 
 def sign(
     run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.")
+        Path | None,
+        typer.Argument(metavar="RUN", help="The folder of a finished run.", callback=check_exists),
     ] = None,
     key: Annotated[Path | None, typer.Option(metavar="KEY.pem", help="The private key.")] = None,
     new_key: Annotated[

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seedless.cli.argument_checks import one_of_studies
+from seedless.cli.completion import complete_studies
 from seedless.cli.options import (
     STOPPED,
     AsJson,
@@ -27,12 +29,19 @@ if TYPE_CHECKING:
     from seedless.studies.engine.grid import Point
     from seedless.studies.engine.options import StudyOptions
     from seedless.studies.engine.runner import WrittenStudy
-    from seedless.studies.engine.store import State
+    from seedless.studies.engine.store import State, Store
     from seedless.studies.engine.study import Plan
 
 app = make_group("Plan, run and tabulate the published experiments.")
 
-Name = Annotated[str, typer.Argument(help="The name of a study: `seedless study list`.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="The name of a study: `seedless study list`.",
+        callback=one_of_studies,
+        autocompletion=complete_studies,
+    ),
+]
 StoreFolder = Annotated[Path, typer.Option("--store", help="The folder that holds all runs.")]
 STORE = Path("studies")
 UNFINISHED = 3
@@ -75,6 +84,9 @@ def run(
     runs_per_device: Annotated[
         int, typer.Option("--runs-per-device", min=1, help="Runs on a device at the same time.")
     ] = 1,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=1024, help="Processes that train each run.")
+    ] = 1,
     again: Annotated[bool, typer.Option("--again", help="Try runs that failed before.")] = False,
     limit: Annotated[
         float | None,
@@ -99,6 +111,7 @@ def run(
             store,
             engine=engine,
             runs_per_device=runs_per_device,
+            processes=processes,
             again=again,
             limit=limit,
             watch=lambda states: _show_states(progress, states),
@@ -134,9 +147,9 @@ def table(
     They are also written to the store, with the figure.
     """
     from seedless.studies.engine.runner import write_study
-    from seedless.studies.engine.store import Store
 
-    _print(write_study(_plan(name, options), Store(store)), as_json)
+    plan = _plan(name, options)
+    _print(write_study(plan, _open_store(store, plan.grid.runs)), as_json)
 
 
 @app.command("report")
@@ -156,9 +169,9 @@ def report(
     (A page about single runs: seedless report.)
     """
     from seedless.studies.engine.page import report_study
-    from seedless.studies.engine.store import Store
 
-    page = report_study(_plan(name, options), Store(store), out)
+    plan = _plan(name, options)
+    page = report_study(plan, _open_store(store, plan.grid.runs), out)
     print_result({"page": str(page)}, f"page    {page}", as_json)
 
 
@@ -188,14 +201,18 @@ def archive(
     """
     from seedless.studies.catalog import open_study
     from seedless.studies.engine.run_archive import write_run_archives
-    from seedless.studies.engine.store import Store
 
     studies = [open_study(name) for name in names]
     # Studies differ in the options they use; here an option applies to those that use it.
     plans = [study.plan(study.drop_unused(options)) for study in studies]
     points = [point for plan in plans for point in plan.grid.points]
     written = write_run_archives(
-        Store(store), points, out, weights=weights, part_size=part_size, force=force
+        _open_store(store, points),
+        points,
+        out,
+        weights=weights,
+        part_size=part_size,
+        force=force,
     )
     values = [{**asdict(one), "file": str(one.file)} for one in written]
     lines = [f"{one.file}  runs: {one.runs}, {one.size:,} bytes, {one.digest}" for one in written]
@@ -224,6 +241,16 @@ def unpack(
     ]
     values = {file: asdict(one) for file, one in unpacked.items()}
     print_result(values, "\n".join(lines), as_json)
+
+
+def _open_store(folder: Path, points: Sequence[Point]) -> Store:
+    """Return the store that holds runs; one that does not exist is refused and not made."""
+    from seedless.core.errors import StudyError
+    from seedless.studies.engine.store import Store
+
+    if points and not folder.is_dir():
+        raise StudyError(f"no store at {str(folder)!r}: `seedless study run` makes one")
+    return Store(folder)
 
 
 def _print(written: WrittenStudy, as_json: bool) -> None:

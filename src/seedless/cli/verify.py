@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seedless.cli.options import AsJson, DataPlace, Entry, print_line, print_result, write_output
+from seedless.cli.argument_checks import check_exists
+from seedless.cli.options import (
+    AsJson,
+    DataPlace,
+    Entry,
+    WeightsPlace,
+    print_line,
+    print_result,
+    write_output,
+)
 from seedless.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def verify(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or a bundle.")],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="A run folder or a bundle.", callback=check_exists),
+    ],
     validate_only: Annotated[
         bool, typer.Option("--validate-only", help="Check the files; execute nothing.")
     ] = False,
@@ -50,6 +62,7 @@ def verify(
     ] = None,
     entry: Entry = None,
     data: DataPlace = None,
+    weights: WeightsPlace = None,
     public_key: Annotated[
         Path | None, typer.Option(help="The receipt, or model.sig, must be signed with this key.")
     ] = None,
@@ -88,6 +101,7 @@ def verify(
         processes=processes,
         entry=entry,
         data=data,
+        weights=weights,
         public_key=public_key,
         progress=not as_json,
         execute_script=execute,
@@ -116,7 +130,7 @@ def check_summary(run: Path, out: Path, key: Path) -> None:
     if os.path.lexists(out):
         raise RunError(f"{out} is there already; remove it, or choose another file")
     if not folder.is_dir():
-        raise RunError(f"cannot write {out}: there is no folder {folder}")
+        raise RunError(f"cannot write {out}: there is no folder {str(folder)!r}")
     inside = run.resolve() in (folder / out.name).resolve().parents
     if inside and out.resolve() != run.resolve() / FILE:
         raise RunError(f"a run folder may hold a summary as {FILE} only; got {out}")
