@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.options import StudyOptions
 
 BREAST, ECGS = "medmnist/breastmnist.npz", "ptb-xl-derived100.npz"
+NOISE = "nstdb-excerpt"
+AT_ONCE = 12  # small networks that share a GPU with room for more
 ORDERS = ("seeded", "content", "golden", "class_guaranteed", "sobol")
 
 
@@ -17,41 +19,58 @@ ORDERS = ("seeded", "content", "golden", "class_guaranteed", "sobol")
 class Entry:
     """One study on one kind of data: how its page is called, and how it is run.
 
-    ``at_once``: runs at a time on a device, which changes no bit.
+    ``at_once``: runs at a time on a device, which changes no bit. ``measured``: whether its trained
+    models are measured after the runs, so that archives must hold their weights.
     """
 
     slug: str
     study: str
     options: StudyOptions
     at_once: int = 1
+    measured: bool = False
 
 
 def list_entries(data: Path) -> tuple[Entry, ...]:
     """Return what docs/results holds, with the data in one folder.
 
-    The small models train on a CPU, where anyone can repeat them; images need a GPU.
+    docs/results/protocol.md says why so many runs, and why small models where they are small.
     """
     breast, ecgs = str(data / BREAST), str(data / ECGS)
     others = tuple(f"{name}={data / name}" for name in ("mitdb", "cpsc2021"))
     real = StudyOptions("small", ecgs, seeds=10, device="cpu", folds=3)
-    orders = StudyOptions("small", ecgs, seeds=10, device="cpu", folds=3, arms=ORDERS)
     simulated = StudyOptions("small", seeds=10, device="cpu", arms=ORDERS)
+    small = StudyOptions("small", ecgs, device="cuda")
     # TF32 is what torch computes convolutions in by default.
     images = StudyOptions(
         "paper", breast, device="cuda", prove=True, changes=("execution.precision=tf32",)
     )
-    # docs/results/protocol.md says why these and so many.
+    shorter = StudyOptions(
+        "paper", breast, device="cuda", changes=("execution.precision=tf32", "train.epochs=100")
+    )
     starts = StudyOptions("paper", ecgs, seeds=50, device="cuda", folds=3)
     crossed = StudyOptions("small", ecgs, seeds=10, device="cpu", other=others)
+    headline = replace(small, seeds=20)
+    noisy = replace(small, seeds=5, noise=str(data / NOISE))
     return (
         Entry("factorial", "factorial", starts, 8),
+        Entry("factorial-small", "factorial", replace(starts, scale="small", device="cpu"), 2),
+        Entry("main", "main", headline, AT_ONCE),
+        Entry("power", "power", headline, AT_ONCE),
+        Entry("convergence", "convergence", replace(small, seeds=10), AT_ONCE),
+        Entry("ablation", "ablation", replace(small, seeds=5), AT_ONCE),
+        Entry("variance", "variance", replace(small, seeds=10), AT_ONCE),
+        Entry("cv", "cv", replace(small, seeds=5, device="cpu"), 2),
+        Entry("noise", "noise", noisy, AT_ONCE, measured=True),
+        Entry("attribution", "attribution", small, measured=True),
         Entry("medmnist", "medmnist", images, 4),
+        Entry("medmnist-scales", "medmnist", replace(shorter, seeds=20), AT_ONCE),
+        Entry("medmnist_bases", "medmnist_bases", replace(shorter, seeds=5), AT_ONCE),
         Entry("basis", "basis", real, 2),
         Entry("golden", "golden", real, 2),
         Entry("perclass", "perclass", real, 2),
-        Entry("order", "order", orders, 2),
+        Entry("order", "order", replace(real, arms=ORDERS), 2),
         Entry("order-simulated", "order", simulated, 2),
-        Entry("crossdataset", "crossdataset", crossed, 2),
+        Entry("crossdataset", "crossdataset", crossed, 2, measured=True),
         Entry("theory", "theory", StudyOptions("paper", ecgs, device="cpu")),
         Entry("theory-simulated", "theory", StudyOptions("paper", device="cpu")),
     )
@@ -75,6 +94,7 @@ def spell_command(entry: Entry, store: str = "STORE") -> str:
     for other in options.other:
         name, _, place = other.partition("=")
         words += ["--other", f"{name}={_shorten(place)}"]
+    words += ["--noise-path", _shorten(options.noise)] if options.noise else []
     for change in options.changes:
         words += ["--set", change]
     words += ["--device", options.device]

@@ -13,7 +13,7 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from seedless.core.digests import digest_value
 from seedless.evaluate.auc import score_classes
-from seedless.evaluate.predictions import FILE, read_predictions
+from seedless.evaluate.predictions import FILE, Predictions
 from seedless.studies.engine.store import Outcome
 
 FOLDER, RECEIPTS = "predictions", "receipts"
@@ -35,10 +35,8 @@ def pack_predictions(outcomes: Sequence[Outcome]) -> bytes | None:
     arrays: dict[str, NDArray[Any]] = {}
     sets: dict[str, str] = {}  # digest of records and labels -> their name in the file
     for one in {one.point.key: one for one in outcomes if one.ok}.values():
-        if not (one.run / FILE).exists():
-            continue
-        predictions = read_predictions(one.run / FILE)
-        if SPLIT not in predictions.splits:
+        predictions = read_test_predictions(one)
+        if predictions is None:
             continue
         scored = predictions.splits[SPLIT]
         labels = digest_value([scored.ids.tolist(), scored.labels.tolist(), predictions.classes])
@@ -54,6 +52,27 @@ def pack_predictions(outcomes: Sequence[Outcome]) -> bytes | None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue() if buffer.tell() <= MAX_BYTES else None
+
+
+def read_test_predictions(one: Outcome) -> Predictions | None:
+    """Return the predictions of a run that was tested; None for any other."""
+    if not one.ok or (one.predictions is None and not (one.run / FILE).exists()):
+        return None
+    predictions = one.read_predictions()
+    return predictions if SPLIT in predictions.splits else None
+
+
+def find_holder(keys: Collection[str], out: Path, slug: str) -> str | None:
+    """Return the page whose file holds the predictions of all of these runs, if another one does.
+
+    Of pages that share runs the larger one holds them.
+    """
+    for file in sorted((out / FOLDER).glob("*.npz")):
+        with np.load(file, allow_pickle=False) as opened:
+            held = {name.partition("_")[0] for name in opened.files}
+        if file.stem != slug and keys and held.issuperset(keys):
+            return file.stem
+    return None
 
 
 def _shorten(values: NDArray[np.float64]) -> NDArray[Any]:

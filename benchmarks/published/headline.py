@@ -94,6 +94,12 @@ def pair_like_for_like(folder: Path) -> float:
     return paired_t_test(*pair_up(read_seeds(folder, MIXED), kept)).p
 
 
+def test_all_weighted(folder: Path) -> float:
+    """Return the p value of both arms with class weights, with the runs that collapsed."""
+    arms = (read_seeds(folder, pattern).values() for pattern in (MIXED, WEIGHTED))
+    return welch_t_test(*arms).p
+
+
 def kaiming_alone(folder: Path) -> Found:
     """Kaiming's arm; calibration shows that its loss was not that of the other arm."""
     found = summarize(folder, KAIMING)

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.pages import render
 from benchmarks.published.claims import CLAIMS
 from benchmarks.published.evidence import Found, read_json
-from benchmarks.published.headline import pair_like_for_like
+from benchmarks.published.headline import pair_like_for_like, test_all_weighted
 
 VERDICTS = {
     "reproduces": "reproduces",
@@ -49,6 +49,7 @@ def write_page(evidence: Path) -> str:
         d=found["conf.cohen_d"].value,
         fair=found["conf.like_for_like"].value["p"],
         pairs=pair_like_for_like(evidence),
+        whole=test_all_weighted(evidence),
         total=len(entries),
         counts=", ".join(f"{name} ({counts[name]})" for name in VERDICTS.values() if counts[name]),
         sections={

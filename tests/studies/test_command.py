@@ -113,3 +113,13 @@ def test_archive_applies_an_option_to_the_studies_that_use_it(run_seedless, smok
 )
 def test_help_tells_a_study_command_from_the_one_of_a_run(command, other):
     assert other in COMMANDS[command].help
+
+
+@pytest.mark.parametrize("command", ["table", "report", "archive"])
+def test_a_command_that_reads_a_store_does_not_make_one(command, run_seedless, tmp_path):
+    store = tmp_path / "nowhere"
+    more = ["--out", tmp_path / "runs.tar.xz"] if command == "archive" else []
+    refused = run_seedless("study", command, "basis", "--store", store, *more, check=False)
+    assert refused.code == 2
+    assert f"no store at '{store}': `seedless study run` makes one" in refused.stderr
+    assert not store.exists()

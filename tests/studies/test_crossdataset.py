@@ -96,7 +96,7 @@ def test_real_sets_are_called_what_they_are(store, real_data):
     [
         ("afdb", "expected NAME=PATH"),
         ("afdb=", "expected NAME=PATH"),
-        ("afdb=nowhere", "there is no folder nowhere"),
+        ("afdb=nowhere", "there is no folder 'nowhere'"),
         ("afbd=.", "did you mean 'afdb'"),
     ],
 )

@@ -118,7 +118,7 @@ def test_images_have_no_folds_to_pool_over(tmp_path):
 
 def test_a_replicate_with_a_failed_fold_has_no_score_and_is_counted(runs, monkeypatch):
     monkeypatch.setattr(  # these runs are nowhere on the disk
-        "seedless.studies.engine.fold_pooling.open_validated",
+        "seedless.studies.engine.store.open_validated",
         lambda run: SimpleNamespace(read_predictions=lambda: runs[run]),
     )
     point = Point("mixed", "seed 0", OPTIONS.ecg())

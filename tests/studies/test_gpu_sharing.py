@@ -9,10 +9,11 @@ import pytest
 from seedless.studies.engine.gpu_sharing import CONTROL, LOG, PIPE, share_gpus
 
 CONTROL_SCRIPT = """#!{python}
-import os, sys
+import os, sys, time
 name = "start" if sys.argv[1:] == ["-d"] else sys.stdin.read().strip()
 with open({calls!r}, "a") as file:
     file.write(name + " " + os.environ["{pipe}"] + "\\n")
+time.sleep({slow} if name == "quit" else 0)
 sys.exit({code} if name == "start" else 0)
 """
 
@@ -24,11 +25,13 @@ def service(tmp_path, monkeypatch):
     calls.touch()
     monkeypatch.delenv(PIPE, raising=False)
 
-    def install(code=0, trial="pass"):
+    def install(code=0, trial="pass", slow=0):
         program = tmp_path / "bin" / CONTROL
         program.parent.mkdir()
         program.write_text(
-            CONTROL_SCRIPT.format(python=sys.executable, calls=str(calls), pipe=PIPE, code=code)
+            CONTROL_SCRIPT.format(
+                python=sys.executable, calls=str(calls), pipe=PIPE, code=code, slow=slow
+            )
         )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(program.parent))
@@ -55,6 +58,16 @@ def test_the_service_is_started_for_the_workers_and_ended_after_them(service):
     assert PIPE not in os.environ
     assert not Path(folder).exists()
     assert ["started here" in said[0], "was ended" in said[1]] == [True, True]
+
+
+def test_a_service_that_does_not_end_is_not_waited_for(service, monkeypatch):
+    monkeypatch.setattr("seedless.studies.engine.gpu_sharing.STOP_SECONDS", 0.5)
+    calls, said = service(slow=120), []
+    with share_gpus(4, on_cuda=True, say=said.append) as used:
+        assert used
+    assert list_calls(calls) == ["start", "quit"]
+    assert "did not end" in said[-1]
+    assert "timed out" in said[-1]
 
 
 def test_the_service_is_ended_where_the_runs_fail(service):

@@ -76,7 +76,7 @@ def test_only_the_sets_that_are_there_are_run(real_data, file):
     grid = open_study("medmnist").make(options)
     assert grid.blocks == ("breastmnist", "breastmnist, golden")
     assert grid.points[0].config.train.epochs == 200
-    assert len(open_study("medmnist_bases").make(options).points) == 6
+    assert len(open_study("medmnist_bases").make(options).points) == 30
 
 
 def test_a_folder_may_hold_some_sets(tmp_path):

@@ -13,6 +13,7 @@ from seedless.studies.engine.results import Results, read_results
 from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Outcome, Store
 from seedless.studies.engine.table import Table
+from tests.report.test_page import have_every_level
 from tests.studies.conftest import SMOKE
 from tests.studies.plans import plan
 
@@ -60,7 +61,7 @@ def test_the_page_holds_the_question_the_tables_the_figure_and_every_run(smoke_s
         outcome = store.read(point)
         assert point.key in found.text
         assert outcome.weights.removeprefix("sha256:") in found.text
-    (figure,) = found.references
+    (figure,) = [place for place in found.references if not place.startswith("#")]
     content = base64.b64decode(figure.removeprefix("data:image/png;base64,"))
     assert content == written.figure.read_bytes()
 
@@ -72,10 +73,18 @@ def test_the_page_asks_for_nothing_and_runs_nothing(smoke_store, tmp_path):
     found = read(text)
     assert "script" not in found.tags
     assert "link" not in found.tags
-    assert all(reference.startswith("data:") for reference in found.references)
+    assert all(reference.startswith(("data:", "#")) for reference in found.references)
     assert not re.findall(r"(?:https?:)?//[\w.]+", re.sub(r"base64,[^\"]+", "", text))
     assert "default-src 'none'" in text
     assert str(smoke_store) not in text
+
+
+def test_every_value_has_its_heading_beside_it_on_a_phone(results):
+    table = Table("Scores", ("", "runs", "AUC"), (("a", "2", "0.9"), ("b", "3", "0.8")))
+    text = render_study("", results, (table,), b"")
+    body = text.split('<table class="stack">')[1].split("</table>")[0]
+    assert re.findall(r'<td data-label="([^"]*)"', body) == ["runs", "AUC"] * 2
+    assert have_every_level(text)
 
 
 def test_the_page_repeats_to_the_byte(smoke_store, tmp_path):
@@ -93,7 +102,7 @@ def test_everything_is_escaped(results):
     broken = Results(results.grid, (failed, *results.outcomes[1:]), results.options)
     text = render_study("", broken, (table,), b"")
     assert "<script" not in text
-    assert text.count("&lt;script&gt;") == 7
+    assert text.count("&lt;script&gt;") == 11  # 9 in the tables and notes, contents and alt text
     assert "Runs that failed" in text
 
 

@@ -55,8 +55,8 @@ def test_power_by_n_rises_with_n_and_d_and_knows_cohens_sizes():
     assert (np.diff(curves[:3], axis=0) > 0).all()
     assert [row[-1] for row in by_count.rows[:3]] == ["394", "64", "26"]
     assert [row[0].split(",")[:2] for row in by_count.rows[3:]] == [
-        ["found", " conformer"],
-        ["found", " baseline"],
+        ["found as published", " conformer"],
+        ["found as published", " baseline"],
     ]
 
 

@@ -1,9 +1,14 @@
 """The protocol's simulation: its tests are those of the studies, and its page is its record."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks import protocol
+from benchmarks.archive_parts import list_points
+from benchmarks.results_plan import BREAST, ECGS, list_entries
 from seedless.stats import levene, paired_tost, welch_t_test
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.options import StudyOptions
@@ -58,6 +63,22 @@ def test_the_page_counts_the_runs_of_the_study():
     for count in ("| 1,800 |", "| 144 |", "| 420 |"):
         assert count in page
     assert {p.arm for p in grid.points if p.key in primary} == {*factorial.PRIMARY}
+
+
+def test_the_page_counts_the_runs_of_the_other_pages(tmp_path):
+    for name in (ECGS, BREAST):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    entries = {entry.slug: entry for entry in list_entries(tmp_path)}
+    told = protocol.make_page().partition("## The other pages")[2]
+    counted = re.findall(r"^\| ([\w-]+) \|.* \| (\d+), (\d+) \|", told, re.MULTILINE)
+    assert len(counted) == 12
+    before = set()
+    for slug, runs, new in counted:
+        options = replace(entries[slug].options, device="cuda")  # as the table was planned
+        keys = {point.key for point in list_points([replace(entries[slug], options=options)])}
+        assert (len(keys), len(keys - before)) == (int(runs), int(new)), slug
+        before |= keys
 
 
 def test_primary_runs_come_first():

@@ -150,7 +150,7 @@ def test_no_runs_at_once_are_refused(tmp_path, run):
 
 
 def test_data_that_are_not_there_are_refused():
-    with pytest.raises(SeedlessError, match="there is no such file"):
+    with pytest.raises(SeedlessError, match="no file or folder at"):
         open_study("basis").make(StudyOptions(data="nowhere/ptb.npz"))
 
 

@@ -4,24 +4,32 @@ import gzip
 import json
 import math
 import shutil
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
 
 from benchmarks import results_predictions, time_limited_runs
-from benchmarks.results import build, count_proofs
+from benchmarks.archive_parts import write_part
+from benchmarks.results import build
 from benchmarks.results_answers import answer
-from benchmarks.results_fairness import CONFOUNDED, clean_table, has_equal_arms, list_caveats
+from benchmarks.results_overview import summarize
 from benchmarks.results_page import choose_remarks
-from benchmarks.results_plan import Entry, choose_tenth, list_entries, spell_command
-from benchmarks.results_predictions import check_file, pack_predictions
+from benchmarks.results_plain_words import list_gains, list_limits
+from benchmarks.results_plan import ECGS, Entry, choose_tenth, list_entries, spell_command
+from benchmarks.results_predictions import check_file, find_holder, pack_predictions
+from benchmarks.results_runs import count_proofs, describe_run
+from seedless.proof.receipt import WEIGHTS
 from seedless.studies.catalog import open_study
 from seedless.studies.engine.findings import PROOF, write_finding
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.run_archive import unpack_run_archive, write_run_archives
 from seedless.studies.engine.store import Store
-from seedless.studies.engine.table import Table
 from tests.conftest import ROOT
 
 SMOKE = StudyOptions("smoke", device="cpu")
 NAMES = ("theory", "factorial", "medmnist", "basis", "golden", "perclass", "order", "crossdataset")
+MORE = ("power", "ablation", "cv", "medmnist_bases")
 ENTRIES = tuple(Entry(name, name, SMOKE) for name in NAMES)
 
 
@@ -76,14 +84,80 @@ def test_predictions_that_are_too_large_are_left_to_an_archive(smoke_store, monk
     assert pack_predictions([]) is None
 
 
-def test_a_study_without_all_its_runs_is_named_and_has_no_page(smoke_store, tmp_path):
+def test_predictions_that_another_page_holds_are_not_held_twice(smoke_store, tmp_path):
+    store, out = Store(smoke_store), tmp_path / "out"
+    entries = [Entry(name, name, SMOKE) for name in ("main", "convergence")]
+    assert build(entries, store, out) == ["main", "convergence"]
+    assert [file.name for file in (out / "predictions").iterdir()] == ["main.npz"]
+    page = (out / "convergence.md").read_text()
+    assert "among those of [main](predictions/main.npz)" in page
+    keys = {point.key for point in open_study("basis").plan(SMOKE).grid.points}
+    assert find_holder(keys, out, "basis") is None
+    assert find_holder(set(), out, "basis") is None
+
+
+def test_other_studies_have_answers_from_their_tables(smoke_store, tmp_path):
+    entries = [Entry(name, name, SMOKE) for name in MORE]
+    assert build(entries, Store(smoke_store), tmp_path) == list(MORE)
+    words = {
+        "power": "Effects found",
+        "ablation": "recipe / dct ",
+        "cv": "baseline kaiming at 0.01 0.",
+        "medmnist_bases": "/ hartley 0.",
+    }
+    for name in MORE:
+        page = (tmp_path / f"{name}.md").read_text()
+        assert words[name] in page.partition("## How it was run")[0]
+        assert "Primary" in page or "Secondary" in page or name == "power"
+
+
+def test_noise_is_told_by_its_drops_and_its_tests():
+    rows = [["muscle", "5", "9.2", "0.001", "", ""], ["wander", "5", "1.3", "0.7", "", ""]]
+    drops = [("muscle", [0.1, 0.2]), ("wander", [0.0, 0.1]), ("muscle", [0.3]), ("wander", [0.2])]
+    values = [{"kind": kind, "drops": values} for kind, values in drops]
+    found = {
+        "study": "noise",
+        "tables": [
+            {"title": "What noise as strong as the signal takes", "rows": [], "values": values},
+            {"title": "Primary: do bases differ in", "rows": rows, "values": []},
+        ],
+    }
+    told = answer(found)
+    assert "muscle: the bases lose 0.150 to 0.300, Friedman p 0.001, n = 5" in told
+    assert "1 of 2 tests" in told
+    assert "takes 0.050 to 0.300" in list_limits({"noise": found})[0]
+    assert "differ for muscle" in list_limits({"noise": found})[0]
+
+
+def test_plain_words_rest_on_pages_that_exist(smoke_store, tmp_path):
+    """Nothing is said of a page that is not there, and numbers are those of its tables."""
+    assert not any("](" in text for text in (*list_gains({}), *list_limits({})))
+    out = tmp_path / "out"
+    names = ("main", "variance", "cv")
+    build([Entry(name, name, SMOKE) for name in names], Store(smoke_store), out)
+    pages = {name: json.loads((out / "collected" / f"{name}.json").read_text()) for name in names}
+    told = " ".join(list_limits(pages))
+    spread = next(row for row in pages["variance"]["tables"][0]["values"])
+    assert f"{spread['sd']:.3f} ({spread['source']}; n = {spread['n']}" in told
+    assert "0 of 2 are shown to be equal" in told
+    assert "noise" not in told
+    scaled = next(row for row in pages["cv"]["tables"][1]["rows"] if row[0].endswith("at 0.01"))
+    assert f"random with 0.01, {scaled[2]};" in told
+    assert "from the machine" not in " ".join(list_gains(pages))  # not measured on a CPU
+
+
+def test_a_study_without_all_its_runs_shows_progress_and_one_without_any_is_named(
+    smoke_store, tmp_path
+):
     store = Store(tmp_path / "store")
     point = open_study("basis").plan(SMOKE).grid.points[0]
     shutil.copytree(Store(smoke_store).run_folder(point), store.run_folder(point))
-    assert build([Entry("basis", "basis", SMOKE)], store, tmp_path / "out") == []
-    assert not (tmp_path / "out" / "basis.md").exists()
+    entries = [Entry("basis", "basis", SMOKE), Entry("noise", "noise", SMOKE)]
+    assert build(entries, store, tmp_path / "out") == []
+    assert "Not finished: 1 of " in (tmp_path / "out" / "basis.md").read_text()
+    assert not (tmp_path / "out" / "noise.md").exists()
     index = (tmp_path / "out" / "README.md").read_text()
-    assert index.partition("## Not there yet")[2].strip().startswith("basis")
+    assert index.partition("## Not there yet")[2].strip().startswith("noise")
 
 
 def test_time_limited_runs_archive_what_is_done(smoke_store, tmp_path, monkeypatch):
@@ -91,15 +165,69 @@ def test_time_limited_runs_archive_what_is_done(smoke_store, tmp_path, monkeypat
         time_limited_runs, "run_local", lambda *_, **__: None
     )  # the runs are there, or not
     entry = Entry("cifar100", "cifar100", SMOKE)
-    out = tmp_path / "out"
+    out, limits = tmp_path / "out", time_limited_runs.Limits(60)
     out.mkdir()
-    assert not time_limited_runs.run_entries([entry], Store(tmp_path / "empty"), out, 60)
+    empty, found = Store(tmp_path / "empty"), []
+
+    @contextmanager
+    def share(*_, **__):
+        yield False
+        found.extend(out.iterdir())  # a machine may be taken away while the service ends
+
+    monkeypatch.setattr(time_limited_runs, "share_gpus", share)
+    assert not time_limited_runs.run_entries([entry], empty, out / "runs", limits)
     assert list(out.iterdir()) == []
-    assert time_limited_runs.run_entries([entry], Store(smoke_store), out, 60)
-    (file,) = out.iterdir()
+    assert time_limited_runs.run_entries([entry], Store(smoke_store), out / "runs", limits)
+    (file,) = found
     assert unpack_run_archive(file, Store(tmp_path / "elsewhere")).new == 8
     twice = time_limited_runs.list_points([entry, entry])
     assert len(twice) == 8
+    planned = []
+    monkeypatch.setattr(
+        time_limited_runs, "run_local", lambda _, points, **__: planned.extend(points)
+    )
+    known = [point.key for point in twice[1:]]
+    run = partial(time_limited_runs.run_entries, [entry], empty, out / "more", limits)
+    assert not run(elsewhere=known)
+    assert planned == twice[:1]
+    assert run(elsewhere=[*known, twice[0].key])
+
+
+def test_archives_hold_what_is_new_and_the_weights_of_what_is_measured(smoke_store, tmp_path):
+    entries = [Entry("cv", "cv", SMOKE), Entry("attribution", "attribution", SMOKE, 1, True)]
+    whole, store, written = Store(smoke_store), Store(tmp_path / "store"), {}
+    first, *rest = time_limited_runs.list_points(entries[:1])
+    shutil.copytree(whole.run_folder(first), store.run_folder(first))
+    (one,) = write_part(entries, store, tmp_path / "a-1", written)
+    assert one.runs == 1
+    explained = time_limited_runs.list_points(entries[1:])
+    shutil.copytree(whole.run_folder(explained[0]), store.run_folder(explained[0]))
+    assert write_part(entries, store, tmp_path / "a-2", written) == []  # one more is measured
+    for point in (*rest[:2], *explained):
+        shutil.copytree(whole.run_folder(point), store.run_folder(point), dirs_exist_ok=True)
+    values = {"outcome": "identical", "sentence": "", "details": [], "device": "cpu"}
+    write_finding(store.run_folder(first), PROOF, values)
+    plain, weighted = write_part(entries, store, tmp_path / "a-3", written)
+    assert (plain.runs, weighted.runs) == (3, len(explained))  # one of them for its finding
+    there = Store(tmp_path / "there")
+    for archive in (one, plain, weighted):
+        unpack_run_archive(archive.file, there)
+    assert (there.run_folder(explained[0]) / WEIGHTS).exists()
+    assert not (there.run_folder(first) / WEIGHTS).exists()
+    assert count_proofs([describe_run(there.read(first))]) == {"all": 1, "identical": 1}
+
+
+def test_a_stage_is_named_by_its_seeds(tmp_path):
+    (tmp_path / ECGS).touch()
+    names = ["main:3", "main", "power"]
+    found = time_limited_runs.choose_entries(names, tmp_path)
+    assert [(one.slug, one.options.seeds) for one in found[:1]] == [("main", 3)]
+    assert found[1] in list_entries(tmp_path)
+    fewer = time_limited_runs.choose_entries(names, tmp_path, 4)
+    assert [one.options.seeds for one in fewer] == [3, 4, 4]
+    for word in ("mian", "main:x", "main:-1"):
+        with pytest.raises(SystemExit, match=f"got {word}"):
+            time_limited_runs.choose_entries([word], tmp_path)
 
 
 def test_every_tenth_run_is_executed_again_once(smoke_store, tmp_path, monkeypatch):
@@ -122,8 +250,8 @@ def test_every_tenth_run_is_executed_again_once(smoke_store, tmp_path, monkeypat
     assert time_limited_runs.execute_again(grid.points, store, math.inf) == 2
     assert time_limited_runs.execute_again(grid.points, store, math.inf) == 0
     assert executed == [point.key for point in chosen[:2]]
-    outcomes = [store.read(point) for point in chosen[:2]]
-    assert count_proofs(outcomes) == {"all": 2, "identical": 1}
+    records = [describe_run(store.read(point)) for point in chosen[:2]]
+    assert count_proofs(records) == {"all": 2, "identical": 1}
     assert time_limited_runs.execute_again(grid.points, store, 0.0) == 0
 
 
@@ -147,12 +275,13 @@ def test_remarks_follow_from_the_data():
 
 
 def test_what_is_committed_is_what_the_generator_writes(tmp_path):
-    """Pages are made from the collected files beside them: none was edited by hand."""
+    """Pages are made from the collected files beside them: no number was typed by hand."""
     pages = ROOT / "docs" / "results"
     shutil.copytree(pages, tmp_path / "copy")
-    own_generators = ("protocol.md", "start-causes.md", "default-start.md")
+    of_other_programs = ("protocol.md", "start-causes.md", "default-start.md")
+    by_hand = ("objections.md",)
     for path in (tmp_path / "copy").glob("*.md"):
-        if path.name not in own_generators:
+        if path.name not in (*of_other_programs, *by_hand):
             path.unlink()
     build(list_entries(ROOT / "data"), None, tmp_path / "copy")
     assert read_all(tmp_path / "copy") == read_all(pages)
@@ -161,30 +290,9 @@ def test_what_is_committed_is_what_the_generator_writes(tmp_path):
         assert answer(found) in (pages / f"{file.stem}.md").read_text(encoding="utf-8")
 
 
-def collect_rows(study, arm, columns=("", "score", "published", "difference")):
-    """Return what a study with one arm would have collected, and its table."""
-    table = Table("Arms", columns, ((f"breastmnist / {arm}", "0.9", "0.8", "+0.1"),))
-    values = [{"arm": arm, "block": "breastmnist"}]
-    return {"study": study, "tables": [{"columns": columns, "values": values}]}, table
-
-
-def test_a_published_value_stands_beside_its_own_arm_alone():
-    for arm, shown in (("dct", "0.8"), ("kaiming", ""), ("kaiming_normal", "0.8")):
-        found, table = collect_rows("medmnist", arm)
-        assert clean_table(found, table, comparable=True).rows[0][2] == shown
-    found, table = collect_rows("basis", "dct")
-    assert clean_table(found, table, comparable=False).rows[0][2:] == ("0.8", "")
-    found, table = collect_rows("order", "golden", ("", "paired TOST p", "published", "difference"))
-    assert clean_table(found, table, comparable=True).rows[0][2:] == ("", "")
-
-
-def test_pages_whose_arms_differ_in_more_than_the_basis_say_so():
-    confounded, _ = collect_rows("golden", "kaiming")
-    assert list_caveats(confounded) == [CONFOUNDED]
-    equal, _ = collect_rows("golden", "kaiming at 0.01")
-    assert list_caveats(equal) == []
-    for slug in ("basis", "golden", "perclass", "medmnist"):
-        page = (ROOT / "docs" / "results" / f"{slug}.md").read_text(encoding="utf-8")
-        collected = ROOT / "docs" / "results" / "collected" / f"{slug}.json"
-        told = CONFOUNDED in page
-        assert told != has_equal_arms(json.loads(collected.read_text(encoding="utf-8")))
+def test_other_studies_have_a_short_answer(smoke_store, tmp_path):
+    entries = [Entry(name, name, SMOKE) for name in (*MORE, "factorial", "golden", "order")]
+    build(entries, Store(smoke_store), tmp_path)
+    for entry in entries:
+        found = json.loads((tmp_path / "collected" / f"{entry.slug}.json").read_text())
+        assert len(summarize(found).split()) > 3

@@ -1,12 +1,17 @@
 """Sources of spread: each varied alone, none by accident; a CPU adds none of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from benchmarks import device_repeats
 from seedless.core.config import flatten
 from seedless.studies.engine.figures import encode_png
+from seedless.studies.engine.findings import find_path
 from seedless.studies.engine.options import StudyOptions, choose_init
 from seedless.studies.engine.results import Results
+from seedless.studies.engine.store import Store
 from seedless.studies.published import variance
 from seedless.studies.shared import plain_repeats
 from tests.studies.fake_outcomes import make_results
@@ -116,3 +121,26 @@ def test_the_device_is_measured_where_there_is_a_gpu():
         scores = variance.measure_device(Results(variance.make(options), (), options))
     assert scores is not None
     assert len(scores) == variance.REPEATS
+
+
+def test_repeats_are_kept_beside_the_run_for_machines_without_a_gpu(smoke_store, monkeypatch):
+    """Written after every repeat, and read before any is made."""
+    options = StudyOptions(device="cpu")
+    store, grid = Store(smoke_store), variance.make(options)
+    point = device_repeats.find_seed_free(grid)
+    assert point.config.digest == options.ecg_run("mixed", None).digest  # main's seed-free run
+    results = Results(grid, (store.read(point),), options)
+    assert variance.measure_device(results) is None
+    monkeypatch.setattr(variance.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(variance.torch.cuda, "get_device_name", lambda: "a GPU")
+    made = iter(range(100))
+    monkeypatch.setattr(variance, "repeat_plain", lambda _, count: [next(made) / 100] * count)
+    on_gpu = replace(results, options=StudyOptions(device="cuda"))
+    file = find_path(store.run_folder(point), variance.REPEATED)
+    try:
+        scores = variance.measure_device(on_gpu)
+        assert scores == [number / 100 for number in range(variance.REPEATS)]
+        assert variance.measure_device(results) == scores  # without training anything
+        assert next(made) == variance.REPEATS
+    finally:
+        file.unlink()

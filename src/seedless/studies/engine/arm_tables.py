@@ -134,7 +134,7 @@ def compare_arms(
     refused; ``as_published`` allows it, for comparisons that were published like that.
     """
     compared = []
-    for block, one, other in _keep_present(results.grid, pairs):
+    for block, one, other in keep_present(results.grid, pairs):
         differences = results.grid.list_differences(block, one, other)
         if len(differences) > 1 and not as_published:
             raise StudyError(
@@ -165,7 +165,7 @@ def compare_arms(
     return Table(title, columns, rows, (), values)
 
 
-def _keep_present(grid: Grid, pairs: Iterable[Pair]) -> list[Pair]:
+def keep_present(grid: Grid, pairs: Iterable[Pair]) -> list[Pair]:
     """Return the pairs of which both arms are in the grid: a user may have chosen some arms."""
     known = grid.arms_by_block
     return [pair for pair in pairs if all((pair[0], arm) in known for arm in pair[1:])]
@@ -220,7 +220,7 @@ def tabulate_spreads(title: str, results: Results, pairs: Sequence[Pair]) -> Tab
     """
     rows: list[tuple[str, ...]] = []
     values, p_values = [], {}
-    for block, *arms in _keep_present(results.grid, pairs):
+    for block, *arms in keep_present(results.grid, pairs):
         name = f"{block}: {' - '.join(arms)}" if block else " - ".join(arms)
         varied = [describe_varying_seeds(results.grid.points_of(arm, block)) for arm in arms]
         scores = {arm: list(results.scores(arm, block).values()) for arm in arms}

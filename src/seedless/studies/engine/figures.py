@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Inches: of a letter of a label, and of what is left and right of the axis of a figure of arms.
+LETTER, LEAST_LEFT, RIGHT = 0.068, 2.7, 5.3
 INK, DOT, MARK, STAR = "#1c2326", "#2d4f78", "#0b6655", "#b07800"
 
 
@@ -33,12 +35,16 @@ def draw_arms(
     published = published if results.options.as_published else None
     arms = grid.arms_by_block
     height = 1.3 + 0.34 * len(arms)
-    figure, axes = make_axes(8.0, height, (0.34, 0.75 / height, 0.62, 1 - 1.15 / height))
+    labels = [_label_arm(results, *arm) for arm in reversed(arms)]
+    left = max(LEAST_LEFT, LETTER * max(map(len, labels), default=0))
+    width = left + RIGHT
+    place_in_figure = (left / width, 0.75 / height, (RIGHT - 0.3) / width, 1 - 1.15 / height)
+    figure, axes = make_axes(width, height, place_in_figure)
     for place, (block, arm) in enumerate(reversed(arms)):
         scores = list(results.scores(arm, block).values())
         if scores:
             alone = len(scores) == 1
-            signs.add("★ one run" if alone else "● a seed, | mean ± SD")
+            signs.add("★ one run" if alone else "● a replicate, | mean ± SD")
             axes.plot(
                 scores,
                 [place] * len(scores),
@@ -56,7 +62,7 @@ def draw_arms(
             axes.plot(known.mean, place, "D", markerfacecolor="none", color=INK, markersize=7)
             signs.add("◇ published")
     axes.set_yticks(range(len(arms)))
-    axes.set_yticklabels([_label_arm(results, *arm) for arm in reversed(arms)], fontsize=8)
+    axes.set_yticklabels(labels, fontsize=8)
     axes.set_ylim(-0.7, len(arms) - 0.3)
     style_axes(figure, axes, axis, ", ".join(sorted(signs, reverse=True)))
     return figure

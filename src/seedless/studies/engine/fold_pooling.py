@@ -17,7 +17,6 @@ import numpy as np
 from seedless.core.errors import StudyError
 from seedless.evaluate.auc import area_under_curve
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.runs.validation import open_validated
 from seedless.studies.engine.grid import Grid, Point
 from seedless.studies.engine.store import Outcome
 
@@ -56,13 +55,18 @@ def split_folds(grid: Grid, count: int | None, blocks: Collection[str] | None = 
 
 
 def hold_out(point: Point, test: int, val: int) -> Point:
-    """Return the point with these folds held out.
+    """Return the point with these folds held out, as a part of a replicate."""
+    config = point.config.change(data=choose_folds(test, val))
+    return replace(point, config=config, part=f"test fold {test}")
+
+
+def choose_folds(test: int, val: int) -> dict[str, int]:
+    """Return the data settings that hold these folds out.
 
     The usual folds are left to the dataset's own default, so that other studies share the run.
     """
     usual = (test, val) == (FOLDS, FOLDS - 1)
-    folds = {} if usual else {"test_fold": test, "val_fold": val}
-    return replace(point, config=point.config.change(data=folds), part=f"test fold {test}")
+    return {} if usual else {"test_fold": test, "val_fold": val}
 
 
 def pool_outcomes(runs: Sequence[Outcome]) -> dict[str, Any] | None:
@@ -70,9 +74,7 @@ def pool_outcomes(runs: Sequence[Outcome]) -> dict[str, Any] | None:
     if not all(one.ok for one in runs):
         return None
     return {
-        "test": pool_predictions(
-            {str(one.run): open_validated(one.run).read_predictions() for one in runs}
-        ),
+        "test": pool_predictions({str(one.run): one.read_predictions() for one in runs}),
         "converged": all(one.converged for one in runs),
     }
 

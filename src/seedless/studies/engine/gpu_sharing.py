@@ -15,7 +15,9 @@ from tempfile import TemporaryDirectory
 
 CONTROL = "nvidia-cuda-mps-control"
 PIPE, LOG = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
-SECONDS = 60.0  # that the service may take to start, to answer or to end
+SECONDS = 60.0  # that the service may take to start or to answer
+# It ends when its last client has ended, which may be this process: nobody waits longer for that.
+STOP_SECONDS = 10.0
 GPU_TEST = "import torch; torch.zeros(1, device='cuda').add_(1).cpu()"
 
 Say = Callable[[str], None]
@@ -74,17 +76,19 @@ def _start(environment: dict[str, str]) -> str:
 
 
 def _stop(environment: dict[str, str]) -> str:
-    return _call([CONTROL], environment, "quit\n")
+    return _call([CONTROL], environment, "quit\n", STOP_SECONDS)
 
 
-def _call(command: list[str], environment: dict[str, str], text: str = "") -> str:
+def _call(
+    command: list[str], environment: dict[str, str], text: str = "", seconds: float = SECONDS
+) -> str:
     """Run a command; return the last line of its output if it failed, or ""."""
     try:
         done = subprocess.run(
             command,
             input=text,
             env=environment,
-            timeout=SECONDS,
+            timeout=seconds,
             capture_output=True,
             text=True,
             check=False,

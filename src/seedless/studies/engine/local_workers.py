@@ -27,6 +27,7 @@ def run_local(
     points: Sequence[Point],
     *,
     runs_per_device: int = 1,
+    processes: int = 1,
     again: bool = False,
     limit: float | None = None,
     watch: Watch = lambda: None,
@@ -35,6 +36,7 @@ def run_local(
 
     Args:
         runs_per_device: how many workers each device has.
+        processes: how many processes train a run.
         again: try runs that failed before.
         limit: seconds; no run is started that would probably end later, and runs that were started
             are finished. Without a limit it returns when every run is finished or has failed.
@@ -46,7 +48,7 @@ def run_local(
     until = None if limit is None else time.monotonic() + limit
     while True:
         # [Step 1] Let the workers go through the grid once.
-        codes = _start_workers(store, points, runs_per_device, again, until, watch)
+        codes = _start_workers(store, points, runs_per_device, processes, again, until, watch)
         # [Step 2] Return when nothing is left, or when the time is over.
         left = list_unfinished(store, points)
         over = until is not None and time.monotonic() + POLL_SECONDS >= until
@@ -105,6 +107,7 @@ def _start_workers(
     store: Store,
     points: Sequence[Point],
     runs_per_device: int,
+    processes: int,
     again: bool,
     until: float | None,
     watch: Watch,
@@ -118,6 +121,7 @@ def _start_workers(
         for number, slot in enumerate(slots):
             arguments = [str(store.folder), str(file)]
             arguments += ["--number", str(number), "--of", str(len(slots))]
+            arguments += ["--processes", str(processes)]
             arguments += ["--again"] if again else []
             arguments += [] if until is None else ["--until", str(until)]
             workers.start("seedless.studies.engine.worker", arguments, slot=slot)

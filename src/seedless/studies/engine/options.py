@@ -116,6 +116,11 @@ class StudyOptions:
         return self.data == "simulated"
 
     @property
+    def data_path(self) -> str | None:
+        """Where the data are on this machine, if they are a file or folder; runs may be moved."""
+        return self.data if not self.simulated and Path(self.data).exists() else None
+
+    @property
     def as_published(self) -> bool:
         """Whether data, networks and protocol are the published ones, so that scores compare.
 
@@ -172,7 +177,7 @@ class StudyOptions:
     def _read_from(self, path: Path, usual: dict[str, Any], images: bool) -> dict[str, Any]:
         """Return the data section that reads a file or folder."""
         if not path.exists():
-            raise StudyError(f"--data {path}: there is no such file or folder")
+            raise StudyError(f"--data: no file or folder at {str(path)!r}")
         if images and path.suffix == ".npz" and path.stem.endswith("mnist"):
             return {"name": path.stem, "path": str(path)}
         if path.suffix == ".npz":

@@ -10,6 +10,7 @@ from pathlib import Path
 from seedless.core.digests import get_hex
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
+from seedless.report.contents import add_contents
 from seedless.report.render import render
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.runner import write_study
@@ -42,7 +43,7 @@ def report_study(plan: Plan, store: Store, out: Path | None = None) -> Path:
 def render_study(question: str, results: Results, tables: tuple[Table, ...], figure: bytes) -> str:
     """Return the page as text; ``figure`` is the content of a PNG file."""
     grid, outcomes = results.grid, results.outcomes
-    return render(
+    page = render(
         "study.html",
         title=f"Study {grid.study}",
         name=grid.study,
@@ -67,3 +68,4 @@ def render_study(question: str, results: Results, tables: tuple[Table, ...], fig
         ],
         failures=[(one.point.label, one.error) for one in outcomes if one.error],
     )
+    return add_contents(page)

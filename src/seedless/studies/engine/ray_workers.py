@@ -32,6 +32,7 @@ def run_ray(
     points: Sequence[Point],
     *,
     runs_per_device: int = 1,
+    processes: int = 1,
     again: bool = False,
     limit: float | None = None,
     watch: Callable[[], None] = lambda: None,
@@ -47,7 +48,7 @@ def run_ray(
         if start_here:
             _start_ray(ray, folder)
         try:
-            _run_tasks(ray, store, points, runs_per_device, again, watch)
+            _run_tasks(ray, store, points, runs_per_device, processes, again, watch)
         finally:
             if start_here:
                 ray.shutdown()
@@ -81,18 +82,19 @@ def _run_tasks(
     store: Store,
     points: Sequence[Point],
     runs_per_device: int,
+    processes: int,
     again: bool,
     watch: Callable[[], None],
 ) -> None:
     gpus = ray.cluster_resources().get("GPU", 0)
     task = ray.remote(
-        num_cpus=1,
+        num_cpus=processes,
         num_gpus=1 / runs_per_device if gpus else 0,
         max_retries=RETRIES,
         retry_exceptions=False,
     )(execute_point)
     folder = str(store.folder.absolute())
-    waiting = [task.remote(folder, point, again, os.getcwd()) for point in points]
+    waiting = [task.remote(folder, point, again, os.getcwd(), processes) for point in points]
     while waiting:
         done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=POLL_SECONDS)
         for one in done:
@@ -106,11 +108,13 @@ def _run_tasks(
         )
 
 
-def execute_point(folder: str, point: Point, again: bool, directory: str) -> str:
+def execute_point(
+    folder: str, point: Point, again: bool, directory: str, processes: int = 1
+) -> str:
     """Execute one run in a worker of the cluster; return its key.
 
     ``directory``: where the command was started, which relative paths of data begin at. Another
-    machine of the cluster may not have it.
+    machine of the cluster may not have it. ``processes``: how many train the run, on one machine.
     """
     from seedless.numerics.determinism import set_environment_variables
 
@@ -118,7 +122,7 @@ def execute_point(folder: str, point: Point, again: bool, directory: str) -> str
     if os.path.isdir(directory):
         os.chdir(directory)
     store = Store(Path(folder))
-    Worker(store).execute(point, again=again)
+    Worker(store, processes).execute(point, again=again)
     return point.key
 
 

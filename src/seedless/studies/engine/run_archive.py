@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seedless.core.archive import Rules, unpack
-from seedless.core.errors import RunError, StudyError
+from seedless.core.errors import FORCE, RunError, StudyError
 from seedless.core.files import hash_file, replace_when_written
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import STRIPPED_NOTE, WEIGHTS, read_receipt
@@ -87,7 +87,9 @@ def write_run_archives(
     while waiting:
         name = out if part_size is None else _number_file(out, len(written) + 1)
         if os.path.lexists(name) and not force:
-            raise StudyError(f"{name} exists already; choose another name, or --force")
+            raise StudyError(
+                f"{name} exists already; choose another name, or replace it with {FORCE}"
+            )
         limit = math.inf if part_size is None else part_size * MIB - SLACK
         try:
             with replace_when_written(name) as temporary:

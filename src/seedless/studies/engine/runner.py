@@ -12,6 +12,7 @@ from seedless.core.digests import digest_value
 from seedless.core.errors import StudyError
 from seedless.core.files import write_atomic
 from seedless.core.registry import choose
+from seedless.core.rendezvous import check_group_settings
 from seedless.data.loading import check_data_exists
 from seedless.studies.engine.arm_tables import tabulate_progress
 from seedless.studies.engine.figures import encode_png
@@ -60,6 +61,7 @@ def run_study(
     *,
     engine: str = "local",
     runs_per_device: int = 1,
+    processes: int = 1,
     again: bool = False,
     limit: float | None = None,
     watch: Watch = lambda _: None,
@@ -73,6 +75,8 @@ def run_study(
         engine: "local" for workers on this machine, "ray" for a Ray cluster.
         runs_per_device: how many runs share a device at the same time. Local runs that share a GPU
             do so through NVIDIA's multi-process service, where the machine has it.
+        processes: how many processes of one machine train a run. It must be in portable arithmetic,
+            whose bits do not depend on it.
         again: try runs that failed before.
         limit: seconds; no run is started that would probably end later. Where runs are left, the
             table shows how far the study is.
@@ -87,6 +91,9 @@ def run_study(
     for text in dict.fromkeys(data.model_dump_json() for data in needed):
         check_data_exists(DataConfig.model_validate_json(text))
     execute = choose("engine", engine, ENGINES)
+    if processes > 1:  # so are settings that no run on several processes can have
+        for point in list_unfinished(store, runs):
+            check_group_settings(point.config, processes)
     shared = runs_per_device if engine == "local" and list_unfinished(store, runs) else 1
     with share_gpus(shared, on_cuda=uses_cuda(runs), say=say):
         if runs:
@@ -94,6 +101,7 @@ def run_study(
                 store,
                 order_by_replicate(runs),
                 runs_per_device=runs_per_device,
+                processes=processes,
                 again=again,
                 limit=limit,
                 watch=lambda: watch([(point, store.state(point)) for point in runs]),

@@ -29,8 +29,9 @@ from seedless.core.bounded_reading import parse_json, read_file
 from seedless.core.digests import digest_value
 from seedless.core.errors import RunError, SeedlessError, StudyError
 from seedless.core.files import write_atomic
+from seedless.evaluate.predictions import Predictions
 from seedless.proof.receipt import FILE as RECEIPT
-from seedless.runs.validation import ValidatedRun, validate
+from seedless.runs.validation import ValidatedRun, open_validated, validate
 from seedless.studies.engine.grid import Point
 from seedless.studies.engine.run_identity import compare_with_plan, name_run
 
@@ -48,6 +49,7 @@ class Outcome:
         weights: the digest of its weights; None where it failed.
         error: why it failed; None where it did not.
         data: the digest of the records that it was trained and tested on; None where it failed.
+        predictions: where they are not in the run's folder, because the folder was not kept.
     """
 
     point: Point
@@ -56,6 +58,7 @@ class Outcome:
     weights: str | None
     error: str | None
     data: str | None = None
+    predictions: Predictions | None = None
 
     @property
     def ok(self) -> bool:
@@ -71,6 +74,12 @@ class Outcome:
     def state(self) -> str:
         """How it ended, in words: converged, at chance or failed."""
         return "failed" if not self.ok else "converged" if self.converged else "at chance"
+
+    def read_predictions(self) -> Predictions:
+        """Return the predictions of a finished run; those in its folder are validated with it."""
+        if self.predictions is not None:
+            return self.predictions
+        return open_validated(self.run).read_predictions()
 
 
 class Store:

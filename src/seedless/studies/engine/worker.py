@@ -1,7 +1,7 @@
 """A worker: executes the runs of a grid that no other process executes, local or on Ray.
 
     python -m seedless.studies.engine.worker STORE GRID.json [--again] [--number N --of M]
-        [--until SECONDS]
+        [--until SECONDS] [--processes N]
 
 goes through a whole grid. Many workers may share a store.
 """
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from seedless.core.config import Config, parse_config
@@ -25,10 +26,15 @@ TIME_MARGIN = 1.2  # a run may take so much longer than the longest before it
 
 
 class Worker:
-    """Executes runs one after another; data are read, sorted and scaled once for all of them."""
+    """Executes runs one after another; data are read, sorted and scaled once for all of them.
 
-    def __init__(self, store: Store) -> None:
+    With ``processes`` above 1 every run is trained by so many processes of its own, which read the
+    data themselves.
+    """
+
+    def __init__(self, store: Store, processes: int = 1) -> None:
         self.store = store
+        self.processes = processes
         self._data: dict[str, Any] = {}
 
     def execute(self, point: Point, *, again: bool = False) -> bool:
@@ -60,7 +66,9 @@ class Worker:
         from seedless.runs.train import train_run
 
         run = self.store.run_folder(point)
-        if (run / CONFIG).exists():
+        if self.processes > 1:
+            train_on_processes(point.config, run, self.processes)
+        elif (run / CONFIG).exists():
             resume_run(run, preparer=self._prepare)
         else:
             train_run(point.config, run, preparer=self._prepare)
@@ -78,6 +86,21 @@ class Worker:
                 self._data.clear()
             self._data[key] = fresh
         return prepare(config, self._data[key])
+
+
+def train_on_processes(config: Config, run: Path, processes: int) -> None:
+    """Train a run, or continue one, on several processes of this machine."""
+    from seedless.core.local_group import run_processes
+    from seedless.core.rendezvous import check_group_settings
+    from seedless.runs.folder import CONFIG
+
+    check_group_settings(config, processes)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "run.toml"
+        file.write_text(config.to_toml(), encoding="utf-8")
+        begun = (run / CONFIG).exists()
+        command = ["resume", str(run)] if begun else ["train", str(file), "--out", str(run)]
+        run_processes([*command, "--json"], processes, quiet=True)
 
 
 def _free_memory() -> None:
@@ -99,12 +122,14 @@ def work_through(
     number: int = 0,
     of: int = 1,
     until: float | None = None,
+    processes: int = 1,
 ) -> None:
     """Execute the missing runs of a grid, as worker ``number`` of ``of`` that run at the same time.
 
     ``until``: a time of `time.monotonic`; no run is started that would probably end later.
+    ``processes``: how many processes train a run.
     """
-    worker, longest = Worker(store), 0.0
+    worker, longest = Worker(store, processes), 0.0
     finished_before = {point.key for point in points if store.state(point) == "done"}
     for place, point in enumerate(points):
         # [Step 1] A run that was finished before is checked by exactly one of the workers.
@@ -143,6 +168,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=0)
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--until", type=float)
+    parser.add_argument("--processes", type=int, default=1)
     arguments = parser.parse_args()
     try:
         work_through(
@@ -152,6 +178,7 @@ def main() -> None:
             number=arguments.number,
             of=arguments.of,
             until=arguments.until,
+            processes=arguments.processes,
         )
     except SeedlessError as error:
         sys.exit(f"error: {error}")

@@ -2,6 +2,7 @@
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
+from seedless.studies.engine.equality_tables import tabulate_last_epochs
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order
@@ -61,7 +62,8 @@ def tabulate(results: Results) -> list[Table]:
     )
     return [
         tabulate_arms("Bases, class weights and residual scale", results, PUBLISHED, (note,)),
-        compare_arms("Each part alone", results, pairs),
+        compare_arms("Secondary: each part alone", results, pairs),
+        tabulate_last_epochs(results),
     ]
 
 

@@ -13,7 +13,7 @@ from seedless.analysis.attribute import METHODS, Explained
 from seedless.analysis.demo import FLIP
 from seedless.core.digests import get_hex
 from seedless.core.errors import StudyError
-from seedless.report.ecg_paper import draw_ecg
+from seedless.report.record_picture import draw_record
 from seedless.studies.engine.grid import Grid, Point, make_grid
 from seedless.studies.engine.options import StudyOptions
 from seedless.studies.engine.results import Results
@@ -53,11 +53,12 @@ def make(options: StudyOptions) -> Grid:
 def measure(results: Results) -> dict[str, Maps]:
     """Return the maps of both runs by method."""
     whole, broken = (results.outcomes_of(arm)[0] for arm in (WHOLE, BROKEN))
+    data = results.options.data_path
     return {
         method: Maps(
-            explain_run(whole.run, method) if whole.ok else None,
-            explain_run(broken.run, method) if broken.ok else None,
-            digest_in_worker(whole.run, method) if whole.ok else {},
+            explain_run(whole.run, method, data) if whole.ok else None,
+            explain_run(broken.run, method, data) if broken.ok else None,
+            digest_in_worker(whole.run, method, data) if whole.ok else {},
         )
         for method in METHODS
     }
@@ -105,7 +106,6 @@ def draw(results: Results) -> Figure:
     """Return one test record on ECG paper, with the evidence for its class tinted."""
     from matplotlib.figure import Figure
 
-    (one,) = results.outcomes_of(WHOLE)
     explained = results.measured["gradcam"].whole
     if explained is None:
         figure = Figure(figsize=(8.0, 1.2), dpi=120, facecolor="white")
@@ -117,10 +117,14 @@ def draw(results: Results) -> Figure:
     row = max(shown, key=lambda place: float(explained.probabilities[place]))
     place = int((opened.ids == maps.ids[row]).argmax())
     title = f"{maps.ids[row]}: {explained.classes[row]}, p = {explained.probabilities[row]:.2f}"
-    leads = opened.leads or tuple(str(k) for k in range(opened.records.shape[1]))
-    # Our own readers give millivolts; the unit of a user's arrays is unknown.
-    known = not one.point.config.data.name.endswith(".npz")
-    return draw_ecg(opened.records[place], leads, opened.fs or 100.0, title, known, maps.maps[row])
+    return draw_record(
+        opened.records[place],
+        leads=opened.leads,
+        fs=opened.fs,
+        units=opened.units,
+        title=title,
+        emphasis=maps.maps[row],
+    )
 
 
 STUDY = Study(

@@ -4,21 +4,21 @@ The published comparison changed all three at once. Here each cell has another t
 in one of them. docs/results/protocol.md, written before the first run, says what is primary.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from statistics import mean
 from typing import Any
 
 from seedless.core.config import Config
-from seedless.core.errors import StatsError
-from seedless.stats.equivalence import Equivalence, paired_tost
-from seedless.stats.holm_correction import holm
 from seedless.studies.engine.arm_tables import (
-    Pair,
     compare_arms,
     name_arm,
     tabulate_arms,
     tabulate_spreads,
+)
+from seedless.studies.engine.equality_tables import (
+    tabulate_equality,
+    tabulate_last_epochs,
 )
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
@@ -42,7 +42,6 @@ COLD = tuple(f"{basis} at {scale}" for basis in ("kaiming", "mixed") for scale i
 ONE_START, NO_WARMUP = ", one start", ", no warm-up"
 ONE_START_ARMS = ("kaiming at 0.01", "mixed at 0.01")
 MARGIN = 0.015  # of the published test of equivalence
-ALPHA = 0.05
 MAX_ORDERS, MAX_DESCRIPTIVE = 25, 5
 # Long enough that selection rarely falls on the last evaluation.
 TRAIN = {"epochs": 60, "warmup_steps": 200, "evaluate_every": 5, "checkpoint_every": 60}
@@ -129,56 +128,14 @@ def tabulate(results: Results) -> list[Table]:
     )
     return [
         tabulate_arms("Test macro AUC by start", results, None, notes),
-        tabulate_equality("Primary: beyond the residual scale", results, beyond["kaiming"]),
-        tabulate_equality("Primary: beyond orthogonality", results, beyond["orthogonal"]),
+        tabulate_equality("beyond the residual scale", results, beyond["kaiming"], MARGIN),
+        tabulate_equality("beyond orthogonality", results, beyond["orthogonal"], MARGIN),
         compare_arms("Primary: what the residual scale changes", results, scales),
         tabulate_spreads("Primary: the spread over orders, from one start", results, spreads),
         compare_arms("Secondary", results, rest, margin=MARGIN),
         tabulate_within_folds(results),
-        tabulate_selection(results),
+        tabulate_last_epochs(results),
     ]
-
-
-def tabulate_equality(title: str, results: Results, pairs: Sequence[Pair]) -> Table:
-    """Return primary tests of equality: two one-sided tests of the pairs that share a seed."""
-    tests: dict[Pair, Equivalence | str] = {}
-    for pair in pairs:
-        block, one, other = pair
-        a, b = results.scores(one, block), results.scores(other, block)
-        shared = [name for name in a if name in b]
-        try:
-            tests[pair] = paired_tost([a[n] for n in shared], [b[n] for n in shared], MARGIN)
-        except StatsError as error:
-            tests[pair] = str(error)
-    found = {pair: test for pair, test in tests.items() if isinstance(test, Equivalence)}
-    p_values = {"/".join(pair): test.p for pair, test in found.items()}
-    adjusted = dict(holm(p_values).adjusted) if p_values else {}
-    rows, values = [], []
-    for pair, test in tests.items():
-        name = f"{pair[0]}: {pair[1]} - {pair[2]}"
-        if isinstance(test, str):
-            rows.append((name, "", "", "", "", "", f"not tested: {test}"))
-            continue
-        low, high = test.interval
-        p = adjusted["/".join(pair)]
-        rows.append(
-            (
-                name,
-                str(test.n[0]),
-                f"{test.difference:+.4f}",
-                f"{low:+.4f} to {high:+.4f}",
-                f"{test.p:.3g}",
-                f"{p:.3g}",
-                "equal within the margin" if p < ALPHA else "not shown to be equal",
-            )
-        )
-        values.append({"pair": list(pair), "n": test.n[0], "p": test.p, "holm": p})
-    columns = ("", "pairs", "difference", "90 % interval", f"paired TOST p, ± {MARGIN:g}")
-    note = (
-        "Pairs share the seed of their order, and where both are random that of their start. Not "
-        "shown to be equal is not shown to differ."
-    )
-    return Table(title, (*columns, "Holm", "so"), tuple(rows), (note,), tuple(values))
 
 
 def tabulate_within_folds(results: Results) -> Table:
@@ -198,21 +155,6 @@ def tabulate_within_folds(results: Results) -> Table:
     columns = ("", "replicates", "macro AUC, folds pooled", "macro AUC, mean of folds")
     note = "Within a fold every class with a positive counts, however few it has."
     return Table("Pooled and within folds", columns, tuple(rows), (note,))
-
-
-def tabulate_selection(results: Results) -> Table:
-    """Return how often the last evaluation was selected: such runs might still have improved."""
-    rows = []
-    for block, arm in results.grid.arms_by_block:
-        done = [one for one in results.outcomes_of(arm, block) if one.metrics is not None]
-        last = sum(
-            one.metrics["selected"]["epoch"] == one.point.config.train.epochs
-            for one in done
-            if one.metrics is not None
-        )
-        rows.append((name_arm(block, arm), str(len(done)), str(last)))
-    columns = ("", "runs", "selected at the last epoch")
-    return Table("Were the runs long enough?", columns, tuple(rows))
 
 
 STUDY = Study(

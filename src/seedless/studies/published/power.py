@@ -162,7 +162,7 @@ def list_effects(results: Results) -> dict[str, float]:
     for model, pair in AS_PUBLISHED.items():
         _, effect, _ = find_effect(results, (model, *pair))
         if effect is not None:
-            effects[f"found, {model}, {abs(effect.d):.2f}"] = abs(effect.d)
+            effects[f"found as published, {model}, {abs(effect.d):.2f}"] = abs(effect.d)
     return effects
 
 
@@ -186,7 +186,7 @@ def _show_needed(low: float, high: float) -> str:
 
 def draw(results: Results) -> Figure:
     """Return power by runs per arm, one curve for each effect."""
-    figure, axes = make_axes(8.0, 4.6, (0.09, 0.12, 0.87, 0.82))
+    figure, axes = make_axes(9.6, 4.6, (0.075, 0.12, 0.68, 0.82))
     counts = range(2, 201)
     colours = (DOT, MARK, INK, STAR, "#ae1f17")
     for (name, d), colour in zip(list_effects(results).items(), colours, strict=False):
@@ -202,7 +202,8 @@ def draw(results: Results) -> Figure:
     axes.set_xlim(2, 200)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("power, two-sided test at .05", fontsize=9)
-    axes.legend(fontsize=8, loc="upper left", framealpha=1, edgecolor="none")
+    beside = (1.01, 1.0)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=beside, edgecolor="none")
     style_axes(figure, axes, "runs an arm")
     axes.grid(axis="y", color="#dfddd4", linewidth=0.6)
     return figure

@@ -125,7 +125,7 @@ def list_external_datasets(options: StudyOptions) -> tuple[ExternalDataset, ...]
             raise StudyError(f"--other: expected NAME=PATH, such as afdb=data/afdb, got {text!r}")
         source = choose("other dataset", name, SOURCES)
         if not Path(place).is_dir():
-            raise StudyError(f"--other {text}: there is no folder {place}")
+            raise StudyError(f"--other {text}: there is no folder {str(place)!r}")
         datasets.append(ExternalDataset(name, Path(place), source))
     names = [dataset.name for dataset in datasets]
     if len(set(names)) < len(names):

@@ -11,9 +11,9 @@ from seedless.core.processes import answer_request, ask_worker
 RECORDS = 256  # the largest number of test records that are explained
 
 
-def explain_run(run: Path, method: str) -> Explained:
-    """Return the maps of a run's test records."""
-    return attribute_run(run, records=RECORDS, method=method)
+def explain_run(run: Path, method: str, data: str | None = None) -> Explained:
+    """Return the maps of a run's test records; ``data``: where they are, if they were moved."""
+    return attribute_run(run, records=RECORDS, method=method, data=data)
 
 
 def digest_maps(maps: Explained) -> dict[str, str]:
@@ -21,13 +21,13 @@ def digest_maps(maps: Explained) -> dict[str, str]:
     return {part.layer: part.digest for part in maps.attributions}
 
 
-def digest_in_worker(run: Path, method: str) -> dict[str, str]:
+def digest_in_worker(run: Path, method: str, data: str | None = None) -> dict[str, str]:
     """Return the digest of the maps of each layer, computed in a process of its own."""
-    return dict(ask_worker("seedless.studies.shared.map_digests", [str(run), method]))
+    return dict(ask_worker("seedless.studies.shared.map_digests", [str(run), method, data]))
 
 
 if __name__ == "__main__":
     from seedless.numerics.determinism import set_environment_variables
 
     set_environment_variables()
-    answer_request(lambda request: digest_maps(explain_run(Path(request[0]), request[1])))
+    answer_request(lambda request: digest_maps(explain_run(Path(request[0]), *request[1:])))

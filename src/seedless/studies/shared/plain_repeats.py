@@ -45,7 +45,7 @@ def _train_plain(prepared: Prepared) -> float:
     if not isinstance(test, DataSplit):
         raise StudyError("repeats need a test set to be scored on; the data have none")
     assert isinstance(problem.loss, Loss)
-    runner = make_plain_runner(problem, problem.in_memory.samples.contiguous())
+    runner = make_plain_runner(problem, problem.in_memory.expand().contiguous())
     assert runner.optimizer is not None
     plain = replace(problem, model=runner.model, optimizer=runner.optimizer)
     best = train(plain, step=lambda rows, _: runner.step(rows)).best
