@@ -8,6 +8,7 @@ import pytest
 
 import benchmarks
 from benchmarks.gpu_check import PLACES
+from benchmarks.speed import pair_with_strongest
 
 MODULES = [
     module.name
@@ -29,3 +30,24 @@ def test_the_check_of_the_gpu_runs_every_test_that_needs_one():
         if "mark." + "gpu" in file.read_text()
     }
     assert {file for file in marked if not file.startswith(PLACES)} == set()
+
+
+def test_the_page_pairs_our_fastest_step_with_the_strongest_rival_of_its_precision():
+    def row(name, kind, precision, ms, strongest="quick"):
+        return {
+            "name": name,
+            "kind": kind,
+            "precision": precision,
+            "ms_per_step": ms,
+            "strongest": strongest,
+        }
+
+    rows = [
+        row("ours a", "ours", "fp32", 5.0),
+        row("ours b", "ours", "fp32", 4.0),
+        row("ours c", "ours", "bf16", None),
+        row("ours d", "mode off", "fp32", 1.0),
+        row("quick", "plain", "fp32", 6.0),
+    ]
+    pairs = pair_with_strongest({"rows": rows})
+    assert [(rival["name"], ours["name"]) for rival, ours in pairs] == [("quick", "ours b")]

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from benchmarks import demo, speed
+from tests.browser import BROWSER, Browser
 from tests.conftest import ROOT
 
 PAGES = sorted(
@@ -111,9 +112,9 @@ def test_the_walks_are_short():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, run_python):
-    """The documentation, built with warnings as errors."""
+    """The documentation, built with warnings as errors: with --quiet they are not counted."""
     folder = tmp_path_factory.mktemp("site")
-    run_python("-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder))
+    run_python("-m", "mkdocs", "build", "--strict", "--site-dir", str(folder))
     return folder
 
 
@@ -125,6 +126,17 @@ def test_the_site_describes_every_public_name(site):
             page = (site / "reference" / "api" / f"{module}.html").read_text()
             for name in names:
                 assert f"{module}.{name}" in page
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium: make browser")
+def test_the_menu_of_colours_works_and_scripts_of_the_theme_run(site):
+    with Browser() as browser:
+        browser.open(site / "tutorial" / "first-run.html", 1400)
+        # Without a server a page may not start the worker of the search.
+        assert [one for one in browser.complaints if "search/worker.js" not in one] == []
+        for colours in ("dark", "light"):
+            browser.ask(f"document.querySelector('[data-bs-theme-value={colours}]').click()")
+            assert browser.ask("document.documentElement.dataset.bsTheme") == colours
 
 
 def test_the_site_loads_nothing_from_elsewhere(site):

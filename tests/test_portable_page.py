@@ -51,6 +51,15 @@ def test_costs_come_from_the_recorded_results():
     assert page.make_page({"portable-cuda": cuda}).endswith("Ratios alone.\n")
 
 
+def test_the_parts_of_a_step_come_from_their_record():
+    parts = {"multiply_on_cpu": 0.6, "gelu": 0.1, page.REST: 0.3}
+    found = {"parts": parts, "products": {"float64": 0.5}, "seconds": {"native": 0.4}}
+    assert page._list_parts(None) == []
+    (row,) = page._list_parts({"results": {"models": {"net": found}}})
+    shares = [round(row[name], 6) for name in ("products", "kernels", "rest", "floor")]
+    assert shares == [0.6, 0.1, 0.3, 1.25]
+
+
 def test_the_quick_start_runs():
     code = re.search(r"```python\n(.*?)```", HOW_TO, re.DOTALL).group(1)
     model, criterion = torch.nn.Linear(4, 3), torch.nn.CrossEntropyLoss()

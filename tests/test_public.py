@@ -1,6 +1,7 @@
 """The public functions that share their name with a package, before and after its modules load."""
 
 import inspect
+import re
 
 import pytest
 
@@ -86,3 +87,14 @@ def test_a_callable_package_has_the_signature_of_its_function(name):
     assert "arguments" not in signature.parameters
     assert name == "portable" or "run" in next(iter(signature.parameters))
     assert f"seedless.{name}(" in getattr(seedless, name).__doc__
+
+
+@pytest.mark.parametrize("name", sorted({*seedless.__all__} - {"SeedlessError", "__version__"}))
+def test_an_example_calls_a_function_by_its_public_name(name):
+    function = getattr(seedless, name)
+    text = inspect.getdoc(function) or ""
+    own = getattr(function, "__name__", name)
+    called = [
+        word for word in re.findall(r"([\w.]+)\(", text) if word.split(".")[-1] in (name, own)
+    ]
+    assert all(word == f"seedless.{name}" for word in called if "seedless" in word or word == own)

@@ -1,13 +1,16 @@
-"""What the README and the list of commands show runs, and the map shows the tree as it is."""
+"""What the README and the list of commands show runs; the map of the architecture is the tree."""
 
+import json
 import re
 
 import torch
 
 import seedless
+from benchmarks.two_seeds import find_changed, find_closest
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 COMMANDS = (ROOT / "docs" / "reference" / "commands.md").read_text()
 
 
@@ -21,12 +24,35 @@ def test_the_example_runs_and_is_short(run_python, tmp_path):
     assert "identical in every bit" in sentence
 
 
+def test_the_readme_is_short_and_its_figure_is_the_records():
+    assert len(README.split()) <= 900
+    record = json.loads((ROOT / "benchmarks" / "results" / "two-seeds.json").read_text())
+    one, other = find_closest(record["runs"])
+    changed = find_changed(one, other)
+    words = " ".join(README.split())
+    assert f"AUC {one['auc']:.3f} and {other['auc']:.3f}" in words
+    assert f"{sum(changed)} of {len(changed)} test images" in words
+
+
+def test_the_minutes_of_the_first_hour_are_the_records():
+    record = json.loads((ROOT / "benchmarks" / "results" / "first-hour.json").read_text())
+    demo, own = (
+        round(sum(record["results"][f"{way}, seconds"].values()) / 60)
+        for way in ("clone to the demo's page", "wheel to a verified run")
+    )
+    words = " ".join(README.split())
+    assert f"{demo} minutes from clone to page" in words
+    assert f"{own} minute from the wheel to a verified run on own arrays (" in words
+    tutorial = (ROOT / "docs" / "tutorial" / "first-run.md").read_text()
+    assert f"{demo} minutes on two cores" in " ".join(tutorial.split())
+
+
 def small_net():
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(128, 3))
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(128, 2))
 
 
 def test_the_map_shows_every_package_once_in_the_order_of_imports():
-    shown = re.findall(r"^  (\w+)/", README.split("## Map")[1], re.MULTILINE)
+    shown = re.findall(r"^  (\w+)/", ARCHITECTURE.split("## Map")[1].split("## ")[0], re.MULTILINE)
     folders = [path.parent.name for path in (ROOT / "src" / "seedless").glob("*/__init__.py")]
     assert sorted(shown) == sorted(folders)
     contract = (ROOT / "pyproject.toml").read_text().split("layers = [")[1].split("]")[0]
@@ -47,7 +73,8 @@ def test_the_printed_commands_run(run_seedless, tmp_path):
     run_seedless("train", "demo", "--set", "train.epochs=2", *tiny, "--out", run)
     done = 0
     for command in LISTED:
-        places = {"RUN": str(run), "FILE.json": str(tmp_path / "bom.json")}
+        files = {name: str(tmp_path / name) for name in ("FILE.json", "FILE.html")}
+        places = {"RUN": str(run), **files}
         words = [places.get(word, word) for word in command.split()]
         if NEEDS & set(words) or words[:2] == ["study", "run"]:
             continue

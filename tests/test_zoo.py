@@ -178,6 +178,25 @@ def test_two_machines_are_compared_where_their_starts_are_equal():
     assert page.compare_processors(None, other) == (0, 0)
 
 
+def test_a_network_with_other_code_on_the_gpu_is_compared_under_equal_versions():
+    def record(version: str, row: dict) -> dict:
+        return {"libraries": {"timm": version}, "results": {"timm/x": row}}
+
+    gpu = record("2", {"cuda": {"digest": "b", "start": "s", "same": False, "same start": True}})
+    again = record("2", {"portable": {"digest": "b", "start": "s"}})
+    rows = {"timm/x": dict(gpu["results"]["timm/x"])}
+    found = {"zoo-cuda": gpu, "zoo-cpu-gpu-versions": again}
+    assert page.compare_equal_versions(rows, found) == "timm/x"
+    assert page.describe_row(rows["timm/x"])["cuda"] == "yes"
+    again["results"]["timm/x"]["portable"]["digest"] = "c"
+    page.compare_equal_versions(rows, found)
+    assert page.describe_row(rows["timm/x"])["cuda"] == "no"
+    with pytest.raises(ValueError, match="two versions of timm"):
+        page.compare_equal_versions(
+            rows, found | {"zoo-cpu-gpu-versions": again | {"libraries": {"timm": "1"}}}
+        )
+
+
 def test_gradients_far_from_the_librarys_are_listed_with_other_starts():
     ratios = {"timm/near": 29.0, "timm/far": 31.0, "timm/small": 0.01, "timm/nan": math.nan}
     rows = {name: {"init": {"ratio": ratio}} for name, ratio in ratios.items()}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seedless.analysis.comparison import compare
     from seedless.analysis.evaluation import evaluate
     from seedless.analysis.run_churn import churn
+    from seedless.analysis.run_export import export
     from seedless.analysis.run_report import report
     from seedless.audit.run_diff import diff
     from seedless.audit.verification import verify
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from seedless.ordering import make_order as order
     from seedless.portable.block import portable
     from seedless.proof.recorded_loop import record
+    from seedless.runs.bundled_run import bundle
     from seedless.runs.fit_model import fit
     from seedless.runs.opened_run import load
 
@@ -39,6 +41,7 @@ __all__ = [
     "augment",
     "basis",
     "build",
+    "bundle",
     "churn",
     "compare",
     "convert",
@@ -46,6 +49,7 @@ __all__ = [
     "digest",
     "dropout_keys",
     "evaluate",
+    "export",
     "fit",
     "initialize",
     "load",
