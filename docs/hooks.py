@@ -85,6 +85,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return LINK.sub(lead, markdown)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Give the theme's scripts what they look for; else they end before the menus work."""
+    # They switch two style sheets of highlight.js, which is not used here.
+    styles = '<style id="hljs-light"></style><style id="hljs-dark"></style>'
+    output = output.replace("</head>", f"{styles}</head>", 1)
+    # They look headings up by a selector, which cannot begin with a digit.
+    return re.sub(r'(<h\d id="|href="#)(?=\d)', r"\1part-", output)
+
+
 def _find_uri(page: File, target: str) -> str | None:
     """Return the place on the site of a file that a page links to; None if it is no such file."""
     if page.abs_src_path is None or target.startswith("http"):
