@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types layers docs browser model-signing unit bench golden clean
+.PHONY: demo test test-torch lint types layers docs browser model-signing unit attacks bench golden clean
 
 # Types are checked on one core while tests run: they take a minute where nothing is cached yet.
 test: lint layers
@@ -17,7 +17,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev,integrations]'
 	touch $@
 
-demo: $(VENV)/.installed
+# The demonstration needs the package alone, not what developers use.
+$(VENV)/.demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+demo: $(VENV)/.demo
 	$(BIN)/seedless demo
 
 lint: $(VENV)/.installed
@@ -32,7 +39,7 @@ layers: $(VENV)/.installed
 
 # The documentation as a site in site/. A test builds it too: a broken link is an error.
 docs: $(VENV)/.installed
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict  # with --quiet, mkdocs does not count warnings
 
 # Installs a system package, and so runs only when asked for. Some tests look at pages in Chromium;
 # without it they are skipped.
@@ -57,6 +64,21 @@ model-signing: $(VENV)/.installed
 unit: $(VENV)/.installed
 	PYTHONDONTWRITEBYTECODE= OMP_WAIT_POLICY=PASSIVE OPENBLAS_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What a release of torch can change, in an environment of its own: other releases than the
+# constrained one bring gigabytes of CUDA with them. Torch says which setuptools it needs: 2.11 wants
+# an older one than is constrained. make test-torch TORCH=2.15.0
+TORCH ?= 2.15.0
+test-torch:
+	test -x $(VENV)-torch/bin/python || $(PYTHON) -m venv $(VENV)-torch
+	grep -v -E '^(torch|setuptools)' constraints.txt > $(VENV)-torch/constraints.txt
+	PIP_CONSTRAINT=$(VENV)-torch/constraints.txt $(VENV)-torch/bin/python -m pip install --quiet \
+	  torch==$(TORCH) --editable '.[dev]'
+	OMP_WAIT_POLICY=PASSIVE OPENBLAS_NUM_THREADS=1 $(VENV)-torch/bin/python -m benchmarks.torch_releases
+
+# Every attack on files that other people send; `make test` makes one in three of those that are alike.
+attacks: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.attacks
 
 bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.foundation

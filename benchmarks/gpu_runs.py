@@ -15,6 +15,7 @@ import json
 import os
 import statistics
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +24,7 @@ import torch
 
 from benchmarks.measure import RESULTS, write_results
 from seedless.bench.concurrent_runs import run_concurrently
-from seedless.bench.flags import run_with_flags, use_plain_flags
+from seedless.bench.flags import TORCH_DEFAULT, run_with_flags, use_plain_flags
 from seedless.bench.rivals import make_plain_runner
 from seedless.core.config import Config
 from seedless.core.config_files import open_config
@@ -96,8 +97,8 @@ def time_plain(config: Config) -> dict[str, float]:
         torch.from_numpy(rows).to(problem.device) for rows in problem.order.schedule(0).batches
     ]
     seconds = {}
-    for name, tf32 in (("plain", True), ("plain, TF32 off", False)):
-        with run_with_flags(lambda tf32=tf32: use_plain_flags(threads=threads, tf32=tf32)):
+    for name, precision in (("plain", TORCH_DEFAULT), ("plain, TF32 off", "fp32")):
+        with run_with_flags(partial(use_plain_flags, threads=threads, precision=precision)):
             runner = make_plain_runner(problem, problem.train.samples.contiguous())
             for rows in batches:  # in which cuDNN tries its algorithms
                 runner.step(rows)

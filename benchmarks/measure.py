@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.pages import RESULTS
 from seedless.numerics.environment import capture_environment
@@ -53,6 +55,21 @@ def as_graph(work: Callable[[], Any], times: int = 1) -> Callable[[], None]:
         torch.cuda.synchronize()
 
     return replay
+
+
+def tally_kernels(call: Callable[[], Any], times: int) -> tuple[Counter[str], Counter[str]]:
+    """Return how often each CUDA kernel runs in so many calls, and its microseconds in all."""
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for _ in range(times):
+            call()
+        torch.cuda.synchronize()
+    number: Counter[str] = Counter()
+    microseconds: Counter[str] = Counter()
+    for event in seen.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            number[event.name] += 1
+            microseconds[event.name] += event.device_time_total
+    return number, microseconds
 
 
 def write_results(name: str, command: str, results: Any, folder: Path = RESULTS) -> Path:

@@ -6,6 +6,7 @@ python -m benchmarks.one_run_page
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,34 @@ def describe_basis(collected: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def describe_golden(collected: dict[str, Any]) -> dict[str, int]:
-    """Return how many runs the seed-free arm has, and how many the seeded one."""
-    values = find_table(collected, "Golden order")["values"]
-    counts = {value["arm"]: len(value["scores"]) for value in values}
-    return {"n": counts["mixed"], "other": counts["kaiming"]}
+def describe_single(main: dict[str, Any], cv: dict[str, Any]) -> dict[str, Any]:
+    """Return a run that stands alone on the headline page, and what its replicates scored later."""
+    headline = find_table(main, "Test macro AUC by init")["values"]
+    alone = _find_arm(headline, "conformer, seed-free", "golden")
+    seeded = _find_arm(headline, "conformer", "mixed + weights")
+    folds = find_table(cv, "Test macro AUC by fold")["values"]
+    later = [
+        {
+            "fold": fold,
+            **{
+                name: _find_arm(folds, f"conformer, test fold {fold}", f"conformer {name}")
+                for name in ("golden", "seeded")
+            },
+        }
+        for fold in (10, 9, 8)
+    ]
+    tests = find_table(cv, "Secondary: fold by fold")["rows"]
+    orders = [row for row in tests if row[0].startswith("conformer")]
+    significant = sum(float(row[4]) < 0.05 for row in orders)
+    return {"alone": alone, "seeded": seeded, "later": later, "significant": significant}
+
+
+def _find_arm(values: Sequence[dict[str, Any]], block: str, arm: str) -> dict[str, Any]:
+    """Return n, mean and SD of one arm of a block."""
+    (found,) = [one for one in values if (one["block"], one["arm"]) == (block, arm)]
+    scores = list(found["scores"].values())
+    mean, sd = mean_and_sd(scores)
+    return {"n": len(scores), "mean": mean, "sd": sd}
 
 
 def describe_churn(collected: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +92,7 @@ def make_page(folder: Path = COLLECTED) -> str:
     return render(
         "one-run-is-not-enough.md",
         basis=describe_basis(read_collected("basis", folder)),
-        golden=describe_golden(read_collected("golden", folder)),
+        single=describe_single(read_collected("main", folder), read_collected("cv", folder)),
         churn=describe_churn(read_collected("medmnist", folder)),
     )
 

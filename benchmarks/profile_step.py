@@ -9,15 +9,14 @@ precision, plus the bytes a step cannot avoid at the rate of a large copy: both 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.measure import RESULTS, write_results
+from benchmarks.measure import RESULTS, tally_kernels, write_results
 from seedless.bench.comparison import make_config
 from seedless.numerics.determinism import make_deterministic
 from seedless.runs.prepare import prepare
@@ -60,16 +59,7 @@ def count_kernels(problem: TrainingProblem) -> dict[str, Any]:
         step(rows, 0)
     end.record()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        for _ in range(STEPS):
-            step(rows, 0)
-        torch.cuda.synchronize()
-    number: Counter[str] = Counter()
-    microseconds: Counter[str] = Counter()
-    for event in seen.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
-            number[event.name] += 1
-            microseconds[event.name] += event.device_time_total
+    number, microseconds = tally_kernels(partial(step, rows, 0), STEPS)
     kinds: dict[str, dict[str, float]] = {}
     for name, time in microseconds.items():
         kind = kinds.setdefault(sort_kernel(name), {"kernels": 0.0, "microseconds": 0.0})

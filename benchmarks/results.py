@@ -4,8 +4,10 @@
 
 Every study of `benchmarks.results_plan` whose runs are all in the store is tabulated and drawn, and
 its runs' receipts are listed; pages are then written from what was collected, now or before.
-Without a store only the pages are written again. Equal stores give equal bytes. --seeds collects
-the first seeds alone, where the protocol ends a study early.
+The finished runs of other studies are kept in docs/results/kept, and read from there the next time:
+`benchmarks.results_kept`. Without a store only the pages are written again; an empty store gives
+what is kept. Equal stores give equal bytes. --seeds collects the first seeds alone, where the
+protocol ends a study early.
 """
 
 from __future__ import annotations
@@ -14,65 +16,75 @@ import argparse
 import gzip
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS
-from benchmarks.results_page import write_pages
+from benchmarks.results_kept import FOLDER as KEPT
+from benchmarks.results_kept import STUDIES as KEPT_STUDIES
+from benchmarks.results_kept import JoinedStore, choose_new, read_parts, write_part
+from benchmarks.results_page import PROGRESS, write_pages
 from benchmarks.results_plan import Entry, list_entries, spell_command
 from benchmarks.results_predictions import FOLDER as PREDICTIONS
-from benchmarks.results_predictions import pack_predictions
-from seedless.core.digests import canonical_json, digest_value
+from benchmarks.results_predictions import find_holder, pack_predictions
+from benchmarks.results_runs import RunRecord, count_proofs, list_places, list_receipts
+from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
-from seedless.data.loading import load
 from seedless.numerics.determinism import set_environment_variables
-from seedless.proof.receipt import get_content_digest, read_receipt
 from seedless.studies.catalog import open_study
-from seedless.studies.engine.findings import PROOF, PROOF_FORM, read_finding
+from seedless.studies.engine.arm_tables import name_arm
 from seedless.studies.engine.local_workers import list_unfinished
 from seedless.studies.engine.results import Results
 from seedless.studies.engine.runner import write_study
 from seedless.studies.engine.store import Outcome, Store
+from seedless.studies.engine.study import Plan
 
 PAGES = RESULTS.parent.parent / "docs" / "results"
 COLLECTED, RECEIPTS = "collected", "receipts"
+Pairs = list[tuple[Outcome, RunRecord]]
 
 
-def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> bool:
-    """Write tables, figure and receipts of a study; False where the store lacks runs of it."""
+def collect(entry: Entry, store: JoinedStore, out: Path, date: str | None = None) -> Pairs | None:
+    """Write tables, figure and receipts of a study whose runs are all there, and return None.
+
+    Where runs are missing, what is done is counted, and returned so that it can be kept.
+    """
     plan = open_study(entry.study).plan(entry.options)
-    if list_unfinished(store, plan.grid.points):
-        return False
+    left = list_unfinished(store, plan.grid.points)
+    if left and entry.study not in KEPT_STUDIES:
+        return []
+    if left:
+        missing = {point.key for point in left}
+        done = [store.read(p) for p in plan.grid.runs if p.key not in missing]
+        pairs = [(one, store.describe(one)) for one in done]
+        write_progress(entry, plan, pairs, out, date)
+        return pairs
     written = write_study(plan, store)
     results = written.results
     assert results is not None
-    receipts = list_receipts(results.outcomes)
-    made = {one.point.key: _place(one) for one in results.outcomes if one.ok}.values()
-    places = Counter(digest_value(place) for place in made)
-    environments = {digest_value(place): place for place in made}
+    by_key = {one.point.key: one for one in results.outcomes}
+    records = [store.describe(one) for one in by_key.values()]
+    receipts = list_receipts(results.outcomes, records)
     content = {
-        "slug": entry.slug,
-        "study": entry.study,
-        "question": plan.study.question,
-        "command": spell_command(entry),
-        "date": date,
-        "data": describe_data(results),
-        "setting": {"scale": entry.options.scale, "simulated": entry.options.simulated},
-        "grid": plan.grid.digest,
+        **describe_entry(entry, plan, date),
+        "data": describe_data(results, records),
         "runs": count_runs(results.outcomes),
-        "seconds": add_seconds(results.outcomes),
-        "executed_again": count_proofs(results.outcomes),
-        "environments": [{**environments[key], "runs": places[key]} for key in sorted(places)],
+        "seconds": round(sum(record.seconds for record in records), 1),
+        "executed_again": count_proofs(records),
+        "environments": list_places(records),
         "tables": [asdict(table) for table in written.tables],
     }
-    predictions = pack_predictions(results.outcomes)
-    content["predictions"] = predictions is not None
+    other = find_holder(set(by_key), out, entry.slug)
+    predictions = pack_predictions(results.outcomes) if other is None else None
+    if by_key and other is None and predictions is None and store.kept.keys() >= by_key.keys():
+        other = KEPT
+    content["predictions"] = other or predictions is not None
     for folder in (COLLECTED, RECEIPTS, PREDICTIONS):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    (out / COLLECTED / f"{entry.slug}.json").write_text(text + "\n", encoding="utf-8")
+    write_json(out / COLLECTED / f"{entry.slug}.json", content)
+    (out / PROGRESS / f"{entry.slug}.json").unlink(missing_ok=True)
     assert written.figure is not None
     (out / f"{entry.slug}.png").write_bytes(written.figure.read_bytes())
     if receipts["runs"]:
@@ -80,47 +92,75 @@ def collect(entry: Entry, store: Store, out: Path, date: str | None = None) -> b
         (out / RECEIPTS / f"{entry.slug}.json.gz").write_bytes(packed)
     if predictions is not None:
         (out / PREDICTIONS / f"{entry.slug}.npz").write_bytes(predictions)
-    return True
+    return None
 
 
-def list_receipts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return what each run's receipt says in short, its scores, and the environments they name."""
-    runs, environments = [], {}
-    for one in {one.point.key: one for one in outcomes}.values():
-        row: dict[str, Any] = {"key": one.point.key, "run": one.point.label, "error": one.error}
-        if one.ok:
-            claims = read_receipt(one.run)["predicate"]
-            place = digest_value(claims["environment"])
-            environments[place] = claims["environment"]
-            row |= {
-                "receipt": claims["digest"],
-                "scores": _list_scores(one),
-                "config": claims["config"]["digest"],
-                "source": claims["source"]["digest"],
-                "data": get_content_digest(claims),
-                "initialization": claims["initialization"]["weights"],
-                "trail": claims["trail"],
-                "weights": claims["weights"],
-                "predictions": claims["predictions"],
-                "environment": place,
-            }
-        runs.append(row)
-    return {"runs": runs, "environments": environments}
-
-
-def describe_data(results: Results) -> dict[str, Any]:
-    """Return the data's name, the records of a run, and the positives of each class."""
-    done = [one for one in results.outcomes if one.ok]
-    if not done:
-        return {"name": Path(results.options.data).stem, "records": {}, "classes": {}}
-    facts = read_receipt(done[0].run)["predicate"]["data"]
-    first = load(done[0].point.config.data)
+def describe_entry(entry: Entry, plan: Plan, date: str | None) -> dict[str, Any]:
+    """Return what is known of a study before it is run."""
     return {
-        "name": Path(results.options.data).stem,
-        "labelled": [int(first.Y.any(axis=1).sum()), len(first)],
-        "records": facts["records"],
-        "classes": results.classes(done[0].point.block),
+        "slug": entry.slug,
+        "study": entry.study,
+        "question": plan.study.question,
+        "command": spell_command(entry),
+        "date": date,
+        "setting": {"scale": entry.options.scale, "simulated": entry.options.simulated},
+        "grid": plan.grid.digest,
     }
+
+
+def write_progress(entry: Entry, plan: Plan, pairs: Pairs, out: Path, date: str | None) -> None:
+    """Write how many runs of each arm are done: no scores and no tests, as the protocol asks."""
+    file = out / PROGRESS / f"{entry.slug}.json"
+    if not pairs:
+        file.unlink(missing_ok=True)
+        return
+    ended = {one.point.key: one.ok for one, _ in pairs}
+    rows = []
+    for block, arm in plan.grid.arms_by_block:
+        points = plan.grid.points_of(arm, block)
+        replicates: dict[str, list[str]] = {}
+        for point in points:
+            replicates.setdefault(point.replicate, []).append(point.key)
+        whole = sum(all(key in ended for key in keys) for keys in replicates.values())
+        states = [ended[point.key] for point in points if point.key in ended]
+        counts = (len(points), len(states), states.count(False), len(replicates), whole)
+        rows.append([name_arm(block, arm), *map(str, counts)])
+    records = [record for _, record in pairs]
+    content = {
+        **describe_entry(entry, plan, date),
+        "data": Path(entry.options.data).stem,
+        "planned": len(plan.grid.runs),
+        "done": len(pairs),
+        "executed_again": count_proofs(records),
+        "environments": list_places(records),
+        "rows": rows,
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, content)
+
+
+def write_json(file: Path, content: Mapping[str, Any]) -> None:
+    """Write a file of JSON that repeats, and whose changes can be read."""
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+def describe_data(results: Results, records: Sequence[RunRecord]) -> dict[str, Any]:
+    """Return the data's name, the records of a run, and the positives of each class."""
+    name = Path(results.options.data).stem
+    done = [(one.point, record) for one, record in zip_runs(results, records) if one.ok]
+    if not done:
+        return {"name": name, "records": {}, "classes": {}}
+    first, record = done[0]
+    classes = results.classes(first.block)
+    counts = {"labelled": record.labelled, "records": record.records}
+    return {"name": name, "classes": classes, **counts}
+
+
+def zip_runs(results: Results, records: Sequence[RunRecord]) -> Iterable[tuple[Outcome, RunRecord]]:
+    """Return each outcome with the record of its run, which points may share."""
+    by_key = {record.row["key"]: record for record in records}
+    return [(one, by_key[one.point.key]) for one in results.outcomes]
 
 
 def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -130,56 +170,27 @@ def count_runs(outcomes: Sequence[Outcome]) -> dict[str, int]:
     return {"all": len(runs), **{k: states[k] for k in ("converged", "at chance", "failed")}}
 
 
-def count_proofs(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """Return how many runs were executed again, and how many of them gave the same bits."""
-    runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
-    proofs = [read_finding(run, PROOF, PROOF_FORM) for run in runs]
-    found = [proof for proof in proofs if proof is not None]
-    return {"all": len(found), "identical": sum(p["outcome"] == "identical" for p in found)}
-
-
-def add_seconds(outcomes: Sequence[Outcome]) -> float:
-    """Return the seconds all runs spent on epochs, by their logs."""
-    from seedless.train.log import LOG_FILE, read_log
-
-    runs = {one.point.key: one.run for one in outcomes if one.ok}.values()
-    return round(sum(line["seconds"] for run in runs for line in read_log(run / LOG_FILE)), 1)
-
-
-def _list_scores(one: Outcome) -> dict[str, Any]:
-    """Return the test scores of a finished run: macro AUC, and the AUC of each class by name."""
-    test = (one.metrics or {}).get("test")
-    if test is None:
-        return {}
-    classes = {name: part["auc"] for name, part in test["classes"].items()}
-    return {"macro_auc": test["macro_auc"], "classes": classes}
-
-
-def _place(one: Outcome) -> dict[str, Any]:
-    """Return in short where a finished run was made."""
-    claims = read_receipt(one.run)["predicate"]
-    machine, execution = claims["environment"], claims["config"]["values"]["execution"]
-    on_gpu = execution["device"] == "cuda" and machine["devices"]
-    return {
-        "device": machine["devices"][0]["name"] if on_gpu else machine["cpu"]["model"],
-        "python": machine["python"],
-        "torch": machine["packages"]["torch"],
-        "mode": execution["mode"],
-        "precision": execution["precision"],
-        "source": claims["source"]["digest"],
-        "version": claims["source"]["version"],
-    }
-
-
 def build(
     entries: Sequence[Entry], store: Store | None, out: Path, date: str | None = None
 ) -> list[str]:
-    """Collect what is there, write all pages, and return the slugs that were collected."""
-    found = []
-    for entry in entries if store is not None else ():
-        assert store is not None
-        if collect(entry, store, out, date):
-            found.append(entry.slug)
+    """Collect what is there, keep what is not finished, and write all pages.
+
+    Returns the slugs that were collected. Each run of the store that an unfinished study needs is
+    kept, and runs that were kept before are read like those of the store.
+    """
+    found: list[str] = []
+    if store is not None:
+        kept = read_parts(out / KEPT)
+        new: dict[str, tuple[Outcome, RunRecord]] = {}
+        for entry in entries:
+            # Other studies need the folders of their runs, which are not kept.
+            usable = kept if entry.study in KEPT_STUDIES else {}
+            unfinished = collect(entry, JoinedStore(store.folder, usable), out, date)
+            if unfinished is None:
+                found.append(entry.slug)
+            else:
+                new |= {one.point.key: (one, record) for one, record in unfinished}
+        write_part(out / KEPT, choose_new(list(new.values()), kept))
     write_pages(entries, out)
     return found
 
@@ -197,13 +208,17 @@ def main() -> None:
     set_environment_variables()
     entries = list_entries(arguments.data)
     chosen = [one for one in entries if arguments.only in (None, one.slug)]
-    if arguments.seeds is not None:
-        fewer = {"seeds": arguments.seeds}
-        chosen = [replace(one, options=replace(one.options, **fewer)) for one in chosen]
+    seeds = arguments.seeds
+    fewer = [
+        one if seeds is None else replace(one, options=replace(one.options, seeds=seeds))
+        for one in chosen
+    ]
     store = None if arguments.store is None else Store(arguments.store)
     try:
-        for slug in build(chosen, store, arguments.out, arguments.date):
+        for slug in build(fewer, store, arguments.out, arguments.date):
             print(f"collected {slug}")
+        if fewer != chosen:  # what the rest of the study lacks
+            build(chosen, store, arguments.out, arguments.date)
         write_pages(entries, arguments.out)
     except SeedlessError as error:
         raise SystemExit(f"error: {error}") from None

@@ -82,7 +82,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 def make_model(name: str, device: str) -> nn.Module:
     """Return a model in its structured start, in training mode."""
     model = MODELS[name][0]()
-    seedless.initialize(model)
+    seedless.initialize(model, "dct")
     return model.to(device).train()
 
 

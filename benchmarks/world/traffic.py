@@ -52,7 +52,7 @@ def count_traffic(out: Path) -> None:
         join(0, 1, "gloo", folder)
         for name, (make, shape) in MODELS.items():
             model = make().train()
-            seedless.initialize(model)
+            seedless.initialize(model, "dct")
             numbers = torch.arange(SAMPLES * torch.Size(shape).numel()) * 40503 % 1024 - 512
             x = (numbers.float() / 256).view(SAMPLES, *shape)
             group_step = GroupStep(model.parameters(), dist.group.WORLD)

@@ -48,7 +48,7 @@ def answer_init(network: Network) -> Answer:
     model = build(network)
     own = measure_gradient(model, network)
     start = time.process_time()
-    seedless.initialize(model)
+    seedless.initialize(model, "dct")
     seconds = time.process_time() - start
     ours = measure_gradient(model, network)
     return {

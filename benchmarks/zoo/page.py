@@ -26,6 +26,7 @@ def make_page(recorded: Mapping[str, Record] | None = None) -> str:
     found = read_records() if recorded is None else recorded
     records = {name: found[name] for name in PREFERRED if name in found}
     rows = merge_rows(records.values())
+    compared_again = compare_equal_versions(rows, found)
     libraries = sorted({name.partition("/")[0] for name in rows})
     groups = {one: [row for n, row in rows.items() if n.startswith(f"{one}/")] for one in libraries}
     return render(
@@ -38,6 +39,7 @@ def make_page(recorded: Mapping[str, Record] | None = None) -> str:
         refusals=count_refusals(rows),
         far=list_far_gradients(rows, found.get("init-gradients", {})),
         starts=OTHER_STARTS,
+        compared_again=compared_again,
         elsewhere=compare_processors(found.get("zoo-cpu16"), found.get("zoo-amd")),
     )
 
@@ -64,6 +66,27 @@ def merge_rows(records: Iterable[Record]) -> dict[str, dict[str, Any]]:
                 if not answer.get("error", "").startswith(NOT_INSTALLED):
                     merged.setdefault(column, answer)
     return dict(sorted(rows.items()))
+
+
+def compare_equal_versions(rows: dict[str, dict[str, Any]], found: Mapping[str, Record]) -> str:
+    """Compare networks again whose code is another one in the GPU's version of their library.
+
+    zoo-cpu-gpu-versions has their digests on a CPU with the versions of the GPU's machine. Changes
+    the rows; returns the names of those networks.
+    """
+    again, gpu = found.get("zoo-cpu-gpu-versions"), found.get("zoo-cuda")
+    if again is None or gpu is None:
+        return ""
+    for name, columns in again["results"].items():
+        library = name.partition("/")[0]
+        if again["libraries"][library] != gpu["libraries"][library]:
+            raise ValueError(f"{name}: the records have two versions of {library}")
+        here, there = columns["portable"], gpu["results"][name]["cuda"]
+        rows[name]["cuda"] = there | {
+            "same": here["digest"] == there["digest"],
+            "same start": here["start"] == there["start"],
+        }
+    return ", ".join(again["results"])
 
 
 def compare_processors(one: Record | None, other: Record | None) -> tuple[int, int]:
