@@ -70,9 +70,9 @@ def referee(
         return Ruling("invalid", str(error))
     if refused := check_pair(*runs):
         return refused
-    preparer = choose_preparer(runs[0].config, entry, data)
     if runs[0].config.model.name == USER_MODEL and entry is None:
         raise ConfigError(f"{a} is a run of fit(): use {ENTRY_OPTION_HELP}")
+    preparer = choose_preparer(runs[0].config, entry, data)
     # [Step 2] Ask the commands, or execute folders here.
     with ExitStack() as stack:
         parties: list[Party | None] = [None, None]
