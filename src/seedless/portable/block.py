@@ -8,14 +8,17 @@ from torch import Tensor
 
 from seedless.portable import mode
 from seedless.portable.batch.group_step import GroupStep
+from seedless.portable.batch.named_outputs import pass_names_on
 from seedless.portable.batch.step_computation import (
     Forward,
     Loss,
+    LossGrads,
     add_gradients,
     backward,
     check_batch,
     differentiate_loss,
     find_leaves,
+    join_gradients,
     list_outputs,
 )
 from seedless.portable.context import CONTEXT
@@ -40,10 +43,11 @@ class Block:
 
         Args:
             forward: takes the tensors of ``batch`` and returns the outputs, one row a sample: a
-                model, or a function. Dropout must be computed inside, from keys that are in the
-                batch (`seedless.dropout_keys`).
+                tensor, or several in a list or a dict. It may be a model or a function. Dropout
+                must be computed inside, from keys that are in the batch (`seedless.dropout_keys`).
             loss_of: takes the outputs of the whole batch, in the order of the ranks, then the whole
-                batch, and returns the loss. It may use all samples at once, but no parameters.
+                batch, and returns the loss. It may use all samples at once, and parameters that
+                forward does not use.
             batch: tensors with one row a sample.
 
         >>> with seedless.portable(group=torch.distributed.group.WORLD) as p:
@@ -52,14 +56,17 @@ class Block:
         ...         loss = p.step(lambda x, y: model(x), lambda out, x, y: criterion(out, y), x, y)
         ...         optimizer.step()
         """
+        forward, loss_of = pass_names_on(forward, loss_of)
         with CONTEXT.refuse_backward(False):
             if self._group_step is not None:
                 return self._group_step.step(forward, loss_of, *batch)
             check_batch(batch, fewest=1)
             outputs = list_outputs(forward(*batch))
-            loss, output_grads = differentiate_loss(loss_of, outputs, batch)
+            of_loss = LossGrads()
+            loss, output_grads = differentiate_loss(loss_of, outputs, batch, of_loss)
             parameters = find_leaves(outputs)
-            add_gradients(parameters, backward(outputs, output_grads, parameters))
+            grads = backward(outputs, output_grads, parameters)
+            add_gradients(*join_gradients(parameters, grads, of_loss))
             return loss
 
     def count_messages(self) -> int:
