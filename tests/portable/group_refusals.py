@@ -1,5 +1,8 @@
 """Steps that a group of two processes refuses, and what it says."""
 
+import os
+from pathlib import Path
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -95,3 +98,20 @@ def find_refusals(group, rank):
     try_step("ddp", wrapped, lambda out, x: out.sum(), mine[0])
     try_step("ddp inside", lambda x: wrapped(x), lambda out, x: out.sum(), mine[0])
     return refused
+
+
+def lose_rank(rank, folder):
+    """Be one of two processes, of which the second ends without a word after a step."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    net, (x, y, _) = fill(nn.Linear(5, 3)), make_batch(8)
+    mine = [tensor[4 * rank : 4 * rank + 4] for tensor in (x, y)]
+    with seedless.portable(group=dist.group.WORLD) as p:
+        p.step(lambda x, y: net(x), lambda out, x, y: F.cross_entropy(out, y), *mine)
+        if rank == 1:
+            os._exit(0)
+        try:
+            p.step(lambda x, y: net(x), lambda out, x, y: F.cross_entropy(out, y), *mine)
+        except NumericsError as error:
+            Path(folder, "said").write_text(str(error))
+    os._exit(0)

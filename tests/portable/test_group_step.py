@@ -12,6 +12,7 @@ from tests.portable.group_cases import (
     run_rank,
     train,
 )
+from tests.portable.group_refusals import lose_rank
 
 SIZE = 4
 
@@ -87,3 +88,10 @@ def test_a_rank_that_fails_before_the_first_step_is_named_by_the_others(worlds):
     reasons = [worlds[rank]["refused"]["fails"] for rank in range(2)]
     assert reasons[1].startswith("rank 0 of 2 failed before the first step: expected matrices")
     assert reasons[0].startswith("RuntimeError: expected matrices")
+
+
+def test_a_rank_that_ends_in_a_script_ends_the_others_with_one_sentence(tmp_path):
+    mp.spawn(lose_rank, (str(tmp_path),), nprocs=2)
+    said = (tmp_path / "said").read_text()
+    assert "rank 0 of 2 lost the others in a step: another process has ended" in said
+    assert "\n" not in said

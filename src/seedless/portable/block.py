@@ -6,7 +6,9 @@ from contextlib import contextmanager
 import torch.distributed as dist
 from torch import Tensor
 
+from seedless.core.errors import NumericsError
 from seedless.portable import mode
+from seedless.portable.batch.collectives import is_failed_exchange
 from seedless.portable.batch.group_step import GroupStep
 from seedless.portable.batch.named_outputs import pass_names_on
 from seedless.portable.batch.step_computation import (
@@ -37,9 +39,10 @@ class Block:
     def step(self, forward: Forward, loss_of: Loss, *batch: Tensor) -> Tensor:
         """Add the whole batch's gradients to ``.grad`` and return its loss.
 
-        In a group, ``batch`` is this process's part of the batch (no sample, or at least two), all
-        processes call this together, and gradients and loss are those of the whole batch, the same
-        bits on every process and for every number of them.
+        In a group, ``batch`` is this process's part of the batch: no sample, or at least two; one
+        where no layer sums over samples, as BatchNorm does. All processes call this together, and
+        gradients and loss are those of the whole batch, the same bits on every process and for
+        every number of them.
 
         Args:
             forward: takes the tensors of ``batch`` and returns the outputs, one row a sample: a
@@ -59,7 +62,8 @@ class Block:
         forward, loss_of = pass_names_on(forward, loss_of)
         with CONTEXT.refuse_backward(False):
             if self._group_step is not None:
-                return self._group_step.step(forward, loss_of, *batch)
+                with _name_lost(self._group_step):
+                    return self._group_step.step(forward, loss_of, *batch)
             check_batch(batch, fewest=1)
             outputs = list_outputs(forward(*batch))
             of_loss = LossGrads()
@@ -72,6 +76,22 @@ class Block:
     def count_messages(self) -> int:
         """Return how many messages this process has exchanged with its group so far."""
         return 0 if self._group_step is None else self._group_step.exchange.messages
+
+
+@contextmanager
+def _name_lost(step: GroupStep) -> Iterator[None]:
+    """Turn the failure of an exchange into one sentence."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_failed_exchange(error):
+            raise
+        rank, size = step.exchange.rank, step.exchange.size
+        raise NumericsError(
+            f"rank {rank} of {size} lost the others in a step: another process has ended, or did "
+            "not come to this step within the group's timeout. Its own message says why, and "
+            f"torchrun's report names it. torch.distributed said: {str(error).partition('. ')[0]}"
+        ) from None
 
 
 @contextmanager
