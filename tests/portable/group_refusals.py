@@ -72,6 +72,8 @@ def find_refusals(group, rank):
         return F.cross_entropy(out, y) * len(calls)
 
     try_step("counts", forward, count, *mine)
+    numbered = iter(range(1, 1000))
+    try_step("counts forward", lambda x, y: net(x) * next(numbered), loss_of, *mine)
     try_step("nothing trained", lambda x, y: x[:, :3] * 2, loss_of, *mine)
     try_step("fails", lambda x, y: net(x) if rank else net(x[:, :4]), loss_of, *mine)
     try_step("takes gradient", forward, loss_of, mine[0].clone().requires_grad_(), mine[1])

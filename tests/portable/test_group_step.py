@@ -60,6 +60,7 @@ REFUSED = {
     "fixed size": "RuntimeError with [23] samples.*need a fixed number of them",
     "kept": "RuntimeError with [23] samples.*keep outputs for the next call",
     "counts": "expected loss_of to compute the same for the same samples.*count its calls",
+    "counts forward": "expected forward to compute the same for the same samples",
     "nothing trained": "Are all layers frozen",
     "takes gradient": "requires_grad in tensor 0.*detach",
     "reentrant": "Set use_reentrant=False",

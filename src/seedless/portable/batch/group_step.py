@@ -228,12 +228,12 @@ class GroupStep:
             with first.recording(), refuse_other_exchanges(forward):
                 outputs = compute_outputs(run, few)
         finally:
-            first.restore()
+            changed = first.restore()
         check_outputs(outputs, TRIAL_SAMPLES)
         loss = trace_loss(loss_of, outputs, few)
+        check_repeatable(run, loss_of, few, (*changed, *loss.changed))
         step, changed = trace_step(run, rows, self.parameters, loss.uses_output, in_group=True)
-        is_read, state = loss.reads_batch, (*changed, *loss.changed)
-        check_repeatable(run, loss_of, few, state)
+        state, is_read = (*changed, *loss.changed), loss.reads_batch
         before = [tensor.clone() for tensor in state]
         if not is_enough(loss_of, outputs, few, is_read):
             is_read = (True,) * len(few)
