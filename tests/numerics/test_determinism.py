@@ -7,8 +7,9 @@ import torch
 
 from seedless.core.errors import NumericsError
 from seedless.core.threads import count_usable_cores
-from seedless.numerics.determinism import make_deterministic, preserve_flags
+from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.environment import capture_environment
+from seedless.numerics.saved_flags import preserve_flags
 
 SHOW = (
     "import json; from seedless.numerics import environment as e; "

@@ -27,7 +27,7 @@ from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
 from seedless.core.rendezvous import check_group_settings, is_first_process
 from seedless.data.splits import describe_repeated
-from seedless.numerics.determinism import preserve_flags
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.proof.bundle import is_bundle, open_bundle
 from seedless.proof.keys import SignatureError, is_ecdsa_public, read_ed25519_public
 from seedless.proof.model_signing import FILE as MODEL_SIGNATURE
@@ -54,7 +54,7 @@ from seedless.runs.validation import ValidatedRun, validate
 from seedless.train.progress_state import Observer
 
 
-@preserve_flags()
+@run_by_itself()
 def verify(
     run: AnyPath,
     *,

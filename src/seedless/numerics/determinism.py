@@ -1,4 +1,4 @@
-"""Everything in a process that changes bits, set in one place and put back afterwards.
+"""Everything in a process that changes bits, set in one place; saved_flags.py puts it back.
 
 On a CPU the thread count matters most, and other programs change it silently through
 OMP_NUM_THREADS. An explicit `torch.set_num_threads` overrides that variable, so
@@ -6,14 +6,13 @@ OMP_NUM_THREADS. An explicit `torch.set_num_threads` overrides that variable, so
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Any
 
 from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 from seedless.core.threads import count_usable_cores
+from seedless.numerics.kernel_choice import NATIVE, set_switches
 from seedless.numerics.tested_versions import warn_about_newer_torch
 
 # cuBLAS keeps its results reproducible only with a workspace of fixed size.
@@ -99,43 +98,7 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.set_flush_denormal(False)
-
-
-@contextmanager
-def preserve_flags() -> Iterator[None]:
-    """Restore torch's flags and thread count at the end of a `with` block or decorated function."""
-    import torch
-
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    attributes: list[tuple[Any, str]] = [
-        (cudnn, "deterministic"),
-        (cudnn, "benchmark"),
-        *(
-            (find_precision_setting(path), "fp32_precision")
-            for path in ("", *PRECISION_SETTINGS.values())
-        ),
-        (matmul, "allow_bf16_reduced_precision_reduction"),
-        (matmul, "allow_fp16_reduced_precision_reduction"),
-        (torch.utils.deterministic, "fill_uninitialized_memory"),
-    ]
-    values = [getattr(owner, name) for owner, name in attributes]
-    threads, product = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    mode, flush = torch.get_deterministic_debug_mode(), flushes_denormals()
-    allow_tf32 = None
-    with suppress(RuntimeError):  # raised where older and newer settings disagree
-        allow_tf32 = cudnn.allow_tf32
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_deterministic_debug_mode(mode)
-        torch.set_flush_denormal(flush)
-        # The older settings first, as in `make_deterministic`.
-        torch.set_float32_matmul_precision(product)
-        if allow_tf32 is not None:
-            cudnn.allow_tf32 = allow_tf32
-        for (owner, name), value in zip(attributes, values, strict=True):
-            setattr(owner, name, value)
+    set_switches(NATIVE)
 
 
 def set_fill_uninitialized_memory(enabled: bool) -> None:
