@@ -7,7 +7,7 @@ format. Trails of schema 1, which counted calls, are read too.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,12 +94,6 @@ def read_loop_trail(folder: Path, rank: int = 0) -> list[TrailEntry]:
             )
         last = step
     return entries
-
-
-def is_loop(entries: Sequence[TrailEntry]) -> bool:
-    """Whether a trail is of a loop of the user's own, and not of `fit` or `seedless train`."""
-    start = entries[0]
-    return start.get("schema") == LOOP_SCHEMA or not isinstance(start.get("settings"), str)
 
 
 def compare_lines(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
