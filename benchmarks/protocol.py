@@ -41,7 +41,7 @@ RATIOS = (1.0, 1.5, 2.0)  # of the SDs of two arms
 DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.10)
 WANTED = 0.8
 STEP_ROW = "ours graph fp32"  # in the record of the steps of the conformer
-# Of the trial that led to the comparison of default starts, on BreastMNIST: dct less own.
+# Of the trial that led to the comparison of default starts, on BreastMNIST: dct minus own.
 FIRST_TRIAL = {"networks": 9, "sd_own": 0.039}
 NETWORK_SDS = (0.01, 0.02, 0.03, 0.04)  # of the differences of two starts over networks
 NETWORK_MARGINS = (starts.MARGIN, 0.02, 0.03)

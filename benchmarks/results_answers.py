@@ -122,7 +122,7 @@ def answer_medmnist(collected: Collected) -> str:
         for row in find_table(collected, "dct against kaiming")["rows"]
         if row[3]
     ]
-    like_for_like = show_equality(collected, "dct less kaiming_normal, like for like")
+    like_for_like = show_equality(collected, "dct minus kaiming_normal, like for like")
     text += [like_for_like.removesuffix(".")] if like_for_like else []
     churn = find_table(collected, "Test records whose answer")["values"]
     runs = [row[1] for row in find_table(collected, "Test records whose answer")["rows"]]
@@ -182,7 +182,7 @@ def answer_order(collected: Collected) -> str:
     if tests := show_equality(collected, "an order without a seed, less"):
         return tests
     return " ".join(
-        f"{row['order']} less seeded: {row['less seeded']} ({row['90 % interval']}), TOST p "
+        f"{row['order']} minus seeded: {row['minus seeded']} ({row['90 % interval']}), TOST p "
         f"{row['p']}, n = {row['n']}: {row['so']}."
         for row in list_orders(collected)
     )

@@ -97,7 +97,7 @@ def _noise(collected: Collected) -> str:
 
 
 def _medmnist(collected: Collected) -> str:
-    if equality := _count_equal(collected, "dct less kaiming_normal, like for like"):
+    if equality := _count_equal(collected, "dct minus kaiming_normal, like for like"):
         return f"Like for like: {equality}"
     told = [
         f"{row[0]} {row[2]}, n = {row[1]}, Welch p {row[3]}: "
@@ -135,12 +135,12 @@ def _perclass(collected: Collected) -> str:
 
 def _order(collected: Collected) -> str:
     if equality := _count_equal(collected, "an order without a seed, less"):
-        return f"Less the shuffle: {equality}"
+        return f"Difference from the shuffle: {equality}"
     told = "; ".join(
-        f"{one['order']} {one['less seeded']}, n = {one['n']}, {one['so']}"
+        f"{one['order']} {one['minus seeded']}, n = {one['n']}, {one['so']}"
         for one in list_orders(collected)
     )
-    return f"Less the shuffle: {told}."
+    return f"Difference from the shuffle: {told}."
 
 
 def _crossdataset(collected: Collected) -> str:

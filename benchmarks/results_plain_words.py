@@ -109,7 +109,7 @@ def _compare_accuracy(main: Collected) -> list[str]:
     listed = f", {'; '.join(differ)}" if differ else ""
     scales = "; ".join(
         f"{row[0].partition(':')[0]} {row[2]}, Holm p {row[4]}, n = {row[1]}"
-        for row in find_named(main, "less Kaiming")["rows"]
+        for row in find_named(main, "minus Kaiming")["rows"]
         if row[2] and row[0].endswith("- kaiming")
     )
     spreads = find_named(main, "spread over orders")["rows"]
@@ -117,11 +117,11 @@ def _compare_accuracy(main: Collected) -> list[str]:
     n = rows[0][1]
     return [
         "**Not shown to be more accurate, or equally so.** With the same residual scale and the "
-        f"same head, structured less random, n = {n}, 90 % intervals: {told}; {len(equal)} of "
+        f"same head, structured minus random, n = {n}, 90 % intervals: {told}; {len(equal)} of "
         f"{len(rows)} are shown to be equal within 0.03 ({rank}). Of {len(pairs)} secondary tests "
         f"of the basis alone, below 0.05 after Holm: {len(differ)}{listed} ([main](main.md)).",
         "**The published comparison gave the residual scale to one arm alone.** It is a single "
-        "number, which a random start can have too. A random start with 0.01, less one with 1: "
+        "number, which a random start can have too. A random start with 0.01 minus one with 1: "
         f"{scales} ([main](main.md); secondary tests; in the conformer the head changes with it). "
         "No test compares what the scale does with what the basis does.",
         f"**Not shown to vary less.** From one start over {spreads[0][1].split(',')[0]} orders "

@@ -85,7 +85,7 @@ def tabulate(results: Results) -> list[Table]:
     count = min(results.options.count, PLANNED)
     spread_title = f"{rank_tests(count, PLANNED)}: like for like, the spread over orders"
     title = (
-        "Secondary: Kaiming with the residual scale and head of the structured arms, less Kaiming"
+        "Secondary: Kaiming with the residual scale and head of the structured arms, minus Kaiming"
     )
     return [
         arms,

@@ -84,7 +84,7 @@ def tabulate(results: Results) -> list[Table]:
     tables = [
         tabulate_arms("Test macro AUC by set", results, PUBLISHED, notes),
         tabulate_equality(
-            "dct less kaiming_normal, like for like", results, pairs, MARGIN, PLANNED
+            "dct minus kaiming_normal, like for like", results, pairs, MARGIN, PLANNED
         ),
         compare_arms("Secondary: differences, like for like", results, pairs, margin=MARGIN),
         tabulate_selection(results),

@@ -82,7 +82,7 @@ def test_bases(results: Results) -> Table:
         test = format_group_test(friedman, groups)
         rows.append((block, str(len(shared)), apart, published, *test))
     columns = (
-        *("set", "offsets", "best mean less worst", "published, one run each"),
+        *("set", "offsets", "best mean minus worst", "published, one run each"),
         *("Friedman", "p", "in words"),
     )
     return Table("Primary: do the four bases differ?", columns, tuple(rows))
