@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks.results_answers import find_people, find_table, list_orders
+from benchmarks.results_answers import find_people, list_orders
 from benchmarks.results_fairness import has_single_runs, test_signs
-from benchmarks.results_small_answers import answer_attribution, find_named, list_curves
+from benchmarks.results_main_answers import answer_attribution
+from benchmarks.results_tables import Collected, find_named, find_table, list_curves
 
-Collected = Mapping[str, Any]
 MAX_WORDS = 40
 LEVEL = 0.05
 

@@ -1,4 +1,4 @@
-"""Which tensors of a model are taken from a file of weights, and which files are refused."""
+"""Which tensors of a model are taken from a weights file, and which files are refused."""
 
 import pytest
 import torch

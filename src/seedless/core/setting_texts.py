@@ -34,7 +34,7 @@ SETTING_TEXTS = {
     "init.offset": "Another replicate of a start that is drawn without a seed.",
     "init.weights": "A safetensors file that the run begins with, to fine-tune it.",
     "init.weights_digest": "The SHA-256 that file must have; default: the one it has.",
-    "init.reinitialize": 'Names of tensors to start anew, not from the file: ["head.*"].',
+    "init.reinitialize": 'Tensors to initialize, not to take from the file: ["head.*"].',
     "order.name": "The order of the training samples.",
     "order.batch_size": "Samples in a training step.",
     "order.offset": "Another replicate of a seed-free order.",

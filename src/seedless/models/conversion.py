@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from torch import nn
 
 from seedless.core.errors import ModelError
-from seedless.models.call_hooks import NotedCall, note_calls
+from seedless.models.call_hooks import CallSettings, add_call_hooks
 from seedless.models.converted_layers import REPLACEMENTS
 from seedless.models.draw_scan import DrawLine, ModuleDraws, scan_module
 from seedless.numerics.sample_draws import SHARED, Axis
@@ -135,7 +135,9 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, Axis] | No
         if not name or not _is_of_torch(module) or isinstance(module, _DRAWING) or name in kept:
             found = _find_draws(module)
             draws = bool(found.intercepted or found.remaining or found.unclear)
-            note_calls(module, NotedCall(name, inherited[name], name in kept, draws, not kept))
+            add_call_hooks(
+                module, CallSettings(name, inherited[name], name in kept, draws, not kept)
+            )
     # [Step 3] Report.
     report = ConversionReport(tuple(replaced), *_list_draws(named, kept))
     setattr(model, "seedless_report", report)  # noqa: B010  # no tensor or module, as mypy expects

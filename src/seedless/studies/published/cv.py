@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.equality_tables import tabulate_last_epochs
+from seedless.studies.engine.equivalence_tables import tabulate_last_epochs
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import choose_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, offset_points, seed_points

@@ -1,9 +1,9 @@
 """The headline table: structured against random initialization, with and without class weights."""
 
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms, tabulate_spreads
-from seedless.studies.engine.equality_tables import (
+from seedless.studies.engine.equivalence_tables import (
     rank_tests,
-    tabulate_equality,
+    tabulate_equivalence,
     tabulate_last_epochs,
 )
 from seedless.studies.engine.figures import make_draw
@@ -89,7 +89,7 @@ def tabulate(results: Results) -> list[Table]:
     )
     return [
         arms,
-        tabulate_equality(
+        tabulate_equivalence(
             "like for like, the basis alone", results, primary, DECIDED_MARGIN, PLANNED
         ),
         tabulate_spreads(f"{spread_title}, from one start", results, spreads),

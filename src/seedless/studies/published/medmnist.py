@@ -9,7 +9,7 @@ from typing import Any
 from seedless.core.digests import get_hex
 from seedless.evaluate.churn import Churn, compare_decisions
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.equality_tables import tabulate_equality
+from seedless.studies.engine.equivalence_tables import tabulate_equivalence
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.findings import prove_run
 from seedless.studies.engine.grid import Grid, Point, make_grid, seed_points
@@ -83,7 +83,7 @@ def tabulate(results: Results) -> list[Table]:
     pairs = [(name, *pair) for name in sets for pair in PAIRS]
     tables = [
         tabulate_arms("Test macro AUC by set", results, PUBLISHED, notes),
-        tabulate_equality(
+        tabulate_equivalence(
             "dct minus kaiming_normal, like for like", results, pairs, MARGIN, PLANNED
         ),
         compare_arms("Secondary: differences, like for like", results, pairs, margin=MARGIN),

@@ -20,7 +20,7 @@ UNPAIRED = (
 )
 
 
-def tabulate_equality(
+def tabulate_equivalence(
     title: str, results: Results, pairs: Sequence[Pair], margin: float, planned: int | None = None
 ) -> Table:
     """Return one row per pair (block, arm, other arm): two one-sided tests, corrected by Holm.

@@ -1,6 +1,6 @@
-"""What training without a seed gives and does not give, in words that need no statistics.
+"""What training without a seed gives and does not give, for readers who know no statistics.
 
-Every sentence rests on a page and is left out where that page does not exist.
+Each sentence is written from the tables of one page, and left out where that page does not exist.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.results_small_answers import find_named, list_curves
+from benchmarks.results_tables import Collected, find_named, list_curves
 
-Collected = Mapping[str, Any]
 Pages = Mapping[str, Collected]
 
 
