@@ -57,7 +57,7 @@ def _convergence(collected: Collected) -> str:
     below = sum(one[epoch] < other[epoch] for epoch in shared)
     return (
         f"Validation AUC of mixed is below that of kaiming at 0.01 etf at {below} of {len(shared)} "
-        "epochs shown. Looked at, not tested."
+        "epochs shown. Observed, not tested."
     )
 
 

@@ -1,4 +1,4 @@
-"""Two seeds with the same AUC that give other answers: the picture of the README.
+"""Two seeds with nearly the same AUC that give different answers: the figure of the README.
 
     python -m benchmarks.two_seeds record STORE...     from runs of the study medmnist-scales
     python -m benchmarks.two_seeds draw                docs/assets/two-seeds.svg from the record
@@ -83,7 +83,7 @@ def draw(record: Mapping[str, Any], to: Path) -> str:
     )
     sentence = (
         f"Seed {one['seed']}: AUC {one['auc']:.3f}. Seed {other['seed']}: AUC {other['auc']:.3f}. "
-        f"{sum(changed)} of {len(changed)} images get another answer."
+        f"{sum(changed)} of {len(changed)} images get a different answer."
     )
     settings = {"svg.hashsalt": "seedless", "font.family": "sans-serif", "font.size": 11}
     with mpl.rc_context(settings):

@@ -214,7 +214,7 @@ def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
     return {
         "sentence": (
             f"{exact.count:,} of {exact.n:,} test records ({100 * exact.rate:.1f} %, 95 % interval "
-            f"{low:.1f} to {high:.1f}) get another answer from at least one of these runs, "
+            f"{low:.1f} to {high:.1f}) get a different answer from at least one of these runs, "
             f"{decision}. Below, their ids with every run's probability."
         ),
         "count": exact.count,
