@@ -44,8 +44,8 @@ def list_gains(pages: Pages) -> list[str]:
             "**No spread from the machine.** Trained the usual way on a GPU, the same start and "
             f"the same data gave {device['n']} models whose scores had a standard deviation of "
             f"{device['sd']:.3f}, 95 % interval {_span(device)}. So few models say little about "
-            "the size of the spread: one outlier can cause most of it ([variance](variance.md)). Of our own "
-            "runs, those that were trained a second time did not differ at all."
+            "the size of the spread: one outlier can cause most of it ([variance](variance.md)). "
+            "Of our own runs, those that were trained a second time did not differ at all."
         )
     said.append(
         "**No seed to choose**, and so no seed that was chosen because it did well. Luck is still "
@@ -80,7 +80,8 @@ def list_limits(pages: Pages) -> list[str]:
     said.append(
         "**Nothing about patients elsewhere.** These are small networks or small data: 1,819 ECGs "
         "from one source and 780 breast ultrasound images. Sex and age are not known for these "
-        "ECGs, so nothing is known about differences by sex or age. No model here is fit for clinical use."
+        "ECGs, so nothing is known about differences by sex or age. No model here is fit for "
+        "clinical use."
     )
     return said
 

@@ -15,7 +15,7 @@ LEVEL = 0.05
 
 def summarize(collected: Collected) -> str:
     """Return the short answer of a study."""
-    return SHORT[collected["study"]](collected)
+    return SHORT_ANSWERS[collected["study"]](collected)
 
 
 def _count_equal(collected: Collected, words: str) -> str:
@@ -188,7 +188,7 @@ def _bases(collected: Collected) -> str:
     return "; ".join(f"{row[0]}: Friedman p {row[5]}, n = {row[1]}" for row in tests) + "."
 
 
-SHORT: dict[str, Callable[[Collected], str]] = {
+SHORT_ANSWERS: dict[str, Callable[[Collected], str]] = {
     "main": _main,
     "power": _power,
     "convergence": _convergence,

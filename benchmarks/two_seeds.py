@@ -64,7 +64,7 @@ def find_closest(runs: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], 
 
 
 def find_changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[bool]:
-    """Return for each image whether the likelier class of two is another one."""
+    """Return for each image whether the two runs give it different classes."""
     pairs = zip(one["probability"], other["probability"], strict=True)
     return [(a > 0.5) != (b > 0.5) for a, b in pairs]
 

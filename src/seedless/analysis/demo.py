@@ -45,9 +45,8 @@ class Demo:
         identical: whether the trails of the two processes are equal in every entry.
         control_differs: the first epoch at which the negative control differs, or None.
         verdict: the result of `verify` for the first run.
-        flips: the test records that get a different answer, which is the most probable class: between
-            the "seeds", two ordinary runs with another seed, and between the "repeats", the two
-            processes.
+        flips: the test records whose most probable class differs: between the "seeds", two
+            ordinary runs with different seeds, and between the "repeats", the two processes.
     """
 
     folder: Path

@@ -5,7 +5,7 @@ from typing import Any
 from seedless.core.digests import is_digest
 from seedless.core.tensor_files import MAX_NAME_CHARACTERS
 
-FIELD = "file"  # of `initialization`
+FILE_FIELD = "file"  # of `initialization`
 MAX_FILE_NAME = 255
 _LISTS = ("taken", "started", "kept")
 _FIELDS = {"name", "digest", "tensors", *_LISTS}

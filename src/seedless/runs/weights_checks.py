@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seedless.core.digests import digest_value
 from seedless.core.weights_file import FILE_START
 from seedless.proof.schemas import has_weights_file
-from seedless.proof.weights_claims import FIELD
+from seedless.proof.weights_claims import FILE_FIELD
 from seedless.runs.initial_weights import is_listed
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def check_weights_file(run: ValidatedRun) -> list[str]:
         if init.weights_digest is not None or init.basis == FILE_START:
             return ["config.toml names a weights file, and the receipt does not"]
         return []
-    file, problems = start[FIELD], []
+    file, problems = start[FILE_FIELD], []
     # [Step 1] The settings name the same file, and the same tensors to initialize.
     if init.weights_digest != file["digest"]:
         problems.append("the receipt's weights file is not the one that config.toml names")

@@ -1,4 +1,4 @@
-"""Tables of tests that a protocol fixed beforehand, and of what to read them with."""
+"""Tables of equivalence tests that a protocol fixed beforehand, and of how long the runs were."""
 
 from collections.abc import Sequence
 
