@@ -82,7 +82,7 @@ def _end_call(module: nn.Module, call: CallSettings, failed: bool) -> None:
         if moved := guard.moved():
             raise NumericsError(
                 f"the first forward pass of module {call.name!r} used {' and '.join(moved)} where "
-                "no function of torch's was seen to draw. Draws by Python's random and by numpy "
+                "no torch function was seen to draw. Draws by Python's random and by numpy "
                 "have no form by sample: model.seedless_report names the lines that were found. "
                 "Draw from torch.rand or bernoulli instead, or name the module in "
                 "seedless.convert(model, keep=[...])"

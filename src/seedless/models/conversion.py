@@ -6,7 +6,7 @@ Three things are done to a model, in place:
 2. The root and every module that torch did not write note their calls, so that a draw inside them
    has a name. While the model computes in training mode, functions of torch's that draw (functional
    dropout, attention, recurrent layers, uniform and Bernoulli numbers) draw by these names too.
-3. What would still draw from a generator is refused: a function of torch's when it is called, with
+3. What would still draw from a generator is refused: a torch function when it is called, with
    module and line; all else after the first forward pass.
 """
 
@@ -199,7 +199,7 @@ def _find_kept(named: Mapping[str, nn.Module], keep: Iterable[str]) -> set[str]:
 
 
 def _find_transformer_axes(named: Mapping[str, nn.Module]) -> dict[str, int]:
-    """Return the axis of the samples for the dropout layers of torch's transformer layers."""
+    """Return the axis of the samples for the dropout layers of torch transformer layers."""
     found = {}
     for name, module in named.items():
         if isinstance(module, _TRANSFORMER_LAYERS):

@@ -1,4 +1,4 @@
-"""Layers of torch's that draw from its generator: found by their class, without a forward pass."""
+"""Torch layers that draw from torch's generator: found by their class, without a forward pass."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def refuse_generator_layers(model: nn.Module) -> None:
 
 
 def _read_rate(module: nn.Module) -> float:
-    """Return the rate at which a layer of torch's drops in training mode; 0 for all others."""
+    """Return the rate at which a torch layer drops in training mode; 0 for all others."""
     if type(module) in REPLACEMENTS:
         rate: Any = module.p
         return float(rate)

@@ -1,4 +1,4 @@
-"""The trail of a loop of the user's own: its files, one for each process, and its lines.
+"""The trail of the user's own loop: its files, one for each process, and its lines.
 
 Process 0 writes trail.jsonl, process r trail-r.jsonl. Line 0 ("start") says what the loop began
 with; each other line ("step") is keyed by the step that the user gave. docs/receipt.md states the

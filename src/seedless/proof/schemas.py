@@ -15,7 +15,7 @@ from seedless.proof.process_claims import check_processes
 from seedless.proof.weights_claims import FILE_FIELD, check_weights_file
 
 SCHEMA = "2.0"  # of the receipts that this version writes for its own runs
-CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with functions of the user's, in `callables`
+CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with user-defined functions, in `callables`
 PROCESSES_SCHEMA = "2.3"  # of the receipts of runs on several processes; they may have `callables`
 WEIGHTS_SCHEMA = "2.4"  # of runs that began with the weights of a file; they may have both of these
 # The schemas whose fields this version knows, all of them. A later one may have more.
@@ -59,7 +59,7 @@ def check_schema(claims: Mapping[str, Any], file: str) -> list[str]:
     free = _ALLOWED_FIELDS.get(schema, ())
     # [Step 1] What a minor version is for must be there.
     if schema == CALLABLES_SCHEMA and not _has(claims, "callables"):
-        problems.append(f"schema {schema} is for runs of fit() with functions of the user's")
+        problems.append(f"schema {schema} is for runs of fit() with user-defined functions")
     if schema == PROCESSES_SCHEMA and not _has(claims, "processes"):
         problems += check_processes(claims.get("processes"))
     if schema == WEIGHTS_SCHEMA:
@@ -73,7 +73,7 @@ def check_schema(claims: Mapping[str, Any], file: str) -> list[str]:
     if "callables" in free and _has(claims, "callables"):
         problems += check_callables(claims["callables"])
         if claims.get("kind") != "fit":
-            problems.append("functions of the user's belong to runs of fit()")
+            problems.append("user-defined functions belong to runs of fit()")
     if "processes" in free and _has(claims, "processes"):
         problems += check_processes(claims["processes"])
     # [Step 3] The rest has the one value that it can have.

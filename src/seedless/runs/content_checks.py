@@ -89,7 +89,7 @@ def check_config(run: ValidatedRun) -> list[str]:
 def check_scores(run: ValidatedRun) -> list[str]:
     """Compute the scores again from the predictions; compare them with metrics and receipt.
 
-    A run with a loss of the user's own keeps no predictions: its metrics are checked for their form
+    A run with a user-defined loss keeps no predictions: its metrics are checked for their form
     and against the trail, and the rest is found by executing it again.
     """
     claims = run.claims

@@ -60,7 +60,7 @@ class UserModel:
     """The arguments of `fit` that are not settings.
 
     Attributes:
-        train, val, test: pairs of arrays; with a loss of the user's also datasets.
+        train, val, test: pairs of arrays; with a user-defined loss also datasets.
         workers: processes that read samples; they change no bit.
         digest_cache: a folder that keeps the digests of the samples.
         shown: whether progress is shown while samples are hashed.
@@ -84,7 +84,7 @@ def prepare_user_model(
 ) -> Prepared:
     """Return a training problem from a user's model and data.
 
-    Samples are used unchanged: scale them before. Without a loss of the user's, labels are class
+    Samples are used unchanged: scale them before. Without a user-defined loss, labels are class
     numbers (n,), or zeros and ones (n, K). Each split is sorted by content, so the result does not
     depend on the order of the samples. The processes of a ``group`` hash samples that are not in
     arrays together.
