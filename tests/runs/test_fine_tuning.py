@@ -186,7 +186,7 @@ def test_a_stopped_run_is_continued_with_the_moved_file(tmp_path):
     with pytest.raises(InterruptedRunError):
         train_run(config, tmp_path / "run", stop=stop_after(2))
     moved = weights.rename(tmp_path / "b.safetensors")
-    with pytest.raises(ConfigError, match=r"a\.safetensors: expected a safetensors file"):
+    with pytest.raises(ConfigError, match=r"a\.safetensors: expected a safetensors weights file"):
         resume_run(tmp_path / "run")
     flipped = flip_bit(moved, tmp_path / "c.safetensors")
     with pytest.raises(ConfigError, match="holds other bytes"):
