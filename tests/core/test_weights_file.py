@@ -1,4 +1,4 @@
-"""The file of weights that a run begins with: found, hashed, refused where it is none."""
+"""The weights file that a run begins with: found, hashed, refused where it is none."""
 
 import hashlib
 import os
@@ -60,15 +60,15 @@ def test_other_bytes_than_those_asked_for_are_refused(file):
 
 
 CONTRADICTIONS = {
-    "a digest without a file": ({"weights_digest": f"sha256:{64 * '0'}"}, "its place as init.wei"),
-    "names without a file": ({"reinitialize": ["head.*"]}, "its place as init.weights"),
+    "a digest without a file": ({"weights_digest": f"sha256:{64 * '0'}"}, "file as init.weights"),
+    "names without a file": ({"reinitialize": ["head.*"]}, "file as init.weights"),
     "the start of a file without one": ({"basis": FILE_START}, "belongs to init.weights"),
     "the weights of the model, too": ({"weights": "FILE", "basis": "given"}, "choose one"),
-    "a seed with nothing to start": ({"weights": "FILE", "seed": 1}, "belong to a start"),
-    "an offset with nothing to start": ({"weights": "FILE", "offset": 1}, "belong to a start"),
+    "a seed with nothing to start": ({"weights": "FILE", "seed": 1}, "choose initial weights"),
+    "an offset with nothing to start": ({"weights": "FILE", "offset": 1}, "choose initial weights"),
     "no start for a new head": (
         {"weights": "FILE", "basis": FILE_START, "reinitialize": ["head.*"]},
-        "choose a start",
+        "choose how as init.basis",
     ),
 }
 

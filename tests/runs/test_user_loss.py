@@ -1,4 +1,4 @@
-"""`fit` with a loss of the user's own: any structure of inputs, outputs and targets."""
+"""`fit` with a user-defined loss: any structure of inputs, outputs and targets."""
 
 import copy
 import json
@@ -156,7 +156,7 @@ def add_split(claims):
     ("change", "words"),
     [
         (improve, "the validation loss is not that of the selected epoch"),
-        (claim_convergence, "are not those of a run with a loss of the user's own"),
+        (claim_convergence, "are not those of a run with a user-defined loss"),
         (add_content, "belongs to runs with keys"),
         (add_split, "expected scores of validation"),
     ],

@@ -1,4 +1,4 @@
-"""Arguments of commands, checked before anything heavy is imported: a wrong one costs no wait."""
+"""Checks of command-line arguments, made before torch is imported: errors appear at once."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ RECEIPT = "receipt.json"
 
 
 def check_exists(run: Path | None) -> Path | None:
-    """Return the path of a run; raise an error if there is nothing."""
+    """Return the path of a run; raise an error if nothing is there."""
     if run is not None and not run.exists():
         from seedless.core.files import say_no_run
 

@@ -54,7 +54,7 @@ WeightsPlace = Annotated[
     typer.Option(
         "--weights",
         metavar="FILE",
-        help="Where the file of weights it began with is now, if it was moved.",
+        help="Where the weights file it began with is now, if it was moved.",
     ),
 ]
 

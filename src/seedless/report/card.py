@@ -217,7 +217,7 @@ def _list_recipe(run: RunView) -> list[tuple[str, str]]:
 
 
 def _list_weights_file(run: RunView) -> list[tuple[str, Any]]:
-    """Return (what, value) of the file of weights that the run began with; none where none was."""
+    """Return (what, value) of the weights file that the run began with; none where none was."""
     file = find_weights_file(run)
     if not file:
         return []

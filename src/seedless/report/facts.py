@@ -61,16 +61,16 @@ def takes_images(run: RunView) -> bool:
 
 
 def find_weights_file(run: RunView) -> Mapping[str, Any]:
-    """Return what the receipt says of the file of weights that the run began with, if any."""
+    """Return what the receipt says of the weights file that the run began with, if any."""
     return as_mapping(look_up(run, "initialization").get("file"))
 
 
 def describe_taken(file: Mapping[str, Any]) -> str:
-    """Return how many tensors of a model were taken from a file of weights, and how many not."""
+    """Return how many tensors of a model were taken from a weights file, and how many not."""
     counts = {part: len(file.get(part) or ()) for part in ("taken", "started", "kept")}
     total = sum(counts.values())
-    anew = f", {counts['started']:,} started anew" if counts["started"] else ""
-    return f"{counts['taken']:,} of {total:,} tensors taken from it{anew}"
+    new = f", {counts['started']:,} initialized" if counts["started"] else ""
+    return f"{counts['taken']:,} of {total:,} tensors taken from it{new}"
 
 
 def look_up(run: RunView, name: str) -> Mapping[str, Any]:

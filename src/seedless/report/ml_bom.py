@@ -171,7 +171,7 @@ def _describe_data(run: RunView) -> dict[str, Any]:
 
 
 def _list_weights_file(run: RunView) -> list[dict[str, Any]]:
-    """Return the file of weights that the run began with, as a component; none where none was."""
+    """Return the weights file that the run began with, as a component; none where none was."""
     file = find_weights_file(run)
     if not file:
         return []

@@ -175,7 +175,7 @@ def choose_headline(
 
 
 def _show_weights_file(run: RunView) -> dict[str, str]:
-    """Return the file of weights that a run began with, in words; empty where there was none."""
+    """Return the weights file that a run began with, in words; empty where there was none."""
     file = find_weights_file(run)
     if not file:
         return {}

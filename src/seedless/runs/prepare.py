@@ -59,7 +59,7 @@ class Prepared:
             gave functions, as plain values.
         repeated_record: a record that is in two splits, in words; "" where there is none.
         data_source: in words where the data came from, for a verdict; "" where that needs none.
-        metrics: the user's, by which a run with a loss of the user's own is scored.
+        metrics: the user's, by which a run with a user-defined loss is scored.
     """
 
     problem: TrainingProblem

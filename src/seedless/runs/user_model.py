@@ -17,7 +17,7 @@ from seedless.core.config import Config
 from seedless.core.digests import as_rows, digest_samples, digest_value, to_numpy
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.files import AnyPath
-from seedless.core.weights_file import pin_weights, place_weights
+from seedless.core.weights_file import pin_weights, set_weights_path
 from seedless.data.model_inputs import Arrays
 from seedless.data.readers.content_ids import name_by_content
 from seedless.data.splits import Contents, count_repeated, digest_facts, name_repeated
@@ -60,7 +60,7 @@ class UserModel:
     """The arguments of `fit` that are not settings.
 
     Attributes:
-        train, val, test: pairs of arrays; with a loss of the user's also datasets.
+        train, val, test: pairs of arrays; with a user-defined loss also datasets.
         workers: processes that read samples; they change no bit.
         digest_cache: a folder that keeps the digests of the samples.
         shown: whether progress is shown while samples are hashed.
@@ -84,7 +84,7 @@ def prepare_user_model(
 ) -> Prepared:
     """Return a training problem from a user's model and data.
 
-    Samples are used unchanged: scale them before. Without a loss of the user's, labels are class
+    Samples are used unchanged: scale them before. Without a user-defined loss, labels are class
     numbers (n,), or zeros and ones (n, K). Each split is sorted by content, so the result does not
     depend on the order of the samples. The processes of a ``group`` hash samples that are not in
     arrays together.
@@ -107,7 +107,7 @@ def prepare_user_model(
     config = configure_execution(config).change(
         data={"name": USER_MODEL}, init={"basis": basis}, order={"keep_unlabelled": keep}
     )
-    config = pin_weights(place_weights(config, user.weights))
+    config = pin_weights(set_weights_path(config, user.weights))
     splits = {"train": user.train, "val": user.val, "test": user.test}
     data = {split: part for split, part in splits.items() if part is not None}
     if functions.loss is None:
@@ -159,7 +159,7 @@ def choose_preparer(
         config: the run's.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
         data: for any other run, where its data are now, if they were moved.
-        weights: where the file of weights that it began with is now, if it was moved.
+        weights: where the weights file that it began with is now, if it was moved.
     """
     if entry is not None:
         user = load_entry(entry)
@@ -174,7 +174,7 @@ def choose_preparer(
 def _prepare_from(config: Config, moved_to: str | None, weights: AnyPath | None) -> Prepared:
     """Prepare a run again from its data and weights, wherever they are now."""
     found = load_run_data(config, moved_to)
-    prepared = prepare(place_weights(config, weights), found.data)
+    prepared = prepare(set_weights_path(config, weights), found.data)
     return replace(prepared, data_source=found.source)
 
 

@@ -1,0 +1,28 @@
+"""Is the weights file that a run began with here? Checked before the run is executed again."""
+
+from seedless.core.errors import ConfigError
+from seedless.core.weights_file import find_weights
+from seedless.proof.schemas import has_weights_file
+from seedless.runs.validation import ValidatedRun
+
+
+def check_weights_present(run: ValidatedRun, path: str | None) -> None:
+    """Refuse to execute a run that began with a weights file if no such file is found.
+
+    Args:
+        run: the run to execute again.
+        path: where the user says the file is; None for the path that the run recorded.
+
+    Its digest is compared when it is read: a file with other bytes is refused there.
+    """
+    if not has_weights_file(run.claims):
+        if path is not None:
+            raise ConfigError("the run began with no weights file: leave --weights out")
+        return
+    file, recorded = run.claims["initialization"]["file"], run.config.init.weights
+    tried = path if path is not None else recorded
+    if tried is None or not find_weights(tried).is_file():
+        raise ConfigError(
+            f"the run began with the weights of {file['name']}, {file['digest']}, and there is "
+            f"no such file at {tried}: give it with --weights FILE (in Python: weights=FILE)"
+        )
