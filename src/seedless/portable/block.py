@@ -6,16 +6,21 @@ from contextlib import contextmanager
 import torch.distributed as dist
 from torch import Tensor
 
+from seedless.core.errors import NumericsError
 from seedless.portable import mode
+from seedless.portable.batch.collectives import is_failed_exchange
 from seedless.portable.batch.group_step import GroupStep
+from seedless.portable.batch.named_outputs import pass_names_on
 from seedless.portable.batch.step_computation import (
     Forward,
     Loss,
+    LossGrads,
     add_gradients,
     backward,
     check_batch,
     differentiate_loss,
     find_leaves,
+    join_gradients,
     list_outputs,
 )
 from seedless.portable.context import CONTEXT
@@ -34,16 +39,18 @@ class Block:
     def step(self, forward: Forward, loss_of: Loss, *batch: Tensor) -> Tensor:
         """Add the whole batch's gradients to ``.grad`` and return its loss.
 
-        In a group, ``batch`` is this process's part of the batch (no sample, or at least two), all
-        processes call this together, and gradients and loss are those of the whole batch, the same
-        bits on every process and for every number of them.
+        In a group, ``batch`` is this process's part of the batch: no sample, or at least two; one
+        where no layer sums over samples, as BatchNorm does. All processes call this together, and
+        gradients and loss are those of the whole batch, the same bits on every process and for
+        every number of them.
 
         Args:
             forward: takes the tensors of ``batch`` and returns the outputs, one row a sample: a
-                model, or a function. Dropout must be computed inside, from keys that are in the
-                batch (`seedless.dropout_keys`).
+                tensor, or several in a list or a dict. It may be a model or a function. Dropout
+                must be computed inside, from keys that are in the batch (`seedless.dropout_keys`).
             loss_of: takes the outputs of the whole batch, in the order of the ranks, then the whole
-                batch, and returns the loss. It may use all samples at once, but no parameters.
+                batch, and returns the loss. It may use all samples at once, and parameters that
+                forward does not use.
             batch: tensors with one row a sample.
 
         >>> with seedless.portable(group=torch.distributed.group.WORLD) as p:
@@ -52,19 +59,39 @@ class Block:
         ...         loss = p.step(lambda x, y: model(x), lambda out, x, y: criterion(out, y), x, y)
         ...         optimizer.step()
         """
+        forward, loss_of = pass_names_on(forward, loss_of)
         with CONTEXT.refuse_backward(False):
             if self._group_step is not None:
-                return self._group_step.step(forward, loss_of, *batch)
+                with _name_lost(self._group_step):
+                    return self._group_step.step(forward, loss_of, *batch)
             check_batch(batch, fewest=1)
             outputs = list_outputs(forward(*batch))
-            loss, output_grads = differentiate_loss(loss_of, outputs, batch)
+            of_loss = LossGrads()
+            loss, output_grads = differentiate_loss(loss_of, outputs, batch, of_loss)
             parameters = find_leaves(outputs)
-            add_gradients(parameters, backward(outputs, output_grads, parameters))
+            grads = backward(outputs, output_grads, parameters)
+            add_gradients(*join_gradients(parameters, grads, of_loss))
             return loss
 
     def count_messages(self) -> int:
         """Return how many messages this process has exchanged with its group so far."""
         return 0 if self._group_step is None else self._group_step.exchange.messages
+
+
+@contextmanager
+def _name_lost(step: GroupStep) -> Iterator[None]:
+    """Turn the failure of an exchange into one sentence."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_failed_exchange(error):
+            raise
+        rank, size = step.exchange.rank, step.exchange.size
+        raise NumericsError(
+            f"rank {rank} of {size} lost the others in a step: another process has ended, or did "
+            "not come to this step within the group's timeout. Its own message says why, and "
+            f"torchrun's report names it. torch.distributed said: {str(error).partition('. ')[0]}"
+        ) from None
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -30,6 +32,8 @@ from seedless.runs.prepare import Prepared, Preparer
 from seedless.train.process_group import TrainingGroup, exchange_values, fail_together
 
 TIMEOUT_SECONDS = 600  # that a process waits for the others, where execution.timeout says nothing
+REFUSED = 2  # the exit code of a process that ends with a message
+_GRACE_SECONDS = 15.0  # after the timeout, in which torch itself may say what is wrong
 _SHOWN_PROCESSES = 3  # of a group in which many differ
 _ON_FUNCTIONS = (
     ". The values of the global and closure variables that a function uses are part of it: let it "
@@ -73,6 +77,29 @@ def _check_address(place: Place) -> None:
         )
 
 
+@contextmanager
+def _end_if_nobody_answers(place: Place, timeout: timedelta) -> Iterator[None]:
+    """End this process where torch waits without end: another program has the port of process 0."""
+
+    def end() -> None:
+        sys.stderr.write(
+            f"error: process {place.rank} of {place.size} could not meet the others within "
+            f"{timeout.total_seconds():.0f} s (execution.timeout): a program answers at their "
+            "address, and it is not process 0. Set MASTER_PORT to a free port, alike on all "
+            "processes\n"
+        )
+        sys.stderr.flush()
+        os._exit(REFUSED)
+
+    timer = threading.Timer(timeout.total_seconds() + _GRACE_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
     """Meet the other processes; return the group. Every process must call it."""
     from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
@@ -82,19 +109,26 @@ def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
     if not dist.is_initialized():
         _check_address(place)
         try:
-            dist.init_process_group(
-                "gloo",
-                init_method=place.address,
-                rank=place.rank,
-                world_size=place.size,
-                timeout=timeout,
-            )
+            with _end_if_nobody_answers(place, timeout):
+                dist.init_process_group(
+                    "gloo",
+                    init_method=place.address,
+                    rank=place.rank,
+                    world_size=place.size,
+                    timeout=timeout,
+                )
         except (RuntimeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
+            advice = (
+                "Another program has this port: set MASTER_PORT to a free one, alike on all "
+                "processes"
+                if "EADDRINUSE" in reason
+                else "Do all of them run, and can they reach the first one? They wait for each "
+                f"other for {timeout.total_seconds():.0f} s (execution.timeout)"
+            )
             raise RunError(
-                f"process {place.rank} of {place.size} could not meet the others: {reason}. Do all "
-                "of them run, and can they reach the first one? They wait for each other for "
-                f"{timeout.total_seconds():.0f} s (execution.timeout)"
+                f"process {place.rank} of {place.size} could not meet the others: {reason}. "
+                f"{advice}"
             ) from None
     messages = dist.new_group(backend="gloo", timeout=timeout)
     # [Step 2] Say who computes where; the processes of a machine take its GPUs in turn.

@@ -131,6 +131,12 @@ class Collectives:
         self.bytes += message.numel() * message.element_size()
 
 
+def is_failed_exchange(error: RuntimeError) -> bool:
+    """Whether an error comes from torch.distributed. Those of gloo have no type of their own."""
+    text = str(error)
+    return isinstance(error, dist.DistError) or "gloo" in text or "pair closure" in text
+
+
 def _split_like(flat: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the pieces of a flat tensor that have these shapes, in order."""
     pieces = torch.split(flat, [each.numel() for each in tensors])
