@@ -9,8 +9,9 @@ import hashlib
 from pathlib import Path
 from typing import IO
 
-from seedless.core.bounded_reading import open_plain_file
+from seedless.core.bounded_reading import open_plain_file, shorten
 from seedless.core.config import Config
+from seedless.core.display import escape_text
 from seedless.core.errors import ConfigError
 from seedless.core.files import AnyPath
 
@@ -76,8 +77,11 @@ def hash_weights(place: AnyPath) -> str:
     """Return "sha256:..." of a file of weights; what cannot be one is refused before."""
     hasher = hashlib.sha256()
     with open_weights(place) as file:
-        while chunk := file.read(2**20):
-            hasher.update(chunk)
+        try:
+            while chunk := file.read(2**20):
+                hasher.update(chunk)
+        except OSError as problem:
+            raise _refuse_place(place, problem.strerror) from None
     return f"sha256:{hasher.hexdigest()}"
 
 
@@ -89,7 +93,18 @@ def check_weights_exist(config: Config) -> None:
 
 def find_weights(place: AnyPath) -> Path:
     """Return the file itself: a link that the user named is followed, ~ is the home folder."""
-    return Path(place).expanduser().resolve()
+    try:
+        return Path(place).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as problem:  # a loop of links, no home, a NUL byte
+        raise _refuse_place(place, str(problem)) from None
+
+
+def has_weights(place: AnyPath) -> bool:
+    """Whether there is a plain file at a place, which a stranger's configuration may name."""
+    try:
+        return find_weights(place).is_file()
+    except (ConfigError, OSError):
+        return False
 
 
 def open_weights(place: AnyPath) -> IO[bytes]:
@@ -101,12 +116,13 @@ def open_weights(place: AnyPath) -> IO[bytes]:
     try:
         file = open_plain_file(path, MAX_WEIGHTS_BYTES, error=ConfigError)
     except OSError as problem:
-        raise ConfigError(
-            f"{place}: expected a safetensors file of weights, got none that can be read "
-            f"({problem.strerror}); init.weights is its place"
-        ) from None
-    begins = file.read(9)
-    file.seek(0)
+        raise _refuse_place(place, problem.strerror) from None
+    try:
+        begins = file.read(9)
+        file.seek(0)
+    except OSError as problem:
+        file.close()
+        raise _refuse_place(place, problem.strerror) from None
     # A safetensors file begins with 8 bytes, the size of its header, which may look like a pickle's
     # first bytes; the header itself begins with a brace.
     is_pickle = begins.startswith(_PICKLES) and begins[8:] != b"{"
@@ -121,3 +137,11 @@ def open_weights(place: AnyPath) -> IO[bytes]:
             f"state.items()}}, {f'{path.stem}.safetensors'!r})"
         )
     return file
+
+
+def _refuse_place(place: AnyPath, reason: str | None) -> ConfigError:
+    where, why = (escape_text(shorten(str(text))) for text in (place, reason))
+    return ConfigError(
+        f"{where}: expected a safetensors file of weights, got none that can be read ({why}); "
+        "init.weights is its place"
+    )
