@@ -1,7 +1,9 @@
 """Is the weights file that a run began with here? Checked before the run is executed again."""
 
+from seedless.core.bounded_reading import shorten
+from seedless.core.display import escape_text
 from seedless.core.errors import ConfigError
-from seedless.core.weights_file import find_weights
+from seedless.core.weights_file import has_weights
 from seedless.proof.schemas import has_weights_file
 from seedless.runs.validation import ValidatedRun
 
@@ -21,8 +23,9 @@ def check_weights_present(run: ValidatedRun, path: str | None) -> None:
         return
     file, recorded = run.claims["initialization"]["file"], run.config.init.weights
     tried = path if path is not None else recorded
-    if tried is None or not find_weights(tried).is_file():
+    if tried is None or not has_weights(tried):
+        name, missing = escape_text(file["name"]), escape_text(shorten(str(tried)))
         raise ConfigError(
-            f"the run began with the weights of {file['name']}, {file['digest']}, and there is "
-            f"no such file at {tried}: give it with --weights FILE (in Python: weights=FILE)"
+            f"the run began with the weights of {name}, {file['digest']}, and there is no such "
+            f"file at {missing}: give it with --weights FILE (in Python: weights=FILE)"
         )

@@ -9,8 +9,9 @@ import hashlib
 from pathlib import Path
 from typing import IO
 
-from seedless.core.bounded_reading import open_plain_file
+from seedless.core.bounded_reading import open_plain_file, shorten
 from seedless.core.config import Config
+from seedless.core.display import escape_text
 from seedless.core.errors import ConfigError
 from seedless.core.files import AnyPath
 
@@ -78,8 +79,11 @@ def hash_weights(path: AnyPath) -> str:
     """Return "sha256:..." of a weights file; a file of another kind is refused first."""
     hasher = hashlib.sha256()
     with open_weights(path) as file:
-        while chunk := file.read(2**20):
-            hasher.update(chunk)
+        try:
+            while chunk := file.read(2**20):
+                hasher.update(chunk)
+        except OSError as problem:
+            raise _refuse_path(path, problem.strerror) from None
     return f"sha256:{hasher.hexdigest()}"
 
 
@@ -91,7 +95,18 @@ def check_weights_exist(config: Config) -> None:
 
 def find_weights(path: AnyPath) -> Path:
     """Return the file itself: a link that the user named is followed, ~ is the home folder."""
-    return Path(path).expanduser().resolve()
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as problem:  # a loop of links, no home, a NUL byte
+        raise _refuse_path(path, str(problem)) from None
+
+
+def has_weights(path: AnyPath) -> bool:
+    """Whether there is a plain file at a path, which a stranger's configuration may name."""
+    try:
+        return find_weights(path).is_file()
+    except (ConfigError, OSError):
+        return False
 
 
 def open_weights(given: AnyPath) -> IO[bytes]:
@@ -103,12 +118,13 @@ def open_weights(given: AnyPath) -> IO[bytes]:
     try:
         file = open_plain_file(path, MAX_WEIGHTS_BYTES, error=ConfigError)
     except OSError as problem:
-        raise ConfigError(
-            f"{given}: expected a safetensors weights file, got none that can be read "
-            f"({problem.strerror}); init.weights is its path"
-        ) from None
-    begins = file.read(9)
-    file.seek(0)
+        raise _refuse_path(given, problem.strerror) from None
+    try:
+        begins = file.read(9)
+        file.seek(0)
+    except OSError as problem:
+        file.close()
+        raise _refuse_path(given, problem.strerror) from None
     # A safetensors file begins with 8 bytes, the size of its header, which may look like a pickle's
     # first bytes; the header itself begins with a brace.
     is_pickle = begins.startswith(_PICKLES) and begins[8:] != b"{"
@@ -123,3 +139,11 @@ def open_weights(given: AnyPath) -> IO[bytes]:
             f"state.items()}}, {f'{path.stem}.safetensors'!r})"
         )
     return file
+
+
+def _refuse_path(path: AnyPath, reason: str | None) -> ConfigError:
+    where, why = (escape_text(shorten(str(text))) for text in (path, reason))
+    return ConfigError(
+        f"{where}: expected a safetensors weights file, got none that can be read ({why}); "
+        "init.weights is its path"
+    )

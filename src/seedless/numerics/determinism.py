@@ -21,6 +21,8 @@ CUBLAS_WORKSPACE = ":4096:8"
 # The variable that names those which `set_environment_variables` added, for processes we start too.
 ADDED_VARIABLES = "SEEDLESS_ADDED_VARIABLES"
 
+_OPENMP_LIMITS = ("OMP_DYNAMIC", "OMP_MAX_ACTIVE_LEVELS", "OMP_THREAD_LIMIT")
+
 # Every place where torch keeps a float32 precision: {name in a receipt: path below torch.backends}.
 # A group comes before its members, because setting a group also sets its members.
 PRECISION_SETTINGS = {
@@ -80,6 +82,7 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
             f"CUBLAS_WORKSPACE_CONFIG is {workspace!r}, with which cuBLAS is not reproducible: "
             f"unset it or set it to {CUBLAS_WORKSPACE}"
         )
+    _check_openmp(count)
     torch.set_num_threads(count)
     # The same as use_deterministic_algorithms(True), which imports torch's compiler: 1.6 s.
     torch.set_deterministic_debug_mode("error")
@@ -99,6 +102,29 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.set_flush_denormal(False)
     set_switches(NATIVE)
+
+
+def _check_openmp(threads: int) -> None:
+    """Refuse variables by which OpenMP may start fewer threads than it is asked for.
+
+    oneDNN's LSTM then leaves a part of its result unwritten, and its convolution waits forever.
+    """
+    if threads == 1:
+        return
+    found = {name: os.environ.get(name, "").strip().lower() for name in _OPENMP_LIMITS}
+    limit = found["OMP_THREAD_LIMIT"]
+    refused = {
+        "OMP_DYNAMIC": found["OMP_DYNAMIC"] in ("true", "1"),
+        "OMP_MAX_ACTIVE_LEVELS": found["OMP_MAX_ACTIVE_LEVELS"] == "0",
+        "OMP_THREAD_LIMIT": limit.isdecimal() and int(limit) < threads,
+    }
+    for name in _OPENMP_LIMITS:
+        if refused[name]:
+            raise NumericsError(
+                f"{name} is {os.environ[name]!r}, with which OpenMP may start fewer than the "
+                f"{threads} threads of this run, and torch's results are not reproducible: unset "
+                "it before Python starts, or use one thread (execution.threads=1)"
+            )
 
 
 def set_fill_uninitialized_memory(enabled: bool) -> None:

@@ -33,6 +33,9 @@ from seedless.report.run_view import RunView, as_mapping
 
 # A string, left as it is, or the start of a number such as 1e-05, which YAML 1.1 reads as text.
 _BARE_EXPONENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.])(\d)e')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# A viewer that does not know front matter shows it as Markdown: its texts hold no HTML, no link.
+_NO_MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&[]`"}
 
 
 def make_card(run: RunView, license_: str = "other") -> str:
@@ -94,6 +97,7 @@ def write_front_matter(values: Mapping[str, Any]) -> str:
         raise SeedlessError(f"front matter holds plain values only: {error}") from None
     text = "\n".join(["---", *lines, "---", ""])
     text = _BARE_EXPONENT.sub(lambda m: f"{m[1]}.0e" if m[1] else m[0], text)
+    text = _STRING.sub(lambda m: m[0].translate(_NO_MARKUP), text)
     # A parser may take other characters that do not print for the end of a line.
     return escape_json(text)
 

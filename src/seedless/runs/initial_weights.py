@@ -18,8 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from seedless.core.bounded_reading import shorten
 from seedless.core.config import InitConfig
 from seedless.core.digests import digest_each, digest_value, name_tensors
+from seedless.core.display import escape_text
 from seedless.core.errors import InitError
 from seedless.core.tensor_files import load_tensors
 from seedless.core.weights_file import find_weights, hash_weights
@@ -247,4 +249,5 @@ def _reset_statistics(model: nn.Module, names: Collection[str]) -> None:
 
 def _show(names: Sequence[str], separator: str = ", ") -> str:
     more = f" and {len(names) - _SHOWN_TENSORS} more" if len(names) > _SHOWN_TENSORS else ""
-    return f"{separator.join(names[:_SHOWN_TENSORS])}{more}"
+    shown = (shorten(escape_text(name)) for name in names[:_SHOWN_TENSORS])
+    return f"{separator.join(shown)}{more}"
