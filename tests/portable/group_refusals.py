@@ -65,6 +65,14 @@ def find_refusals(group, rank):
         return net(x + kept[-2])
 
     try_step("kept", keep, loss_of, *mine)
+    calls = []
+
+    def count(out, x, y):
+        calls.append(0)
+        return F.cross_entropy(out, y) * len(calls)
+
+    try_step("counts", forward, count, *mine)
+    try_step("nothing trained", lambda x, y: x[:, :3] * 2, loss_of, *mine)
     try_step("fails", lambda x, y: net(x) if rank else net(x[:, :4]), loss_of, *mine)
     try_step("takes gradient", forward, loss_of, mine[0].clone().requires_grad_(), mine[1])
 

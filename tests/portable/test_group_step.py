@@ -59,6 +59,8 @@ REFUSED = {
     "number": "IndexError with . samples: index . is out of bounds.*by their number in the batch",
     "fixed size": "RuntimeError with [23] samples.*need a fixed number of them",
     "kept": "RuntimeError with [23] samples.*keep outputs for the next call",
+    "counts": "expected loss_of to compute the same for the same samples.*count its calls",
+    "nothing trained": "Are all layers frozen",
     "takes gradient": "requires_grad in tensor 0.*detach",
     "reentrant": "Set use_reentrant=False",
     "sync": "leave convert_sync_batchnorm out",

@@ -199,3 +199,11 @@ def test_a_port_that_is_taken_is_named_with_what_to_do(monkeypatch):
         monkeypatch.setenv("MASTER_PORT", str(taken.getsockname()[1]))
         with pytest.raises(RunError, match=r"process 0 of 2 .*set MASTER_PORT to a free one"):
             join_group(Place(0, 2, "env://"), ExecutionConfig())
+
+
+@pytest.mark.parametrize("address", ["env://", "tcp://no.such.host.invalid:29500"])
+def test_a_machine_that_cannot_be_found_is_named_at_once(monkeypatch, address):
+    monkeypatch.setenv("MASTER_ADDR", "no.such.host.invalid")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    with pytest.raises(ConfigError, match=r"cannot find the machine 'no\.such\.host\.invalid'"):
+        join_group(Place(1, 2, address), ExecutionConfig())

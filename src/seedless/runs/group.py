@@ -65,7 +65,7 @@ def open_group(config: Config) -> Iterator[TrainingGroup | None]:
 
 
 def _check_address(place: Place) -> None:
-    """Refuse a process that was not told where to meet the others: it need not wait for them."""
+    """Refuse a process that cannot know where to meet the others: it need not wait for them."""
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if place.address == "env://" and missing:
         raise ConfigError(
@@ -75,6 +75,18 @@ def _check_address(place: Place) -> None:
             "--processes, or set MASTER_ADDR to the machine of process 0 and MASTER_PORT to a free "
             "port of it"
         )
+    if place.address.startswith("tcp://"):
+        host = place.address.removeprefix("tcp://").rpartition(":")[0]
+    else:
+        host = os.environ.get("MASTER_ADDR", "") if place.address == "env://" else ""
+    try:
+        socket.getaddrinfo(host or None, 0)
+    except OSError as error:
+        raise ConfigError(
+            f"process {place.rank} of {place.size} cannot find the machine {host!r}, where it "
+            f"should meet the others: {error.strerror}. Set MASTER_ADDR to the name or address of "
+            "the machine of process 0"
+        ) from None
 
 
 @contextmanager
@@ -84,9 +96,8 @@ def _end_if_nobody_answers(place: Place, timeout: timedelta) -> Iterator[None]:
     def end() -> None:
         sys.stderr.write(
             f"error: process {place.rank} of {place.size} could not meet the others within "
-            f"{timeout.total_seconds():.0f} s (execution.timeout): a program answers at their "
-            "address, and it is not process 0. Set MASTER_PORT to a free port, alike on all "
-            "processes\n"
+            f"{timeout.total_seconds():.0f} s (execution.timeout). Are MASTER_ADDR and MASTER_PORT "
+            "those of process 0, and does no other program use that port?\n"
         )
         sys.stderr.flush()
         os._exit(REFUSED)

@@ -14,7 +14,12 @@ from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.step_computation import (
     TRIAL_SAMPLES,
     Forward,
+    Loss,
     compute_outputs,
+    differentiate_loss,
+    needs_graph,
+    restore,
+    same_bits,
     take_rows,
 )
 from seedless.portable.batch.step_plan import number_of
@@ -72,6 +77,34 @@ def refuse_other_exchanges(forward: Forward) -> Iterator[None]:
         handle.remove()
 
 
+def check_repeatable(
+    forward: Forward, loss_of: Loss, few: Sequence[Tensor], changed: Sequence[Tensor]
+) -> None:
+    """Refuse a step that computes something else each time: the block calls it more than once.
+
+    Args:
+        forward, loss_of: of the step.
+        few: some samples.
+        changed: tensors that the step changes; they get their values back before each call.
+    """
+    with plain_torch():
+        before = [tensor.clone() for tensor in changed]
+    outputs: list[list[Tensor]] = []
+    losses: list[list[Tensor]] = []
+    for _ in range(2):
+        outputs.append(compute_outputs(forward, few))
+        losses.append([differentiate_loss(loss_of, outputs[0], few)[0]])
+        restore(changed, before)
+    for name, (one, two) in {"forward": outputs, "loss_of": losses}.items():
+        if not all(map(same_bits, one, two)):
+            raise NumericsError(
+                f"expected {name} to compute the same for the same samples in every call, since a "
+                "new step is tried before it is taken; got other values in a second call. Does it "
+                "count its calls, or keep values in Python? Keep them in tensors (a buffer), or "
+                "change them after the step"
+            )
+
+
 def explain_failure(forward: Forward, rows: Sequence[Tensor]) -> Forward:
     """Return a forward pass that is refused where it fails because of the number of samples.
 
@@ -90,7 +123,8 @@ def explain_failure(forward: Forward, rows: Sequence[Tensor]) -> Forward:
         except Exception as error:
             # An index into the batch fails on any part of it; a fixed number of samples on a few;
             # what was kept of an earlier call on another number.
-            if not (isinstance(error, IndexError) or has_run or _can_run(forward, rows)):
+            is_explained = isinstance(error, IndexError) or has_run or _can_run(forward, rows)
+            if needs_graph(error) or not is_explained:
                 raise
             raise NumericsError(
                 "expected a forward pass that computes any samples of a batch, since processes "

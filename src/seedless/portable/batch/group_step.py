@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
 from seedless.portable.batch.group_checks import (
+    check_repeatable,
     check_start,
     explain_failure,
     refuse_other_exchanges,
@@ -34,7 +35,7 @@ from seedless.portable.batch.group_checks import (
 from seedless.portable.batch.group_loss import differentiate_known, drop_values, is_enough
 from seedless.portable.batch.group_sums import GroupSums
 from seedless.portable.batch.op_trace import OpTrace
-from seedless.portable.batch.order_trial import check_order, restore
+from seedless.portable.batch.order_trial import check_order
 from seedless.portable.batch.packed_tensors import pack, read_words, unpack
 from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.plan_comparison import (
@@ -62,6 +63,7 @@ from seedless.portable.batch.step_computation import (
     list_outputs,
     list_parameters,
     list_trials,
+    restore,
     same_bits,
     take_rows,
 )
@@ -198,8 +200,7 @@ class GroupStep:
         self, forward: Forward, loss_of: Loss, rows: Sequence[Tensor], samples: int
     ) -> GroupPlan:
         """Return the plan of a step on such samples; a new kind of step is compared and tried."""
-        step = identify_step(forward, loss_of)
-        key = step, describe_rows(rows)
+        key = (step := identify_step(forward, loss_of)), describe_rows(rows)
         if key not in self._plans:
             is_first = step not in self._compared and self.exchange.size > 1
             try:
@@ -231,11 +232,13 @@ class GroupStep:
         check_outputs(outputs, TRIAL_SAMPLES)
         loss = trace_loss(loss_of, outputs, few)
         step, changed = trace_step(run, rows, self.parameters, loss.uses_output, in_group=True)
-        is_read, before = loss.reads_batch, [tensor.clone() for tensor in loss.changed]
+        is_read, state = loss.reads_batch, (*changed, *loss.changed)
+        check_repeatable(run, loss_of, few, state)
+        before = [tensor.clone() for tensor in state]
         if not is_enough(loss_of, outputs, few, is_read):
             is_read = (True,) * len(few)
-        restore(loss.changed, before)
-        return GroupPlan(step, is_read, (*changed, *loss.changed))
+        restore(state, before)
+        return GroupPlan(step, is_read, state)
 
     def _try(
         self,
@@ -245,7 +248,7 @@ class GroupStep:
         plan: GroupPlan,
     ) -> None:
         """Refuse a step whose gradients for four samples differ between one process and two."""
-        before = [tensor.clone() for tensor in plan.changed]
+        before, rank = [tensor.clone() for tensor in plan.changed], self.exchange.rank
         # [Step 1] Compute the step on all of them, and with two on each of two ranks.
         outputs = list_outputs(forward(*four))
         of_loss = LossGrads()
@@ -256,7 +259,6 @@ class GroupStep:
         _, whole = join_gradients(parameters, grads, of_loss)
         after = [tensor.clone() for tensor in plan.changed]
         restore(plan.changed, before)
-        rank = self.exchange.rank
         share = _TRIAL_SHARE if rank < TRIAL_SAMPLES // _TRIAL_SHARE else 0
         start = rank * _TRIAL_SHARE if share else 0
         own = [tensor[start : start + _TRIAL_SHARE] for tensor in four]

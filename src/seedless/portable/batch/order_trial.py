@@ -20,6 +20,7 @@ from seedless.portable.batch.step_computation import (
     Forward,
     check_outputs,
     compute_outputs,
+    restore,
     same_bits,
 )
 from seedless.portable.batch.step_plan import StepPlan
@@ -92,10 +93,3 @@ def _name_suspects(plan: StepPlan) -> str:
         if found:
             return f"Ops that can: {', '.join(list(dict.fromkeys(found))[:_SHOWN_OPS])}. "
     return ""
-
-
-def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-    """Give tensors that a step has changed their earlier values."""
-    with plain_torch():
-        for tensor, value in zip(tensors, values, strict=True):
-            tensor.copy_(value)

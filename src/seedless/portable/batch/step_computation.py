@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.mode import is_active
 
 Forward = Callable[..., Tensor | Sequence[Tensor]]
@@ -37,9 +38,14 @@ def compute_outputs(forward: Forward, rows: Sequence[Tensor]) -> list[Tensor]:
         with torch.no_grad():
             return list_outputs(forward(*rows))
     except RuntimeError as error:
-        if "does not require grad" not in str(error):
+        if not needs_graph(error):
             raise
     return [output.detach() for output in list_outputs(forward(*rows))]
+
+
+def needs_graph(error: Exception) -> bool:
+    """Return whether a forward pass failed because it computes gradients itself without a graph."""
+    return "does not require grad" in str(error)
 
 
 def differentiate_loss(
@@ -121,7 +127,12 @@ def backward(
 
 
 def add_gradients(parameters: Sequence[Tensor], grads: Grads) -> None:
-    """Add gradients to those that are there."""
+    """Add gradients to those that are there; refuse a step that has none."""
+    if all(grad is None for grad in grads):
+        raise NumericsError(
+            "expected a loss that depends on a parameter, got none that takes a gradient from it. "
+            "Are all layers frozen, or are the outputs detached?"
+        )
     for parameter, grad in zip(parameters, grads, strict=True):
         if grad is not None:
             parameter.grad = grad if parameter.grad is None else parameter.grad + grad
@@ -220,3 +231,10 @@ def same_bits(one: Tensor | None, two: Tensor | None) -> bool:
     ones = one.new_ones(())
     bits = [torch.where(x != x, ones, x).reshape(-1).view(torch.uint8) for x in (one, two)]
     return torch.equal(*bits) and torch.equal(one != one, two != two)
+
+
+def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Give tensors that a step has changed their earlier values."""
+    with plain_torch():
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.copy_(value)
