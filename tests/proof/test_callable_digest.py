@@ -123,3 +123,19 @@ def test_the_descriptions_of_a_receipt_are_checked():
         [{**described[0], "more": 1}],
     ):
         assert check_callables(wrong)
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages", "mine"])
+def test_a_package_is_installed_wherever_it_is(tmp_path, monkeypatch, folder):
+    """An environment may use the packages of another one; the user's own folder is followed."""
+    place = tmp_path / "elsewhere" / folder
+    place.mkdir(parents=True)
+    source = "GENERATOR = __import__('random').Random(1)\n\n\ndef far(value):\n    GENERATOR\n"
+    (place / f"far_{folder[:4]}.py").write_text(source)
+    monkeypatch.syspath_prepend(place)
+    far = __import__(f"far_{folder[:4]}").far
+    if folder == "mine":
+        with pytest.raises(ConfigError, match="GENERATOR"):
+            digest(far)
+    else:
+        assert digest(far) == digest(far)

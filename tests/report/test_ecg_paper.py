@@ -43,10 +43,10 @@ def test_the_bytes_repeat(tmp_path):
 
 
 def test_units_that_are_not_millivolts_say_so():
-    figure = draw_ecg(signal(2), ["I", "II"], 100, millivolts=False)
-    assert any("10 mm/unit (not mV)" in text.get_text() for text in figure.axes[0].texts)
-    tall = draw_ecg(40 * signal(2), ["I", "II"], 100, millivolts=False).axes[0]
-    assert any("0.2 mm/unit" in text.get_text() for text in tall.texts)
+    figure = draw_ecg(signal(2), ["I", "II"], 100, units=None)
+    assert any("10 mm per unit, unit unknown" in text.get_text() for text in figure.axes[0].texts)
+    tall = draw_ecg(40 * signal(2), ["I", "II"], 100, units=None).axes[0]
+    assert any("0.2 mm per unit" in text.get_text() for text in tall.texts)
     lines = [line for line in tall.lines if len(line.get_xdata()) == 1000]
     assert all(np.ptp(line.get_ydata()) < 27 for line in lines)
 

@@ -87,7 +87,10 @@ def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:
         raise RunError("a report needs at least one run folder")
     if out is None:
         if len(runs) > 1:
-            raise RunError("a report of several runs belongs to none of them: name a file as out")
+            raise RunError(
+                "a report of several runs belongs to none of them: name a file, --out FILE.html "
+                "(in Python: out=)"
+            )
         return runs[0] / PAGE
     if not (len(runs) == 1 and out.resolve() == (runs[0] / PAGE).resolve()):
         for run in runs:

@@ -39,8 +39,11 @@ from seedless.proof.callable_claims import MAX_NAME_CHARACTERS
 MAX_VALUES = 100_000  # of one description
 
 _INSTALLED = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    str(Path(sysconfig.get_path(name)).resolve())
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
+# Packages may be elsewhere: those of the system, or of `pip install --user`.
+_INSTALLED_PARTS = {"site-packages", "dist-packages"}
 _MODULE_FIELDS = frozenset(vars(nn.Module()))  # what every module has, its tensors among them
 _WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made while Python runs
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
@@ -243,10 +246,10 @@ def _list_globals(code: types.CodeType) -> Iterator[str]:
 def _is_installed(code: Any) -> bool:
     """Whether a function or class belongs to Python or an installed package."""
     try:
-        file = str(Path(inspect.getfile(code)).resolve())
+        file = Path(inspect.getfile(code)).resolve()
     except TypeError:
         return True  # built in
-    return file.startswith(_INSTALLED)
+    return str(file).startswith(_INSTALLED) or not _INSTALLED_PARTS.isdisjoint(file.parts)
 
 
 def _read_lambda(function: types.FunctionType) -> str:
