@@ -30,6 +30,7 @@ MM_PER_MILLIVOLT = 10.0
 MM_PER_INCH = 25.4
 POINTS_PER_INCH = 72.0
 MILLIVOLTS = "mV"
+_BELOW_TRACES = 1.9  # matplotlib draws lines at 2: a name must not hide a part of the signal
 NARROW = 92.0  # millimetres that a phone has room for: 368 pixels of a page
 EVIDENCE = "evidence (Grad-CAM)"
 _LONGEST = 750.0  # millimetres of a trace: 30 seconds; a longer record is drawn narrower
@@ -216,6 +217,7 @@ def _draw_trace(
         color=_INK,
         fontsize=layout.letters,
         va="center",
+        zorder=_BELOW_TRACES,
     )
     label.set_fontweight("bold")
     label.set_bbox({"facecolor": _PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8})
