@@ -196,7 +196,7 @@ def drawn(monkeypatch):
 def test_a_unit_that_is_not_known_is_not_drawn_as_millivolts(own, runs, drawn):
     draw_examples(open_validated(own[2]), 1)
     assert {"I", "II", "V1"} <= set(drawn[0])
-    assert any("25 mm/s" in text and "mm/unit (not mV)" in text for text in drawn[0])
+    assert any("25 mm/s" in text and "mm per unit, unit unknown" in text for text in drawn[0])
     # Negative control: simulated records are in millivolts.
     draw_examples(open_validated(runs[0]), 1)
     assert any("10 mm/mV" in text for text in drawn[2])

@@ -163,6 +163,8 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
     except DataError as error:
         if run.claims["kind"] == "fit":
             raise
+        if "--data" in str(error):
+            raise
         raise DataError(f"{error}; if the data were moved, give their place with --data") from None
     if prepared.kind != run.claims["kind"]:
         raise ConfigError(

@@ -193,6 +193,10 @@ def _explain(error: Any) -> str:
     where = ".".join([*path, last])
     if error["type"] == "extra_forbidden":
         known = [".".join([*path, name]) for name in _keys_at(path)]
+        sections = [] if path else [name for name in known if where in _keys_at([name])]
+        if sections:
+            meant = " or ".join(repr(f"{name}.{where}") for name in sections)
+            return f"unknown key {where!r} (did you mean {meant}?)"
         return f"unknown key {where!r}{suggest(where, known)}; known: {', '.join(known)}"
     message = error["msg"][:1].lower() + error["msg"][1:]
     return f"{where}: {message}, got {shorten(repr(error['input']))}"

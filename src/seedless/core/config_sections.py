@@ -33,7 +33,8 @@ class DataConfig(Section):
     """Which samples. A setting that a dataset does not have is refused, not ignored.
 
     `path` is the folder or file of a dataset that is not computed; `name` may itself be an .npz.
-    `normalize`: global, lead, pixels or none; by default global for signals, pixels for images.
+    `normalize`: global, lead, pixels or none; by default pixels for images of bytes, else
+    global.
     `verify` compares every sample of a cached copy with its digest. `test_fold` and `val_fold`
     choose other folds than 10 and 9 of a dataset with ten folds; the other eight train.
     `repeated`: how many records may be in two splits, for data of which the catalog has no count.

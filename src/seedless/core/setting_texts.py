@@ -14,7 +14,7 @@ SETTING_TEXTS = {
     "data.size": "Height and width of images in pixels; default: 28.",
     "data.channels": "Channels of simulated images.",
     "data.classes": "Classes of simulated images.",
-    "data.normalize": "How samples are scaled; default: global for signals, pixels for images.",
+    "data.normalize": "How samples are scaled; default: pixels for images of bytes, else global.",
     "data.test_fold": "The fold to test on, for a dataset with ten folds; default: 10.",
     "data.val_fold": "The fold to select on, for a dataset with ten folds; default: 9.",
     "data.repeated": "How many records may be in two splits at once; more are refused.",

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.dataset import OWN_LOSS
 from seedless.core.display import escape_text
 from seedless.report.run_view import RunView, as_mapping
 
@@ -46,8 +47,21 @@ def name_data(run: RunView) -> str:
 
 
 def name_task(run: RunView) -> str:
-    """Return what kind of classification it is."""
+    """Return what kind of classification it is; of a run with a loss of its own nobody knows."""
+    if has_own_loss(run):
+        return "a task with a loss of its own"
     return f"{look_up(run, 'data').get('task') or ''} classification".strip()
+
+
+def has_own_loss(run: RunView) -> bool:
+    """Whether the loss was a function of the user's: then there are no classes and no AUC."""
+    return bool(look_up(run, "data").get("task") == OWN_LOSS)
+
+
+def list_own_scores(scores: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return (name, value) of the loss and of the user's metrics."""
+    values = ((name, as_number(value)) for name, value in scores.items() if name != "n")
+    return [(str(name), value) for name, value in values if value is not None]
 
 
 def is_user_model(run: RunView) -> bool:

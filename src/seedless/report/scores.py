@@ -105,7 +105,8 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
     if scores:
         sentence += f" Macro AUC on the test set goes from {min(scores):.3f} to {max(scores):.3f}."
     if failed := sum(not row["converged"] for row in rows):
-        sentence += f" {failed} of {len(rows)} did not converge, and are shown with the others."
+        verb = "is" if failed == 1 else "are"
+        sentence += f" {failed} of {len(rows)} did not converge, and {verb} shown with the others."
     return {
         "columns": keys[:KEYS],
         "hidden": keys[KEYS:],

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.dataset import NEGATIVE_LOSS
 from seedless.core.digests import digest_value
 from seedless.core.errors import TrainingDivergedError
 from seedless.data.splits import count_repeated, refuse_repeated
@@ -18,7 +19,7 @@ from seedless.train.progress_state import BestWeights
 from seedless.train.streamed_evaluation import evaluate_split
 from seedless.train.training_problem import StreamedSplit
 
-METRIC = "negative loss"  # the score that selects weights: higher is better
+METRIC = NEGATIVE_LOSS  # the score that selects weights: higher is better
 CONTENT = "content"  # in the metrics of a run with keys: the digests of what was read
 
 
