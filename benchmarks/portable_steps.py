@@ -1,11 +1,12 @@
 """Where a portable step's time goes on a CUDA device: kernels by name, and single products.
 
     python -m benchmarks.portable_steps steps [--in-steps] [--models conformer,resnet18] --out FILE
-    python -m benchmarks.portable_steps products --out FILE
+    python -m benchmarks.portable_steps products [--small] --out FILE
 
 `steps` times the captured step of each model, full size, and profiles it; `--in-steps` computes
 products from operands on their grids, as GPUs without float64 units for matrices do. `products`
-compares both ways for the shapes of the models. The file is written after every row.
+compares both ways for the shapes of the models. The file is written after every row. --device cpu
+tries a command out, without kernels and graphs; --small has shapes that take no time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch
 
 from benchmarks.measure import tally_kernels
 from benchmarks.portable import MODELS, Loop
+from seedless.numerics.environment import capture_environment
 
 ROUNDS, PROFILED = 20, 2
 # batch, m, k, n, and which operand is read down its columns: of the conformer, ResNet-18, and large
@@ -37,8 +39,10 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int], str]] = {
 }
 
 
-def profile_kernels(call: Any, times: int) -> dict[str, Any]:
-    """Return kernels and microseconds of one call, the longest first."""
+def profile_kernels(call: Any, times: int, device: str) -> dict[str, Any]:
+    """Return kernels and microseconds of one call, the longest first; of a GPU alone."""
+    if device == "cpu":
+        return {}
     number, microseconds = tally_kernels(call, times)
     return {
         "kernels": sum(number.values()) / times,
@@ -50,8 +54,13 @@ def profile_kernels(call: Any, times: int) -> dict[str, Any]:
     }
 
 
-def time_calls(call: Any, times: int) -> float:
-    """Return milliseconds of a call, the mean of many between two events."""
+def time_calls(call: Any, times: int, device: str) -> float:
+    """Return milliseconds of a call, the mean of many, on a GPU between two events."""
+    if device == "cpu":
+        start = time.perf_counter()
+        for _ in range(times):
+            call()
+        return 1e3 * (time.perf_counter() - start) / times
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(times):
@@ -61,16 +70,16 @@ def time_calls(call: Any, times: int) -> float:
     return float(begin.elapsed_time(end)) / times
 
 
-def measure_step(name: str, batch: int) -> dict[str, Any]:
+def measure_step(name: str, batch: int, device: str) -> dict[str, Any]:
     """Return the time of a captured step, its kernels, and the weights after all steps."""
     begin = time.perf_counter()
-    loop = Loop(name, "portable graph", batch, "cuda")
+    loop = Loop(name, "portable eager" if device == "cpu" else "portable graph", batch, device)
     for _ in range(3):
         loop()
     ready = time.perf_counter() - begin
-    rounds = sorted(time_calls(loop, 1) for _ in range(ROUNDS))
+    rounds = sorted(time_calls(loop, 1, device) for _ in range(ROUNDS))
     weights = loop.digest()
-    kernels = profile_kernels(loop, PROFILED)
+    kernels = profile_kernels(loop, PROFILED, device)
     return {
         "ms_median": rounds[ROUNDS // 2],
         "ms_least": rounds[0],
@@ -81,7 +90,7 @@ def measure_step(name: str, batch: int) -> dict[str, Any]:
     }
 
 
-def measure_product(shape: tuple[int, int, int, int], columns: str) -> dict[str, Any]:
+def measure_product(shape: tuple[int, int, int, int], columns: str, device: str) -> dict[str, Any]:
     """Return times and rates of a product, fused and in steps, and whether the bits agree."""
     from seedless.portable.context import CONTEXT
     from seedless.portable.exact.product import multiply_and_round
@@ -90,7 +99,7 @@ def measure_product(shape: tuple[int, int, int, int], columns: str) -> dict[str,
     sizes = {"left": (batch, m, k), "right": (batch, k, n)}
     made = {}
     for side, (b, rows, across) in sizes.items():
-        turned = torch.randn(b, across, rows, device="cuda").mT
+        turned = torch.randn(b, across, rows, device=device).mT
         made[side] = turned if side in columns else turned.contiguous()
     found: dict[str, Any] = {}
     results = []
@@ -101,11 +110,11 @@ def measure_product(shape: tuple[int, int, int, int], columns: str) -> dict[str,
                 return multiply_and_round(made["left"], made["right"])
 
             results.append(call().clone())
-            ms = time_calls(call, 10)
+            ms = time_calls(call, 10, device)
             found[way] = {
                 "ms": ms,
                 "tflops": 2e-9 * batch * m * k * n / ms,
-                **profile_kernels(call, 3),
+                **profile_kernels(call, 3, device),
             }
     found["same bits"] = torch.equal(*(x.view(torch.int32) for x in results))
     return found
@@ -118,9 +127,14 @@ def main() -> None:
     parser.add_argument("--in-steps", action="store_true")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    on_cpu = options.device == "cpu"
+    device = "cpu" if on_cpu else torch.cuda.get_device_name()
+    results: dict[str, Any] = {"device": device, "torch": torch.__version__}
+    results["environment"] = capture_environment()
     if options.in_steps:
         from seedless.portable.context import CONTEXT
 
@@ -129,9 +143,11 @@ def main() -> None:
     for name in rows:
         try:
             if options.what == "steps":
-                found = measure_step(name, options.batch)
+                found = measure_step(name, options.batch, options.device)
             else:
-                found = measure_product(*SHAPES[name])
+                (batch, m, k, n), columns = SHAPES[name]
+                shape = (min(batch, 3), 9, 20, 7) if options.small else (batch, m, k, n)
+                found = measure_product(shape, columns, options.device)
         except Exception as error:  # the other rows are still worth having
             found = {"error": repr(error)}
         results[name] = found
