@@ -5,7 +5,8 @@
 
 `steps` times the captured step of each model, full size, and profiles it; `--in-steps` computes
 products from operands on their grids, as GPUs without float64 units for matrices do. `products`
-compares both ways for the shapes of the models. The file is written after every row. --device cpu
+compares both ways for the shapes of the models. Weights are compared with those of
+portable-steps-cuda.json. The file is written after every row. --device cpu
 tries a command out, without kernels and graphs; --small has shapes that take no time.
 """
 
@@ -20,11 +21,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import tally_kernels
+from benchmarks.measure import RESULTS, tally_kernels
 from benchmarks.portable import MODELS, Loop
 from seedless.numerics.environment import capture_environment
 
 ROUNDS, PROFILED = 20, 2
+RECORDED_BATCH = 128
 # batch, m, k, n, and which operand is read down its columns: of the conformer, ResNet-18, and large
 SHAPES: dict[str, tuple[tuple[int, int, int, int], str]] = {
     "conformer narrow": ((1, 8064, 160, 40), "right"),
@@ -81,6 +83,7 @@ def measure_step(name: str, batch: int, device: str) -> dict[str, Any]:
     weights = loop.digest()
     kernels = profile_kernels(loop, PROFILED, device)
     return {
+        "has_recorded_weights": compare_with_record(name, batch, weights),
         "ms_median": rounds[ROUNDS // 2],
         "ms_least": rounds[0],
         "seconds_until_ready": ready,
@@ -88,6 +91,17 @@ def measure_step(name: str, batch: int, device: str) -> dict[str, Any]:
         "weights": weights,
         **kernels,
     }
+
+
+def compare_with_record(name: str, batch: int, weights: str) -> bool | None:
+    """Return whether these are the weights of the record; None where it has no such step."""
+    file = RESULTS / "portable-steps-cuda.json"
+    if batch != RECORDED_BATCH or not file.exists():
+        return None
+    recorded = json.loads(file.read_text())["after"].get(name)
+    if recorded is None or recorded["weights_after"] != ROUNDS + 3:
+        return None
+    return bool(recorded["weights"] == weights)
 
 
 def measure_product(shape: tuple[int, int, int, int], columns: str, device: str) -> dict[str, Any]:
@@ -126,7 +140,7 @@ def main() -> None:
     parser.add_argument("what", choices=("steps", "products"))
     parser.add_argument("--in-steps", action="store_true")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=RECORDED_BATCH)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
@@ -155,6 +169,12 @@ def main() -> None:
         short = {k: v for k, v in found.items() if k != "longest" and not isinstance(v, dict)}
         inner = {k: (v["ms"], v["tflops"]) for k, v in found.items() if isinstance(v, dict)}
         print(name, short, inner, flush=True)
+    wrong = [name for name in rows if results[name].get("has_recorded_weights") is False]
+    failed = [name for name in rows if "error" in results[name]]
+    if wrong or failed:
+        raise SystemExit(
+            f"other weights than recorded: {wrong or 'none'}; failed: {failed or 'none'}"
+        )
 
 
 if __name__ == "__main__":

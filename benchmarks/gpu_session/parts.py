@@ -63,8 +63,8 @@ PARTS = (
         limit=150,
     ),
     Part("gpu-check", *_run("benchmarks.gpu_check", "--limit 270", "--limit 240 --cpu"), limit=300),
-    Part("memcheck", *_sanitize("memcheck"), limit=120, program=SANITIZER),
-    Part("racecheck", *_sanitize("racecheck"), limit=120, program=SANITIZER),
+    Part("memcheck", *_sanitize("memcheck"), limit=180, program=SANITIZER),
+    Part("racecheck", *_sanitize("racecheck"), limit=180, program=SANITIZER),
     # How fast is a step, against the strongest rival and in portable arithmetic?
     Part(
         "portable-steps",

@@ -12,6 +12,7 @@ from seedless.bench import comparison
 from seedless.bench.comparison import compare, describe_verdict, make_config, make_rows
 from seedless.bench.measure import Measured, describe_error, measure
 from seedless.bench.rivals import OURS, PLAIN, PUBLISHED, Rival, Runner, list_rivals
+from seedless.cli.bench import _print as print_comparison
 from seedless.core.errors import ConfigError
 from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
@@ -244,3 +245,15 @@ def test_on_a_busy_machine_processor_time_is_counted(monkeypatch):
     monkeypatch.setattr(TrainingProblem, "device", torch.device("cuda"))
     with pytest.raises(ConfigError, match="does not count a GPU's time"):
         compare(config, clock="processor")
+
+
+def test_a_busy_machine_is_named_and_what_helps(compared, capsys):
+    _, found = compared
+    busy = replace(found, clock="wall", other_cores=1.6)
+    for result, helps in ((busy, True), (replace(busy, clock="processor"), False)):
+        print_comparison(result)
+        printed = capsys.readouterr().out
+        assert "other programs kept 1.6 cores busy." in printed
+        assert ("--processor-time" in printed) == helps
+    print_comparison(replace(busy, other_cores=None))
+    assert "other programs" not in capsys.readouterr().out

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # What a comparison takes by default: (batch, steps, rounds).
 ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
+BUSY_CORES = 0.3  # of other programs, from which steps on a CPU are disturbed
 
 
 def _explain(what: str, place: int) -> str:
@@ -182,6 +183,8 @@ def _print(result: Comparison) -> None:
         typer.echo(
             f"clock: {result.clock}; other programs kept {result.other_cores:.1f} cores busy."
         )
+        if result.clock == "wall" and result.other_cores > BUSY_CORES:
+            typer.echo("They disturb a clock on the wall: --processor-time compares without them.")
     typer.echo(f"\n{result.verdict}")
 
 
