@@ -10,7 +10,7 @@ from torch import nn
 import seedless
 from seedless.audit.worker import ACTIONS
 from seedless.core.errors import RunError, SeedlessError
-from seedless.numerics.determinism import preserve_flags
+from seedless.numerics.saved_flags import preserve_flags
 
 SETTINGS = {
     "init": {"basis": "dct"},

@@ -17,6 +17,7 @@ from tests.attack import (
     scripts,
     signatures,
     study_stores,
+    weights_files,
 )
 
 # The attacks of a large family are alike, so a test makes one in three of them. All are made by
@@ -41,6 +42,7 @@ FAMILIES = {
     scripts: 1,
     signatures: 1,
     study_stores: 2,
+    weights_files: 3,
 }
 PARTS = [
     (family.__name__.rpartition(".")[2], part)

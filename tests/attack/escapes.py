@@ -15,6 +15,7 @@ from tests.attack.forging import (
     write_receipt,
 )
 from tests.attack.formats import (
+    hash_json,
     hash_predictions,
     read_npz,
     set_at,
@@ -59,7 +60,11 @@ FIELDS = (
     ("predicate", "environment", "packages", "torch"),
     ("predicate", "files", "config.toml"),
 )
-LIVE = re.compile(rb"<script>alert|<img src=x|\]\(javascript:", re.IGNORECASE)
+# What must not be in a file for people; JSON is for programs, which show it as text.
+LIVE = {
+    ".html": re.compile(rb"<script>alert|<img src=x", re.IGNORECASE),
+    ".md": re.compile(rb"<script>alert|<img src=x|(?<!\\)\]\(javascript:", re.IGNORECASE),
+}
 
 
 def list_attacks(victims):
@@ -200,7 +205,7 @@ def _list_classes():
                     command,
                     REFUSALS | {"CONSISTENT", "DONE", "DIFFERS", "EXIT 1"},
                     reason="a class may have any name; it must be shown without its effect",
-                    inspect=_look_for_live_text,
+                    inspect=look_for_live_text,
                     terminal=True,
                 )
             )
@@ -222,18 +227,19 @@ def _rename_class(text):
                 scored["classes"][text] = scored["classes"].pop(old)
         (run / "metrics.json").write_bytes(write_json(metrics) + b"\n")
         lines = read_lines(run / "trail.jsonl")
-        lines[0]["data"]["classes"][0] = text
+        data = lines[0]["data"]
+        data["classes"][0] = text
+        covered = ("classes", "content", "protocol", "splits", "task")
+        data["digest"] = hash_json({name: data[name] for name in covered})
         rechain(run, lines, metrics=metrics, predictions=hash_predictions(arrays))
 
     return change
 
 
-def _look_for_live_text(folder):
+def look_for_live_text(folder):
     for file in (folder / "out").iterdir():
-        if found := LIVE.search(file.read_bytes()):
+        if (live := LIVE.get(file.suffix)) and (found := live.search(file.read_bytes())):
             return f"{file.name} holds {found[0]!r} live"
-        if file.suffix in (".html", ".md") and re.search(
-            rb"[\x00-\x08\x0b-\x1f\x7f]", file.read_bytes()
-        ):
+        if file.suffix in LIVE and re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", file.read_bytes()):
             return f"{file.name} holds a control character"
     return None

@@ -5,16 +5,21 @@ import sys
 import pytest
 
 from tests.attack.attack import SIGNED, VALIDATE, VERIFY, Attack, leave
+from tests.attack.escapes import list_attacks as list_escapes
 from tests.attack.forged_runs import list_attacks as list_forgeries
 from tests.attack.runner import make_attack
 from tests.attack.scripts import EXECUTE
 from tests.attack.study_stores import ARCHIVE, REPORT, TABLE, UNPACK, WRITES
+from tests.attack.weights_files import BASE
+from tests.attack.weights_files import list_attacks as list_weights_files
 
 HONEST = {
     ("native", VERIFY): "IDENTICAL",
     ("native", VALIDATE): "CONSISTENT",
     ("portable", VERIFY): "IDENTICAL",
     ("fit", VALIDATE): "CONSISTENT",
+    ("tuned", VALIDATE): "CONSISTENT",
+    ("tuned", (*VERIFY, "--weights", BASE)): "IDENTICAL",
     ("script", VALIDATE): "CONSISTENT",
     ("script", EXECUTE): "IDENTICAL",
     ("signed", SIGNED): "CONSISTENT",
@@ -57,6 +62,23 @@ def test_forgeries_that_are_executed_pass_validation(victims, server, tmp_path):
         outcome = make_attack(control, victims, server, tmp_path / str(number))
         assert outcome.problems == (), (forgery.name, outcome)
     assert len(forgeries) > 10
+
+
+def test_names_that_draw_are_in_runs_that_pass_validation(victims, server, tmp_path):
+    """Otherwise they would be refused before any command shows them."""
+    attacks = [*list_escapes(victims), *list_weights_files(victims)]
+    shown = {
+        what: attack
+        for attack in attacks
+        if (what := attack.name.partition(",")[0]).partition("/")[2].startswith(("class", "file"))
+    }
+    assert len(shown) == 8
+    for number, attack in enumerate(shown.values()):
+        control = Attack(
+            "control", attack.victim, attack.change, VALIDATE, frozenset({"CONSISTENT"})
+        )
+        outcome = make_attack(control, victims, server, tmp_path / str(number))
+        assert outcome.problems == (), (attack.name, outcome)
 
 
 class Program:

@@ -1,6 +1,7 @@
 """The honest victims, made once with the command line: tiny, of every kind that can be attacked.
 
 native, other       runs of `train`: the second with another learning rate
+tuned               a run of `train` that began with base.safetensors, the weights of another
 portable            the same in portable arithmetic
 fit                 a run of `fit`, with its model in entry/own_model.py
 script              the run of script-work/train.py
@@ -106,6 +107,8 @@ def make_victims(folder, server):
     run(*IMAGES, "--out", "native")
     run(*IMAGES, "--set", "train.rate=0.01", "--out", "other")
     run(*IMAGES, "--set", "execution.arithmetic=portable", "--out", "portable")
+    shutil.copyfile(folder / "other" / "weights.safetensors", folder / "base.safetensors")
+    run(*IMAGES, "--set", f"init.weights={folder / 'base.safetensors'}", "--out", "tuned")
     run(script=folder / "entry" / "own_model.py")
     run("run", "--out", folder / "script", "--", sys.executable, "train.py", cwd=work)
     (folder / "keys").mkdir()

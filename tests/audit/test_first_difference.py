@@ -16,7 +16,7 @@ from seedless.audit.first_difference import (
     find_first_difference,
 )
 from seedless.core.errors import SeedlessError
-from seedless.numerics.determinism import preserve_flags
+from seedless.numerics.saved_flags import preserve_flags
 from seedless.script_recorder import op_recorder
 from seedless.script_recorder.op_recorder import OpRecord, OpRecorder
 

@@ -7,8 +7,9 @@ import torch
 
 from seedless.core.errors import NumericsError
 from seedless.core.threads import count_usable_cores
-from seedless.numerics.determinism import make_deterministic, preserve_flags
+from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.environment import capture_environment
+from seedless.numerics.saved_flags import preserve_flags
 
 SHOW = (
     "import json; from seedless.numerics import environment as e; "
@@ -102,3 +103,19 @@ def test_a_workspace_that_is_not_reproducible_is_refused(monkeypatch):
 def test_bad_thread_counts(threads):
     with pytest.raises(NumericsError, match="threads to be an integer >= 1"):
         make_deterministic(threads=threads)
+
+
+LIMITS = {"OMP_DYNAMIC": "TRUE", "OMP_MAX_ACTIVE_LEVELS": "0", "OMP_THREAD_LIMIT": "1"}
+HARMLESS = {"OMP_DYNAMIC": "false", "OMP_MAX_ACTIVE_LEVELS": "1", "OMP_THREAD_LIMIT": "2"}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_fewer_threads_than_asked_for_are_refused(monkeypatch, name):
+    """oneDNN's LSTM then gives other numbers at each call, and its convolution never ends."""
+    monkeypatch.setenv(name, LIMITS[name])
+    with preserve_flags():
+        with pytest.raises(NumericsError, match=f"{name} is '{LIMITS[name]}'.*unset it"):
+            make_deterministic(threads=2)
+        make_deterministic(threads=1)  # one thread is always there
+        monkeypatch.setenv(name, HARMLESS[name])
+        make_deterministic(threads=2)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from seedless.numerics import tested_versions
-from seedless.numerics.determinism import make_deterministic, preserve_flags
+from seedless.numerics.determinism import make_deterministic
+from seedless.numerics.saved_flags import preserve_flags
 from seedless.portable.mode import portable
 from tests.conftest import ROOT
 

@@ -15,6 +15,7 @@ from seedless.core.registry import choose
 from seedless.evaluate.attention import explain_attention
 from seedless.evaluate.attribution import Attribution
 from seedless.evaluate.gradcam import explain_classes
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.runs.opened_run import OpenRun, open_run
 
 METHODS = ("gradcam", "attention")
@@ -37,6 +38,7 @@ class Explained:
     labelled: NDArray[np.bool_]
 
 
+@run_by_itself()
 def attribute_run(
     run: AnyPath,
     *,

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from seedless.core.errors import DataError, RunError
 from seedless.evaluate.gradcam import explain_classes
 from seedless.evaluate.predictions import Predictions
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.report.ecg_paper import EVIDENCE
 from seedless.report.example_pictures import Example
 from seedless.report.record_picture import draw_record, encode_png
@@ -15,6 +16,7 @@ from seedless.runs.streamed_results import has_user_loss
 from seedless.runs.validation import ValidatedRun
 
 
+@run_by_itself()
 def draw_examples(run: ValidatedRun, count: int = 2) -> list[Example]:
     """Draw a test record of each of the rarest classes.
 

@@ -19,6 +19,7 @@ from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import Scale
 from seedless.evaluate.decisions import Threshold
 from seedless.evaluate.predictions import Predictions, SplitPredictions
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.proof.receipt import get_content_digest
 from seedless.runs.model_preparation import move_model
 from seedless.runs.opened_run import load_model
@@ -109,6 +110,7 @@ def predict_external(
     return ScoredSet(dataset.name, scored, classes, limits, left_out, dataset, trained)
 
 
+@run_by_itself()
 def _infer(
     config: Config,
     model: torch.nn.Module,

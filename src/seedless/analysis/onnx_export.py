@@ -25,6 +25,7 @@ from seedless.core.errors import ModelError, RunError
 from seedless.core.files import AnyPath, hash_file, write_atomic
 from seedless.core.version import __version__
 from seedless.data.normalize import Scale
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.runs.opened_run import OpenRun, check_output_file, describe_run, open_run
 from seedless.runs.user_model import UserModel
 
@@ -83,6 +84,7 @@ class NormalizedModel(nn.Module):
         return logits
 
 
+@run_by_itself()
 def export_run(
     run: AnyPath,
     out: Path,

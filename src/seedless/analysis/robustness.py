@@ -12,6 +12,7 @@ from seedless.core.registry import choose
 from seedless.data.loading import find_download
 from seedless.data.readers.nstdb import Noise, read_noise
 from seedless.evaluate.robustness import SNRS, Row, measure_robustness
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.runs.opened_run import OpenRun, open_run
 
 SOURCES = ("simulated", "nstdb")
@@ -27,6 +28,7 @@ class RunRobustness:
     rows: tuple[Row, ...]
 
 
+@run_by_itself()
 def measure_run_robustness(
     run: AnyPath,
     *,

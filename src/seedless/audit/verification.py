@@ -21,13 +21,13 @@ from seedless.audit.script.verification import (
 )
 from seedless.audit.spot_check import Sample, check_options, execute_sample, plan_sample
 from seedless.audit.verdict import Verdict
-from seedless.audit.weights_place import check_weights_given
+from seedless.audit.weights_file_check import check_weights_present
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
 from seedless.core.rendezvous import check_group_settings, is_first_process
 from seedless.data.splits import describe_repeated
-from seedless.numerics.determinism import preserve_flags
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.proof.bundle import is_bundle, open_bundle
 from seedless.proof.keys import SignatureError, is_ecdsa_public, read_ed25519_public
 from seedless.proof.model_signing import FILE as MODEL_SIGNATURE
@@ -54,7 +54,7 @@ from seedless.runs.validation import ValidatedRun, validate
 from seedless.train.progress_state import Observer
 
 
-@preserve_flags()
+@run_by_itself()
 def verify(
     run: AnyPath,
     *,
@@ -98,7 +98,7 @@ def verify(
         workers: processes that read samples. They change the time and no bit.
         entry: the same as "package.module:function", executed in a process of its own.
         data: where the data are now, if they were moved.
-        weights: where the file of weights that the run began with is now, if it was moved.
+        weights: where the weights file that the run began with is now, if it was moved.
         segment: execute only the K-th part between two checkpoints, counted from 1.
         sample: execute so many of those parts, chosen at random, and check start, data and scores.
         sample_token: repeat the choice of an earlier sample by the token it printed.
@@ -235,7 +235,7 @@ def execute(
     """
     # [Step 1] Refuse what cannot be executed, before anything is started.
     choose_device(run, request["device"])
-    check_weights_given(run, request["weights"])
+    check_weights_present(run, request["weights"])
     if request["sample"] is not None:
         sample = plan_sample(run, request["sample"], request["sample_token"])
         request = {**request, "sample": asdict(sample)}

@@ -9,9 +9,9 @@ import torch
 from seedless.numerics.determinism import (
     find_precision_setting,
     make_deterministic,
-    preserve_flags,
     set_fill_uninitialized_memory,
 )
+from seedless.numerics.saved_flags import preserve_flags
 from seedless.train.step_modes import preserve_compiler_settings
 
 SetFlags = Callable[[], None]

@@ -25,9 +25,8 @@ from seedless.core.processes import (
     build_command,
     build_environment,
     describe_exit,
-    read_answer,
-    send_request,
 )
+from seedless.core.worker_requests import read_answer, send_request
 
 LOST = 75  # the exit code of a process that ends because another one did
 GRACE_SECONDS = 20.0  # that the others have to end by themselves after one has failed

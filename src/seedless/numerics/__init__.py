@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from seedless.numerics.active_keys import dropout_keys
     from seedless.numerics.convolution import conv1d, depthwise_conv1d
     from seedless.numerics.counter_random import draw_uniform, philox
-    from seedless.numerics.determinism import make_deterministic, preserve_flags
+    from seedless.numerics.determinism import make_deterministic
     from seedless.numerics.dropout import Dropout
     from seedless.numerics.environment import capture_environment
     from seedless.numerics.exact_sums import exact_row_sums, exact_sum
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         avg_pool1d,
         max_pool1d,
     )
+    from seedless.numerics.saved_flags import preserve_flags
 
 __all__ = [
     "Dropout",

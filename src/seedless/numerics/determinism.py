@@ -1,4 +1,4 @@
-"""Everything in a process that changes bits, set in one place and put back afterwards.
+"""Everything in a process that changes bits, set in one place; saved_flags.py puts it back.
 
 On a CPU the thread count matters most, and other programs change it silently through
 OMP_NUM_THREADS. An explicit `torch.set_num_threads` overrides that variable, so
@@ -6,14 +6,13 @@ OMP_NUM_THREADS. An explicit `torch.set_num_threads` overrides that variable, so
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Any
 
 from seedless.core.checks import check_integer
 from seedless.core.errors import NumericsError
 from seedless.core.threads import count_usable_cores
+from seedless.numerics.kernel_choice import NATIVE, set_switches
 from seedless.numerics.tested_versions import warn_about_newer_torch
 
 # cuBLAS keeps its results reproducible only with a workspace of fixed size.
@@ -21,6 +20,8 @@ CUBLAS_WORKSPACE = ":4096:8"
 
 # The variable that names those which `set_environment_variables` added, for processes we start too.
 ADDED_VARIABLES = "SEEDLESS_ADDED_VARIABLES"
+
+_OPENMP_LIMITS = ("OMP_DYNAMIC", "OMP_MAX_ACTIVE_LEVELS", "OMP_THREAD_LIMIT")
 
 # Every place where torch keeps a float32 precision: {name in a receipt: path below torch.backends}.
 # A group comes before its members, because setting a group also sets its members.
@@ -51,7 +52,7 @@ def set_environment_variables() -> None:
 def list_user_environment() -> dict[str, str]:
     """Return the environment as the user made it, without what `set_environment_variables` added.
 
-    For a script of the user's: what we add for ourselves would change its results.
+    For a script of the user: what we add for ourselves would change its results.
     """
     added = os.environ.get(ADDED_VARIABLES, "").split(",")
     return {
@@ -81,6 +82,7 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
             f"CUBLAS_WORKSPACE_CONFIG is {workspace!r}, with which cuBLAS is not reproducible: "
             f"unset it or set it to {CUBLAS_WORKSPACE}"
         )
+    _check_openmp(count)
     torch.set_num_threads(count)
     # The same as use_deterministic_algorithms(True), which imports torch's compiler: 1.6 s.
     torch.set_deterministic_debug_mode("error")
@@ -99,43 +101,30 @@ def make_deterministic(*, threads: int | None = None, tf32: bool = False) -> Non
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.set_flush_denormal(False)
+    set_switches(NATIVE)
 
 
-@contextmanager
-def preserve_flags() -> Iterator[None]:
-    """Restore torch's flags and thread count at the end of a `with` block or decorated function."""
-    import torch
+def _check_openmp(threads: int) -> None:
+    """Refuse variables by which OpenMP may start fewer threads than it is asked for.
 
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    attributes: list[tuple[Any, str]] = [
-        (cudnn, "deterministic"),
-        (cudnn, "benchmark"),
-        *(
-            (find_precision_setting(path), "fp32_precision")
-            for path in ("", *PRECISION_SETTINGS.values())
-        ),
-        (matmul, "allow_bf16_reduced_precision_reduction"),
-        (matmul, "allow_fp16_reduced_precision_reduction"),
-        (torch.utils.deterministic, "fill_uninitialized_memory"),
-    ]
-    values = [getattr(owner, name) for owner, name in attributes]
-    threads, product = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    mode, flush = torch.get_deterministic_debug_mode(), flushes_denormals()
-    allow_tf32 = None
-    with suppress(RuntimeError):  # raised where older and newer settings disagree
-        allow_tf32 = cudnn.allow_tf32
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_deterministic_debug_mode(mode)
-        torch.set_flush_denormal(flush)
-        # The older settings first, as in `make_deterministic`.
-        torch.set_float32_matmul_precision(product)
-        if allow_tf32 is not None:
-            cudnn.allow_tf32 = allow_tf32
-        for (owner, name), value in zip(attributes, values, strict=True):
-            setattr(owner, name, value)
+    oneDNN's LSTM then leaves a part of its result unwritten, and its convolution waits forever.
+    """
+    if threads == 1:
+        return
+    found = {name: os.environ.get(name, "").strip().lower() for name in _OPENMP_LIMITS}
+    limit = found["OMP_THREAD_LIMIT"]
+    refused = {
+        "OMP_DYNAMIC": found["OMP_DYNAMIC"] in ("true", "1"),
+        "OMP_MAX_ACTIVE_LEVELS": found["OMP_MAX_ACTIVE_LEVELS"] == "0",
+        "OMP_THREAD_LIMIT": limit.isdecimal() and int(limit) < threads,
+    }
+    for name in _OPENMP_LIMITS:
+        if refused[name]:
+            raise NumericsError(
+                f"{name} is {os.environ[name]!r}, with which OpenMP may start fewer than the "
+                f"{threads} threads of this run, and torch's results are not reproducible: unset "
+                "it before Python starts, or use one thread (execution.threads=1)"
+            )
 
 
 def set_fill_uninitialized_memory(enabled: bool) -> None:

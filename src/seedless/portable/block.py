@@ -1,7 +1,7 @@
 """`with seedless.portable() as p:`, alone or in a group of processes."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import torch.distributed as dist
 from torch import Tensor
@@ -30,11 +30,13 @@ class Block:
     """What `with portable() as p:` binds: computes the steps of a model.
 
     In a group it keeps the plan of the step. Keep one block open for many steps, so that the step
-    is traced once.
+    is traced once. A block that has ended holds no reference to its group: torch ends a group's
+    threads only when nothing refers to it, and a thread that outlives Python aborts the process.
     """
 
     def __init__(self, group: dist.ProcessGroup | None) -> None:
         self._group_step = None if group is None else GroupStep(None, group)
+        self._messages, self._is_open = 0, True
 
     def step(self, forward: Forward, loss_of: Loss, *batch: Tensor) -> Tensor:
         """Add the whole batch's gradients to ``.grad`` and return its loss.
@@ -59,6 +61,11 @@ class Block:
         ...         loss = p.step(lambda x, y: model(x), lambda out, x, y: criterion(out, y), x, y)
         ...         optimizer.step()
         """
+        if not self._is_open:
+            raise NumericsError(
+                "expected p.step inside of `with seedless.portable(...) as p:`, got it after the "
+                "end of the block: outside, arithmetic is the ordinary one"
+            )
         forward, loss_of = pass_names_on(forward, loss_of)
         with CONTEXT.refuse_backward(False):
             if self._group_step is not None:
@@ -75,7 +82,11 @@ class Block:
 
     def count_messages(self) -> int:
         """Return how many messages this process has exchanged with its group so far."""
-        return 0 if self._group_step is None else self._group_step.exchange.messages
+        return self._messages if self._group_step is None else self._group_step.exchange.messages
+
+    def close(self) -> None:
+        """End the block: let go of the group and refuse further steps."""
+        self._messages, self._group_step, self._is_open = self.count_messages(), None, False
 
 
 @contextmanager
@@ -111,5 +122,5 @@ def portable(group: dist.ProcessGroup | None = None) -> Iterator[Block]:
     ...     optimizer.step()
     """
     block, is_refused = Block(group), group is not None or CONTEXT.refuses_backward
-    with mode.portable(), CONTEXT.refuse_backward(is_refused):
+    with closing(block), mode.portable(), CONTEXT.refuse_backward(is_refused):
         yield block

@@ -6,7 +6,7 @@ implementation the mode is off.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from seedless.numerics.kernel_choice import NATIVE, switch
 from seedless.numerics.tested_versions import warn_about_newer_torch
 from seedless.portable.context import CONTEXT
 from seedless.portable.engine_choice import prepare_engine
@@ -233,36 +234,6 @@ def _load(saved: tuple[Tensor, int]) -> Tensor:
     return tensor
 
 
-def _list_attention_kernels() -> dict[str, bool]:
-    """Return which kernels of scaled dot product attention torch may choose."""
-    names = ("flash", "mem_efficient", "math", "cudnn")
-    return {name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in names}
-
-
-def _switch_attention_kernel(name: str, enabled: bool) -> None:
-    """Let torch choose a kernel of attention, or not.
-
-    torch's own context for it ends in the thread that began it; blocks of two threads do not.
-    """
-    getattr(torch.backends.cuda, f"enable_{name}_sdp")(enabled)
-
-
-@contextmanager
-def _avoid_library_kernels() -> Iterator[None]:
+def _avoid_library_kernels() -> AbstractContextManager[None]:
     """Keep torch from choosing kernels of libraries, or fused ones, for ops that are registered."""
-    cudnn, mkldnn = torch.backends.cudnn.enabled, bool(torch.backends.mkldnn.enabled)
-    fast = torch.backends.mha.get_fastpath_enabled()
-    attention = _list_attention_kernels()
-    torch.backends.cudnn.enabled = False
-    torch._C._set_mkldnn_enabled(False)
-    torch.backends.mha.set_fastpath_enabled(False)
-    for name in attention:
-        _switch_attention_kernel(name, name == "math")
-    try:
-        yield
-    finally:
-        for name, enabled in attention.items():
-            _switch_attention_kernel(name, enabled)
-        torch.backends.cudnn.enabled = cudnn
-        torch._C._set_mkldnn_enabled(mkldnn)
-        torch.backends.mha.set_fastpath_enabled(fast)
+    return switch({name: name == "attention math" for name in NATIVE})

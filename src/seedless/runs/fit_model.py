@@ -13,7 +13,7 @@ from seedless.core.errors import RunError
 from seedless.core.notebook import is_notebook
 from seedless.core.rendezvous import is_first_process
 from seedless.init.trained_signs import warn_of_discarded_weights
-from seedless.numerics.determinism import preserve_flags
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.proof.receipt import FILE as RECEIPT
 from seedless.proof.receipt import get_content_digest
 from seedless.runs.convergence import describe_failure
@@ -31,7 +31,7 @@ from seedless.runs.user_model import Model, UserModel, prepare_user_model
 from seedless.runs.validation import open_validated
 
 
-@preserve_flags()
+@run_by_itself()
 def fit(
     model: Model,
     train: Any,
@@ -121,7 +121,8 @@ def fit(
         read_settings, config, epochs=epochs, batch_size=batch_size, reinitialize=reinitialize
     )
     run = Path(out) if out is not None else _next_free(Path("runs"))
-    display = TrainingProgress(run.name, shown=shown and is_first_process())
+    first = is_first_process()
+    display = TrainingProgress(run.name, shown=shown and first, notes=first)
     observers = (display,)
     try:
         if resume and (run / RECEIPT).exists():

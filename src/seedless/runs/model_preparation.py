@@ -1,5 +1,6 @@
 """A user's or a named model before training: its first weights, a first check, its device."""
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -7,7 +8,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from seedless.core.config import Config
-from seedless.core.digests import digest
+from seedless.core.digests import digest, name_tensors
 from seedless.core.errors import ConfigError, SeedlessError
 from seedless.init import initialize
 from seedless.models.layers import set_weight_layout
@@ -15,6 +16,9 @@ from seedless.numerics.dropout import check_layers
 from seedless.runs.initial_weights import begin_with_file
 from seedless.train.arithmetic import compute_in
 from seedless.train.training_problem import DataSplit, TrainingProblem
+
+# Said where two classes meet a model of one output.
+_ONE_LOGIT = "; for one logit a sample give labels of 0 and 1 with the shape (n, 1)"
 
 
 def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
                 raise
             raise ConfigError(
                 f"the model cannot process the {name} samples, {samples.dtype} of shape "
-                f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
+                f"{tuple(samples.shape)}: {type(error).__name__}: {error}" + _advise(samples)
             ) from error
         if not isinstance(logits, torch.Tensor):
             raise ConfigError(
@@ -86,14 +90,42 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
                 f"expected the model to give {classes} logits a sample, one for each class, so "
                 f"shape {(len(samples), classes)}; got {shape}. Change its last layer, or name "
                 "every class with `classes`"
+                + (_ONE_LOGIT if classes == 2 and shape == (len(samples), 1) else "")
             )
     problem.model.train(was_training)
+
+
+def _advise(samples: torch.Tensor) -> str:
+    """Return what to do where a model rejects samples of whole numbers; "" for others."""
+    if samples.is_floating_point():
+        return ""
+    return (
+        ". Whole numbers stay whole numbers, as an embedding needs them: give other models "
+        "X.astype('float32')"
+    )
 
 
 def move_model(model: nn.Module, device: torch.device, images: bool) -> None:
     """Move a model to the device, with its weights in the memory layout its operations read."""
     model.to(device)
+    _make_strides_plain(model)
     set_weight_layout(model)
     if images and device.type == "cuda":
         # torch accepts memory_format alone; its type stubs do not say so.
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _make_strides_plain(model: nn.Module) -> None:
+    """Store the tensors of a model in C order: torch chooses kernels by strides.
+
+    No digest has strides: two models with equal weights, one of them made with `channels_last`,
+    would be trained to different bits. Tensors that are views of one memory stay views of it.
+    """
+    tensors = {id(tensor): tensor for tensor in name_tensors(model).values()}
+    strided = [tensor for tensor in tensors.values() if tensor.layout == torch.strided]
+    users = Counter(tensor.untyped_storage().data_ptr() for tensor in strided)
+    for tensor in strided:
+        data = tensor.data
+        is_plain = data.stride() == torch.empty(data.shape, device="meta").stride()
+        if not is_plain and users[data.untyped_storage().data_ptr()] == 1:
+            tensor.data = data.contiguous().view(-1).view(data.shape)

@@ -13,14 +13,15 @@ from seedless.core.digests import as_rows
 from seedless.core.errors import DataError, RunError, SeedlessError
 from seedless.data.model_inputs import Arrays
 from seedless.data.normalize import Scale
-from seedless.numerics.determinism import preserve_flags
+from seedless.numerics.saved_flags import run_by_itself
+from seedless.runs.model_preparation import move_model
 from seedless.runs.prepare import configure_execution, make_split
 from seedless.runs.streamed_results import has_user_loss
 from seedless.train.loss import make_loss
 from seedless.train.prediction import predict
 
 
-@preserve_flags()
+@run_by_itself()
 def predict_samples(
     claims: Mapping[str, Any], config: Config, model: nn.Module, samples: ArrayLike
 ) -> NDArray[np.float64]:
@@ -41,6 +42,7 @@ def predict_samples(
     config = configure_execution(
         config.change(execution={"device": device.type, "mode": "eager", "precision": precision})
     )
+    move_model(model, device, rows.ndim == 4)
     labels = np.zeros((len(rows), len(claims["data"]["classes"])), dtype=np.uint8)
     # Only the loss's map to probabilities is used, which does not depend on the labels.
     loss = make_loss(

@@ -22,8 +22,8 @@ from seedless.audit.dispute.ruling import Ruling
 from seedless.audit.verdict_notes import list_decisive
 from seedless.core.errors import ConfigError, RunError
 from seedless.core.files import AnyPath
-from seedless.numerics.determinism import preserve_flags
 from seedless.numerics.environment import capture_environment
+from seedless.numerics.saved_flags import run_by_itself
 from seedless.proof.trail import GENESIS
 from seedless.runs.prepare import USER_MODEL, Preparer
 from seedless.runs.user_model import ENTRY_OPTION_HELP, choose_preparer
@@ -32,7 +32,7 @@ from seedless.runs.validation import ValidatedRun, open_validated
 MAX_SECONDS = 1_000_000  # for one answer of a command: 11 days
 
 
-@preserve_flags()
+@run_by_itself()
 def referee(
     a: AnyPath,
     b: AnyPath,

@@ -133,7 +133,7 @@ _COUNTING = """
 """
 INTEGER = frozenset(_COUNTING.split())
 
-# Questions of torch on a GPU: is a vendor's library to compute this? The answer is no.
+# Ops by which torch asks on a GPU whether a vendor's library should compute. Always answered no.
 ASKING = frozenset(["_use_cudnn_ctc_loss", "_use_miopen_ctc_loss"])
 
 
