@@ -85,7 +85,10 @@ bench: $(VENV)/.installed
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.training
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.data
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.simulated
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/seedless bench --out benchmarks/results/bench-cpu.json
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/seedless bench --processor-time --rounds 5 \
+	  --out benchmarks/results/bench-cpu.json
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/seedless bench --model resnet18 --processor-time --rounds 5 \
+	  --out benchmarks/results/bench-cpu-resnet18.json
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.pooling
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.evaluate
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.report

@@ -1,6 +1,7 @@
 """What the int8 engine of matrix products costs here, and an estimate for other cards.
 
     python -m benchmarks.engines [--device cuda] [--batch 16] [--rounds 5] [--full] [--out FOLDER]
+    python -m benchmarks.engines --one-thread   on a CPU that other processes use, too
 
 Measured: single products, forward and backward, and training steps of two full-size models, with
 both engines in turns in one process; medians are compared, and the weights must be equal. Checked:
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks.measure import RESULTS, as_graph, take_turns, write_results
-from benchmarks.portable import OPS, TIMES, Loop
+from benchmarks.portable import OPS, TIMES, Clock, Loop
 from seedless.audit.portable_check import check
 from seedless.numerics.determinism import make_deterministic
 from seedless.portable.context import CONTEXT
@@ -152,7 +153,9 @@ def write_rates() -> str:
     return "\n".join(lines)
 
 
-def measure_product(name: str, batch: int, rounds: int, device: torch.device) -> dict[str, Any]:
+def measure_product(
+    name: str, batch: int, rounds: int, device: torch.device, clock: Clock = time.perf_counter
+) -> dict[str, Any]:
     """Return seconds of a product, forward and backward, with each engine; on a GPU as graphs."""
     run, spell_shapes = OPS[name]
     inputs = [
@@ -169,14 +172,21 @@ def measure_product(name: str, batch: int, rounds: int, device: torch.device) ->
 
         return as_graph(once, times) if device.type == "cuda" else once
 
-    taken = take_turns({engine: call(engine) for engine in ENGINES}, rounds)
+    taken = take_turns({engine: call(engine) for engine in ENGINES}, rounds, clock)
     seconds = {engine: value / times for engine, value in taken.items()}
     return {"seconds": seconds, "ratio": seconds["int8"] / seconds["float64"]}
 
 
-def measure_model(name: str, batch: int, rounds: int, device: str) -> dict[str, Any]:
+def measure_model(
+    name: str,
+    batch: int,
+    rounds: int,
+    device: str,
+    threads: int | None = None,
+    clock: Clock = time.perf_counter,
+) -> dict[str, Any]:
     """Return seconds of a training step with each engine, and the weights after all rounds."""
-    loops = {engine: Loop(name, "portable", batch, device) for engine in ENGINES}
+    loops = {engine: Loop(name, "portable", batch, device, threads) for engine in ENGINES}
 
     def call(engine: str) -> Callable[[], None]:
         def once() -> None:
@@ -185,7 +195,7 @@ def measure_model(name: str, batch: int, rounds: int, device: str) -> dict[str, 
 
         return once
 
-    seconds = take_turns({engine: call(engine) for engine in ENGINES}, rounds)
+    seconds = take_turns({engine: call(engine) for engine in ENGINES}, rounds, clock)
     weights = {engine: loop.digest() for engine, loop in loops.items()}
     ratio = seconds["int8"] / seconds["float64"]
     return {"seconds": seconds, "ratio": ratio, "weights": weights}
@@ -221,11 +231,16 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--one-thread", action="store_true", help="and its processor time")
     parser.add_argument("--full", action="store_true", help="digests of large models, too")
+    parser.add_argument("--few", action="store_true", help="no digests: to try the command out")
+    parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     command = f"python -m benchmarks.engines --device {options.device} --batch {options.batch}"
     command += f" --rounds {options.rounds}" + " --full" * options.full
+    command += " --one-thread" * options.one_thread
+    command += "" if options.models == ",".join(MODELS) else f" --models {options.models}"
     device = torch.device(options.device)
     start = time.perf_counter()
     wrong = find_wrong_cases(device)
@@ -237,18 +252,31 @@ def main() -> None:
         "self_test": {"seconds": time.perf_counter() - start, "wrong": wrong},
         "sources": {name: card.source for name, card in CARDS.items()},
     }
+    threads, clock = None, time.perf_counter
+    if options.one_thread:
+        threads, clock = 1, time.process_time
+        results["clock"] = "seconds of processor time, one thread"
     print(write_table(results["estimates_ms"]), flush=True)
-    for name in MODELS:
-        found = measure_model(name, options.batch, options.rounds, options.device)
+
+    def record() -> Path:  # after each: a run that is cut short has measured something
+        return write_results(f"engines-{options.device}", command, results, options.out)
+
+    for name in options.models.split(","):
+        settings = (options.batch, options.rounds, options.device, threads, clock)
+        found = measure_model(name, *settings)
         results["models"][name] = found
         print(name, f"{found['ratio']:.2f}", found["weights"], flush=True)
-    make_deterministic()
+        record()
+    make_deterministic(threads=threads)
     for name in PRODUCTS:
-        results["products"][name] = measure_product(name, options.batch, options.rounds, device)
+        sizes = (options.batch, options.rounds)
+        results["products"][name] = measure_product(name, *sizes, device, clock)
         print(name, f"{results['products'][name]['ratio']:.2f}", flush=True)
-    results["digests"] = check_digests(options.device, options.full)
-    print(write_measured(results), results["digests"], sep="\n", flush=True)
-    print(write_results(f"engines-{options.device}", command, results, options.out))
+        record()
+    if not options.few:
+        results["digests"] = check_digests(options.device, options.full)
+    print(write_measured(results), results.get("digests"), sep="\n", flush=True)
+    print(record())
 
 
 if __name__ == "__main__":

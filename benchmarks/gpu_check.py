@@ -1,10 +1,11 @@
 """Run the tests marked `gpu` on a machine with a CUDA device, and record the outcomes:
 
-    PYTHONPATH=src:. python3 -m benchmarks.gpu_check [--out FOLDER] [--limit SECONDS]
+    PYTHONPATH=src:. python3 -m benchmarks.gpu_check [--out FOLDER] [--limit SECONDS] [--cpu]
 
 It needs the package's dependencies, pytest and pytest-xdist, nothing installed. The digest of the
 conformer's first weights is recorded with the outcome of every test. After the limit the tests are
-ended; those that were not finished are recorded as such.
+ended; those that were not finished are recorded as such. --cpu tries the command out: every test
+is collected and skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PLACES = (
 LINE = re.compile(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)")  # as pytest-xdist prints it
 
 
-def run_tests(limit: float | None) -> dict[str, str]:
+def run_tests(limit: float | None, processes: int = 14) -> dict[str, str]:
     """Return the outcome of every test, by name; "unfinished" for those the limit cut off."""
     command = [sys.executable, "-m", "pytest", *PLACES, "-m", "gpu", "-p", "no:benchmark"]
     listed = subprocess.run([*command, "--collect-only", "-q"], capture_output=True, text=True)
@@ -46,7 +47,7 @@ def run_tests(limit: float | None) -> dict[str, str]:
     outcomes = dict.fromkeys(names, "unfinished")
     # One line per test, so that a run that is cut short still shows outcomes.
     tests = subprocess.Popen(
-        [*command, "-v", "-n", "14", "--maxschedchunk", "1"],
+        [*command, "-v", "-n", str(processes), "--maxschedchunk", "1"],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -61,6 +62,8 @@ def run_tests(limit: float | None) -> dict[str, str]:
         if found and found[2].strip() in outcomes:
             outcomes[found[2].strip()] = found[1].lower()
     tests.wait()
+    if not outcomes:
+        raise SystemExit(f"error: expected tests marked gpu, got none\n{listed.stdout[-2000:]}")
     if timer:
         timer.cancel()
     return outcomes
@@ -71,11 +74,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--limit", type=float)
+    parser.add_argument("--cpu", action="store_true")
     arguments = parser.parse_args()
     seedless.make_deterministic()
-    model = seedless.build("conformer").cuda()
+    model = seedless.build("conformer").to("cpu" if arguments.cpu else "cuda")
     plan = seedless.initialize(model, "mixed")
-    outcomes = run_tests(arguments.limit)
+    outcomes = run_tests(arguments.limit, processes=1 if arguments.cpu else 14)
     results = {
         "conformer_mixed": {"plan": plan.digest, "weights": seedless.digest(model)},
         "tests": dict(Counter(outcomes.values())),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pages import DOCS, render
-from benchmarks.results_answers import find_table
+from benchmarks.results_tables import find_table
 from seedless.studies.engine.table import mean_and_sd
 
 COLLECTED = DOCS / "results" / "collected"

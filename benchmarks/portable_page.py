@@ -2,7 +2,9 @@
 
 The ops are those of the registry. The costs are those of `results/portable-*.json`: under
 ``models`` and ``ops`` the seconds of each in both arithmetics, or their ratios alone, and the
-``batch``. The parts of a step on a CPU are those of `results/portable-parts-cpu.json`.
+``batch``. The parts of a step on a CPU are those of `results/portable-parts-cpu.json`; steps on a
+GPU before and since products were one kernel those of `results/portable-steps-cuda.json`; what
+kernels need that of `results/kernel-resources.json`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ def make_page(records: Mapping[str, Record] | None = None) -> str:
         costs=costs,
         single=ops,
         parts=_list_parts(recorded.get("portable-parts-cpu")),
+        earlier=recorded.get("portable-cpu-earlier"),
+        fused=recorded.get("portable-steps-cuda"),
+        needs=recorded.get("kernel-resources"),
         steps=[row for place, one in costs.items() for row in _list_steps(place, one["results"])],
     )
 

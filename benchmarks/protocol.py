@@ -26,7 +26,7 @@ from benchmarks.starts.analysis import find_power
 from benchmarks.starts.training import BATCH, WARMUP_STEPS
 from seedless.numerics.counter_random import draw_uniform
 from seedless.numerics.normal_quantile import normal_quantile
-from seedless.studies.engine import equality_tables
+from seedless.studies.engine import equivalence_tables
 from seedless.studies.engine.table import mean_and_sd
 from seedless.studies.published import factorial
 
@@ -41,11 +41,11 @@ RATIOS = (1.0, 1.5, 2.0)  # of the SDs of two arms
 DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.10)
 WANTED = 0.8
 STEP_ROW = "ours graph fp32"  # in the record of the steps of the conformer
-# Of the trial that led to the comparison of default starts, on BreastMNIST: dct less own.
+# Of the trial that led to the comparison of default starts, on BreastMNIST: dct minus own.
 FIRST_TRIAL = {"networks": 9, "sd_own": 0.039}
 NETWORK_SDS = (0.01, 0.02, 0.03, 0.04)  # of the differences of two starts over networks
 NETWORK_MARGINS = (starts.MARGIN, 0.02, 0.03)
-ALPHA = equality_tables.ALPHA
+ALPHA = equivalence_tables.ALPHA
 HOLM_ALPHA = ALPHA / 2  # of the first of two tests under Holm's correction: the hardest case
 
 Float64 = NDArray[np.float64]

@@ -4,10 +4,10 @@
 
 Every study of `benchmarks.results_plan` whose runs are all in the store is tabulated and drawn, and
 its runs' receipts are listed; pages are then written from what was collected, now or before.
-The finished runs of other studies are kept in docs/results/kept, and read from there the next time:
-`benchmarks.results_kept`. Without a store only the pages are written again; an empty store gives
-what is kept. Equal stores give equal bytes. --seeds collects the first seeds alone, where the
-protocol ends a study early.
+The finished runs of other studies are saved in docs/results/kept and read from there the next time
+(`benchmarks.results_saved_runs`). Without a store only the pages are written again. With an empty
+store the saved runs alone are used. Equal stores give equal bytes. --seeds collects only the first
+seeds, where the protocol ends a study early.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS
-from benchmarks.results_kept import FOLDER as KEPT
-from benchmarks.results_kept import STUDIES as KEPT_STUDIES
-from benchmarks.results_kept import JoinedStore, choose_new, read_parts, write_part
 from benchmarks.results_page import PROGRESS, write_pages
 from benchmarks.results_plan import Entry, list_entries, spell_command
 from benchmarks.results_predictions import FOLDER as PREDICTIONS
 from benchmarks.results_predictions import find_holder, pack_predictions
 from benchmarks.results_runs import RunRecord, count_proofs, list_places, list_receipts
+from benchmarks.results_saved_runs import FOLDER as KEPT
+from benchmarks.results_saved_runs import STUDIES as KEPT_STUDIES
+from benchmarks.results_saved_runs import JoinedStore, choose_new, read_parts, write_part
 from seedless.core.digests import canonical_json
 from seedless.core.errors import SeedlessError
 from seedless.numerics.determinism import set_environment_variables

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks import results_small_answers
+from benchmarks import results_main_answers
 from benchmarks.results_fairness import (
     NOT_EQUAL,
     PAIRS_ALONE,
@@ -14,20 +13,10 @@ from benchmarks.results_fairness import (
     is_published_arm,
     test_signs,
 )
-from benchmarks.results_small_answers import show_equality
-
-Collected = Mapping[str, Any]
+from benchmarks.results_tables import Collected, find_table, show_equivalence
 
 # Published epochs of these were chosen on the test split, ours on the validation split.
 SELECTED_ON_TEST = ("medmnist", "medmnist_bases")
-
-
-def find_table(collected: Collected, words: str) -> Collected:
-    """Return the table whose title begins with these words."""
-    for table in collected["tables"]:
-        if table["title"].startswith(words):
-            return dict(table)
-    return {"rows": [], "values": [], "notes": []}
 
 
 def comparable(collected: Collected) -> bool:
@@ -122,7 +111,7 @@ def answer_medmnist(collected: Collected) -> str:
         for row in find_table(collected, "dct against kaiming")["rows"]
         if row[3]
     ]
-    like_for_like = show_equality(collected, "dct less kaiming_normal, like for like")
+    like_for_like = show_equivalence(collected, "dct minus kaiming_normal, like for like")
     text += [like_for_like.removesuffix(".")] if like_for_like else []
     churn = find_table(collected, "Test records whose answer")["values"]
     runs = [row[1] for row in find_table(collected, "Test records whose answer")["rows"]]
@@ -150,7 +139,7 @@ def answer_golden(collected: Collected) -> str:
     """Both models, and the basis alone where it was tested; nothing of arms of one run."""
     if has_single_runs(collected):
         return "Not answered here: the seed-free arm has one run, and nothing is compared with it."
-    alone = show_equality(collected, "like for like, the basis alone")
+    alone = show_equivalence(collected, "like for like, the basis alone")
     blocks = dict.fromkeys(row["block"] for row in find_table(collected, "Golden order")["values"])
     return ". ".join(
         f"{block}: {show_arms(collected, 'Golden order', block)}" for block in blocks
@@ -179,10 +168,10 @@ def answer_perclass(collected: Collected) -> str:
 
 def answer_order(collected: Collected) -> str:
     """The seed-free orders against the shuffle."""
-    if tests := show_equality(collected, "an order without a seed, less"):
+    if tests := show_equivalence(collected, "an order without a seed, less"):
         return tests
     return " ".join(
-        f"{row['order']} less seeded: {row['less seeded']} ({row['90 % interval']}), TOST p "
+        f"{row['order']} minus seeded: {row['minus seeded']} ({row['90 % interval']}), TOST p "
         f"{row['p']}, n = {row['n']}: {row['so']}."
         for row in list_orders(collected)
     )
@@ -224,7 +213,7 @@ ANSWERS: dict[str, Callable[[Collected], str]] = {
     "perclass": answer_perclass,
     "order": answer_order,
     "crossdataset": answer_crossdataset,
-    **results_small_answers.ANSWERS,
+    **results_main_answers.ANSWERS,
 }
 
 

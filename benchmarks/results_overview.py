@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from benchmarks.results_answers import find_people, find_table, list_orders
+from benchmarks.results_answers import find_people, list_orders
 from benchmarks.results_fairness import has_single_runs, test_signs
-from benchmarks.results_small_answers import answer_attribution, find_named, list_curves
+from benchmarks.results_main_answers import answer_attribution
+from benchmarks.results_tables import Collected, find_named, find_table, list_curves
 
-Collected = Mapping[str, Any]
 MAX_WORDS = 40
 LEVEL = 0.05
 
 
 def summarize(collected: Collected) -> str:
     """Return the short answer of a study."""
-    return SHORT[collected["study"]](collected)
+    return SHORT_ANSWERS[collected["study"]](collected)
 
 
 def _count_equal(collected: Collected, words: str) -> str:
@@ -58,7 +57,7 @@ def _convergence(collected: Collected) -> str:
     below = sum(one[epoch] < other[epoch] for epoch in shared)
     return (
         f"Validation AUC of mixed is below that of kaiming at 0.01 etf at {below} of {len(shared)} "
-        "epochs shown. Looked at, not tested."
+        "epochs shown. Observed, not tested."
     )
 
 
@@ -97,7 +96,7 @@ def _noise(collected: Collected) -> str:
 
 
 def _medmnist(collected: Collected) -> str:
-    if equality := _count_equal(collected, "dct less kaiming_normal, like for like"):
+    if equality := _count_equal(collected, "dct minus kaiming_normal, like for like"):
         return f"Like for like: {equality}"
     told = [
         f"{row[0]} {row[2]}, n = {row[1]}, Welch p {row[3]}: "
@@ -135,12 +134,12 @@ def _perclass(collected: Collected) -> str:
 
 def _order(collected: Collected) -> str:
     if equality := _count_equal(collected, "an order without a seed, less"):
-        return f"Less the shuffle: {equality}"
+        return f"Difference from the shuffle: {equality}"
     told = "; ".join(
-        f"{one['order']} {one['less seeded']}, n = {one['n']}, {one['so']}"
+        f"{one['order']} {one['minus seeded']}, n = {one['n']}, {one['so']}"
         for one in list_orders(collected)
     )
-    return f"Less the shuffle: {told}."
+    return f"Difference from the shuffle: {told}."
 
 
 def _crossdataset(collected: Collected) -> str:
@@ -189,7 +188,7 @@ def _bases(collected: Collected) -> str:
     return "; ".join(f"{row[0]}: Friedman p {row[5]}, n = {row[1]}" for row in tests) + "."
 
 
-SHORT: dict[str, Callable[[Collected], str]] = {
+SHORT_ANSWERS: dict[str, Callable[[Collected], str]] = {
     "main": _main,
     "power": _power,
     "convergence": _convergence,

@@ -10,10 +10,10 @@ from typing import Any
 from benchmarks.pages import render
 from benchmarks.results_answers import answer, comparable
 from benchmarks.results_fairness import clean_table, is_earlier, list_caveats
-from benchmarks.results_kept import FOLDER as KEPT
+from benchmarks.results_gains_and_limits import list_gains, list_limits
 from benchmarks.results_overview import summarize
-from benchmarks.results_plain_words import list_gains, list_limits
 from benchmarks.results_plan import Entry, spell_command
+from benchmarks.results_saved_runs import FOLDER as KEPT
 from seedless.evaluate.auc import FEW_POSITIVES
 from seedless.studies.engine.fold_pooling import MIN_POSITIVES
 from seedless.studies.engine.table import Table
@@ -99,7 +99,7 @@ def describe_predictions(collected: Collected) -> str:
     name = collected["slug"]
     other = collected.get("predictions")
     if other == KEPT:
-        return "Their test predictions are among the kept runs, `docs/results/kept`."
+        return "Their test predictions are in `docs/results/kept`, with the saved runs."
     if isinstance(other, str):
         return f"Their test predictions are among those of [{other}](predictions/{other}.npz)."
     if other:
@@ -109,7 +109,7 @@ def describe_predictions(collected: Collected) -> str:
             "score again."
         )
     again = "" if is_earlier(collected) else ": the command above makes them again"
-    return f"Their predictions were not kept{again}."
+    return f"Their predictions were not saved{again}."
 
 
 def describe_place(place: Collected) -> str:

@@ -1,4 +1,4 @@
-"""Two seeds with the same AUC that give other answers: the picture of the README.
+"""Two seeds with nearly the same AUC that give different answers: the figure of the README.
 
     python -m benchmarks.two_seeds record STORE...     from runs of the study medmnist-scales
     python -m benchmarks.two_seeds draw                docs/assets/two-seeds.svg from the record
@@ -64,7 +64,7 @@ def find_closest(runs: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], 
 
 
 def find_changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[bool]:
-    """Return for each image whether the likelier class of two is another one."""
+    """Return for each image whether the two runs give it different classes."""
     pairs = zip(one["probability"], other["probability"], strict=True)
     return [(a > 0.5) != (b > 0.5) for a, b in pairs]
 
@@ -83,7 +83,7 @@ def draw(record: Mapping[str, Any], to: Path) -> str:
     )
     sentence = (
         f"Seed {one['seed']}: AUC {one['auc']:.3f}. Seed {other['seed']}: AUC {other['auc']:.3f}. "
-        f"{sum(changed)} of {len(changed)} images get another answer."
+        f"{sum(changed)} of {len(changed)} images get a different answer."
     )
     settings = {"svg.hashsalt": "seedless", "font.family": "sans-serif", "font.size": 11}
     with mpl.rc_context(settings):

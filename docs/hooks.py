@@ -75,7 +75,7 @@ def _add_linked_files(files: Files, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links to files outside docs, and from them, to their places on the site."""
+    """Rewrite links to and from files outside docs, so that they work on the site."""
     folder = Path(page.file.src_uri).parent
 
     def lead(link: re.Match[str]) -> str:
@@ -86,7 +86,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Give the theme's scripts what they look for; else they end before the menus work."""
+    """Add the elements that the theme's scripts need; without them the menus do not work."""
     # They switch two style sheets of highlight.js, which is not used here.
     styles = '<style id="hljs-light"></style><style id="hljs-dark"></style>'
     output = output.replace("</head>", f"{styles}</head>", 1)

@@ -5,7 +5,9 @@ import re
 import torch
 
 from benchmarks import portable_page as page
+from benchmarks.kernel_resources import ARCHITECTURES, hash_source, read_usage
 from seedless.numerics.environment import capture_environment
+from seedless.portable.kernels.source import write_source
 from seedless.portable.ops.registry import EXACT, INTEGER, REPLACED
 from tests.conftest import ROOT
 
@@ -73,3 +75,30 @@ def test_the_quick_start_runs():
     }
     exec(code, names)
     assert not torch.equal(before, model.weight)
+
+
+def test_what_kernels_need_was_read_from_the_kernels_as_they_are():
+    record = page.read_records()["kernel-resources"]
+    assert record["source"] == hash_source(), "run python -m benchmarks.kernel_resources"
+    assert set(record["architectures"]) == set(ARCHITECTURES)
+    kernels = set(re.findall(r"KERNEL (\w+)\(", write_source())) - {"NAME", "multiply_on_cpu"}
+    assert {"gelu", "layer_norm", "adam"} <= kernels
+    for found in record["architectures"].values():
+        assert kernels <= set(found)
+        assert found["multiply_f32"]["registers"] * 128 <= 65_536  # of a multiprocessor
+
+
+def test_what_the_assembler_prints_is_read():
+    printed = (
+        "ptxas info    : Compiling entry function 'gelu' for 'sm_90'\n"
+        "ptxas info    : Function properties for gelu\n"
+        "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+        "ptxas info    : Used 30 registers, used 1 barriers, 512 bytes smem\n"
+        "ptxas info    : Compiling entry function 'relu' for 'sm_90'\n"
+        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 24 registers, used 0 barriers\n"
+    )
+    names = ("registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", "shared_bytes")
+    found = read_usage(printed)
+    assert [found["gelu"][name] for name in names] == [30, 8, 4, 12, 512]
+    assert [found["relu"][name] for name in names] == [24, 0, 0, 0, 0]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks.fused_block.block import describe_shape, run_block
 from benchmarks.fused_block.choices import choose_variants
@@ -107,8 +107,3 @@ def find_batches(problem: TrainingProblem) -> list[Tensor]:
     if not batches:
         raise ValueError(f"expected at least one whole batch of {size} samples, got none")
     return batches
-
-
-def count_blocks(model: nn.Module) -> int:
-    """Return the number of bottleneck blocks of a model."""
-    return sum(isinstance(module, Bottleneck) for module in model.modules())

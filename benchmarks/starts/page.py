@@ -96,7 +96,7 @@ def read_trainings(file: Path) -> list[dict[str, Any]]:
 def compare_all(scores: analysis.Scores) -> list[tuple[analysis.Paired, float]]:
     """Return every pair of starts, each once, with the p of its difference after Holm's method."""
     pairs = [(a, b) for i, a in enumerate(plan.STARTS) for b in plan.STARTS[i + 1 :]]
-    tests = {f"{b} less {a}": analysis.compare(scores, b, a) for a, b in pairs}
+    tests = {f"{b} minus {a}": analysis.compare(scores, b, a) for a, b in pairs}
     adjusted = holm({name: test.two_sided for name, test in tests.items()}, plan.ALPHA).adjusted
     return [(test, adjusted[name]) for name, test in tests.items()]
 

@@ -69,6 +69,22 @@ def test_a_recorded_loop_has_a_page_and_can_be_compared(tmp_path):
     assert "differs first" in text
 
 
+def test_the_table_of_steps_says_how_many_it_leaves_out(tmp_path):
+    """40 steps: the first eight, the last eight, and a row for the others."""
+    long = write_loop(tmp_path / "long", steps=40)
+    text = seedless.report(long).read_text()
+    rows = text.split('<table class="steps">')[1].split("</table>")[0]
+    assert re.findall(r'<th scope="row">(\d+)', rows) == [*map(str, [*range(1, 9), *range(33, 41)])]
+    place = rows.index("24 steps left out")
+    assert rows.index('<th scope="row">8') < place < rows.index('<th scope="row">33')
+    assert "last loss</li>" in text
+    # Negative control: a loop that is shown as a whole.
+    short = write_loop(tmp_path / "short", steps=16)
+    assert "left out" not in seedless.report(short).read_text()
+    both = seedless.report(long, short, out=tmp_path / "both.html").read_text()
+    assert "last loss of long</li>" in both
+
+
 def test_a_loop_may_hold_any_value(tmp_path):
     run = write_loop(tmp_path / "a", steps=2)
     lines = [json.loads(line) for line in (run / "trail.jsonl").read_text().splitlines()]

@@ -74,7 +74,7 @@ def test_runs_that_vary_are_points_with_the_seed_free_run_starred(runs, tmp_path
     assert strips
     assert all(strip.count('class="one"') == 2 for strip in strips)
     assert all(strip.count('class="star"') == 1 for strip in strips)
-    assert "get another answer from at least one of these runs" in page
+    assert "get a different answer from at least one of these runs" in page
     again = report(*runs, out=tmp_path / "again.html", examples=0).read_text()
     assert again == page
 
@@ -196,7 +196,7 @@ def drawn(monkeypatch):
 def test_a_unit_that_is_not_known_is_not_drawn_as_millivolts(own, runs, drawn):
     draw_examples(open_validated(own[2]), 1)
     assert {"I", "II", "V1"} <= set(drawn[0])
-    assert any("25 mm/s" in text and "mm/unit (not mV)" in text for text in drawn[0])
+    assert any("25 mm/s" in text and "mm per unit, unit unknown" in text for text in drawn[0])
     # Negative control: simulated records are in millivolts.
     draw_examples(open_validated(runs[0]), 1)
     assert any("10 mm/mV" in text for text in drawn[2])
@@ -284,7 +284,7 @@ def test_the_demo_shows_what_a_seed_changes_beside_a_repeat(runs, tmp_path):
     ]
     page = render_page(views[:2], title="demo", seeds=views[2:])
     section = page.split('<section id="seeds">')[1].split("</section>")[0]
-    assert "<b>0 of 23</b> get another answer from a repeat" in section
+    assert "<b>0 of 23</b> get a different answer from a repeat" in section
     found = int(re.search(r"<b>(\d+) of 23</b> test records", section)[1])
     one, two = (view.predictions.splits["test"] for view in views[2:])
     assert found == int((one.probabilities.argmax(1) != two.probabilities.argmax(1)).sum()) > 0

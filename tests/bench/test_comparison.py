@@ -8,9 +8,11 @@ import torch
 from torch import nn
 
 import seedless
+from seedless.bench import comparison
 from seedless.bench.comparison import compare, describe_verdict, make_config, make_rows
 from seedless.bench.measure import Measured, describe_error, measure
 from seedless.bench.rivals import OURS, PLAIN, PUBLISHED, Rival, Runner, list_rivals
+from seedless.cli.bench import _print as print_comparison
 from seedless.core.errors import ConfigError
 from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
@@ -231,3 +233,27 @@ def test_no_verdict_without_ours_or_without_a_rival(compared):
     assert describe_verdict(found.rows[2:]) == "no verdict: no step of ours was measured"
     alone = replace(found.rows[0], strongest=None, to_strongest=None)
     assert describe_verdict([alone]).startswith("fp32: no verdict")
+
+
+def test_on_a_busy_machine_processor_time_is_counted(monkeypatch):
+    config = make_config("baseline", 8, settings=SMALL)
+    ticking = iter(range(10**6))
+    monkeypatch.setitem(comparison.CLOCKS, "processor", lambda: 5.0 * next(ticking))
+    found = compare(config, steps=2, rounds=1, only=["ours eager fp32"], clock="processor")
+    assert found.clock == "processor"
+    assert found.rows[0].ms_per_step == 2500.0  # the clock says 5 s, for two steps
+    monkeypatch.setattr(TrainingProblem, "device", torch.device("cuda"))
+    with pytest.raises(ConfigError, match="does not count a GPU's time"):
+        compare(config, clock="processor")
+
+
+def test_a_busy_machine_is_named_and_what_helps(compared, capsys):
+    _, found = compared
+    busy = replace(found, clock="wall", other_cores=1.6)
+    for result, helps in ((busy, True), (replace(busy, clock="processor"), False)):
+        print_comparison(result)
+        printed = capsys.readouterr().out
+        assert "other programs kept 1.6 cores busy." in printed
+        assert ("--processor-time" in printed) == helps
+    print_comparison(replace(busy, other_cores=None))
+    assert "other programs" not in capsys.readouterr().out

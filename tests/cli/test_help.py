@@ -102,7 +102,8 @@ def test_commands_of_one_name_say_which_is_meant():
 
 
 EARLY = """
-import sys
+import os, sys
+os.chdir(FOLDER)
 from seedless.cli.main import main
 for arguments in CASES:
     sys.argv = ["seedless", *arguments]
@@ -153,8 +154,23 @@ CASES = [
     ["portable", "check", "--device", "tpu"],
     ["bench", "--model", "nosuch"],
     ["config", "show", "nosuch"],
+    ["sign", "finished"],
+    ["sign", "finished", "--key", "k", "--new-key", "n"],
+    ["train", "demo", "--set", "epochs=3", "--out", "x"],
+    ["train", "demo", "--out", "finished"],
+    ["churn", "finished"],
+    ["report", "finished", "other"],
+    ["attribute", "finished", "--method", "nosuch"],
+    ["attribute", "finished", "--data", "no.npz"],
+    ["robustness", "finished", "--noise", "nosuch"],
+    ["evaluate", "finished", "--data", "nosuch"],
+    ["evaluate", "finished", "--data", "no.npz"],
+    ["verify", "finished", "--data", "nosuch"],
 ]
 
 
-def test_arguments_are_checked_before_torch_is_imported(run_python):
-    run_python("-c", EARLY.replace("CASES", repr(CASES)))
+def test_arguments_are_checked_before_torch_is_imported(run_python, tmp_path):
+    for name in ("finished", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "receipt.json").touch()
+    run_python("-c", EARLY.replace("CASES", repr(CASES)).replace("FOLDER", repr(str(tmp_path))))

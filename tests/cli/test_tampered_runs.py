@@ -60,7 +60,7 @@ OPENS_NONE = {
     "study",
     "train",
 }
-OPENS_NONE |= {"doctor", "run"}  # they run a command of the user's
+OPENS_NONE |= {"doctor", "run"}  # they run a command of the user
 CASES = {name: [name, *arguments] for name, arguments in OPENS_A_RUN.items()} | OTHER_WAYS
 
 

@@ -30,6 +30,8 @@ def test_a_config_is_frozen_and_its_digest_sees_every_setting():
     ("settings", "message"),
     [
         ("init.basi=dct", "unknown key 'init.basi'.*did you mean 'init.basis'"),
+        ("epochs=3", r"unknown key 'epochs' \(did you mean 'train.epochs'\?\)"),
+        ("name=mine", "did you mean 'data.name' or 'loss.name' or 'model.name' or"),
         ("inti.basis=dct", "unknown key 'inti'.*did you mean 'init'"),
         ("init.residual_scale=tiny", "init.residual_scale.*'tiny'"),
         ("init.residual_scale=-1", "init.residual_scale.*-1"),

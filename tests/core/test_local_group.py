@@ -1,7 +1,15 @@
 """Which process of a group is to blame, by how all of them ended."""
 
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
+from seedless.core import local_group
 from seedless.core.errors import RunError
 from seedless.core.local_group import LOST, check_answers, judge_exits
 
@@ -59,3 +67,81 @@ def test_a_process_that_gives_no_answer_is_named(codes, stuck, words):
 
 def test_processes_that_all_ended_well_have_answered():
     check_answers([0, 0, 0], [])
+
+
+CHILD = """
+import os, sys
+from pathlib import Path
+from seedless.core import local_group
+folder = Path(sys.argv[1]) / "seedless-1"
+folder.mkdir()
+(folder / "process-1").touch()
+os.environ[local_group.MEETING_FILE] = str(folder / "meeting")
+reading, writing = os.pipe()
+if os.fork() == 0:  # a member of the group, whose standard input is the pipe
+    os.close(writing)
+    os.dup2(reading, 0)
+    local_group.end_with_parent()
+    (Path(sys.argv[1]) / "member").write_text(str(os.getpid()))
+    import time
+    time.sleep(600)
+until = Path(sys.argv[1]) / "member"
+while not until.exists():
+    pass
+os._exit(9)  # as if killed: nothing is cleaned up
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_folder_of_a_launcher_that_was_killed_is_removed_by_its_processes(tmp_path):
+    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path)], timeout=100)
+    until = time.monotonic() + 60
+    while (tmp_path / "seedless-1").exists():
+        assert time.monotonic() < until, "the folder stays"
+        time.sleep(0.05)
+
+
+class Ended:
+    """A process that has ended with a code."""
+
+    stdin = io.BytesIO()
+
+    def __init__(self, code):
+        self.returncode = code
+
+    def poll(self):
+        return self.returncode
+
+    def wait(self):
+        return self.returncode
+
+    def kill(self):
+        pass
+
+    def send_signal(self, number):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("codes", "ends"),
+    [
+        ([-signal.SIGINT, 130], KeyboardInterrupt),  # before the first could handle it
+        ([-signal.SIGINT, -signal.SIGINT], KeyboardInterrupt),
+        ([0, -signal.SIGINT], 0),  # after the run was finished
+        ([130, -signal.SIGINT], 130),  # the first has said so
+    ],
+)
+def test_ctrl_c_is_no_failure_of_a_process(monkeypatch, codes, ends):
+    """Ctrl-C while the processes start or end must not read as if one was killed."""
+    started = iter(codes)
+
+    def start(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return Ended(next(started))
+
+    monkeypatch.setattr(local_group, "_start", start)
+    if ends is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            local_group.run_processes(["train"], len(codes))
+    else:
+        assert local_group.run_processes(["train"], len(codes)) == ends

@@ -1,16 +1,14 @@
-"""Worker processes: what they import, how they answer, and that none outlives its group."""
+"""Worker processes: what they import, what they print, and that none outlives its block."""
 
 import os
 import signal
 import sys
-import time
 
 import pytest
 
 from seedless.core.errors import RunError
 from seedless.core.processes import (
     Workers,
-    ask_worker,
     build_command,
     build_environment,
     list_import_path,
@@ -18,19 +16,6 @@ from seedless.core.processes import (
 from seedless.core.rendezvous import find_place
 
 SLEEP = ["-n1", "-r1", "import time; time.sleep(100)"]
-
-
-@pytest.fixture
-def add_module(tmp_path, monkeypatch):
-    """Write a module that workers can import."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(folder)
-
-    def add(name, text):
-        (folder / f"{name}.py").write_text(text)
-
-    return add
 
 
 def run(module, *arguments, **options):
@@ -92,34 +77,6 @@ def test_untrusted_folders_are_left_out_with_all_in_them(tmp_path, monkeypatch):
     assert list_import_path() == [*map(str, others), *before]
 
 
-def test_an_answer_counts_only_through_the_pipe(add_module, tmp_path, monkeypatch, capfd):
-    """Whatever else a worker writes while it works, to standard output or to files, is none."""
-    monkeypatch.chdir(tmp_path)
-    add_module(
-        "forging",
-        """
-import os
-from seedless.core.processes import answer_request
-
-def answer(request):
-    for name in ("answer.json", "answer", "out", "stdout"):
-        with open(name, "w") as file:
-            file.write('["value", "forged"]')
-    os.write(1, b'["value", "forged"]')
-    os.system("echo '[\\"value\\", \\"forged\\"]'")
-    if request == "die":
-        os._exit(0)
-    return "true"
-
-answer_request(answer)
-""",
-    )
-    assert ask_worker("forging", "live") == "true"
-    assert "forged" in capfd.readouterr().err
-    with pytest.raises(RunError, match="gave no answer"):
-        ask_worker("forging", "die")
-
-
 def test_variables_are_changed_and_removed(monkeypatch):
     monkeypatch.setenv("GOES", "1")
     monkeypatch.setenv("STAYS", "2")
@@ -154,51 +111,6 @@ def test_what_a_worker_prints_is_captured_however_much_it_is(add_module):
     add_module("talking", "import sys\nprint('x' * 10**6)\nprint('y' * 10**6, file=sys.stderr)")
     result = run("talking").check()
     assert (len(result.stdout), len(result.stderr)) == (10**6 + 1, 10**6 + 1)
-
-
-ANSWERING = """
-import os, sys, time
-from seedless.core.errors import DataError
-from seedless.core.processes import answer_request
-
-def answer(request):
-    print("value", [1])  # what user code prints is no answer
-    if request == "refuse":
-        raise DataError("no such data")
-    if request == "die":
-        os._exit(7)
-    if request == "fork" and os.fork() == 0:
-        time.sleep(100)  # holds our end of the pipe
-    return {"request": request, "pid": os.getpid()}
-
-answer_request(answer)
-"""
-
-
-def test_a_request_is_answered_in_another_process(add_module, capfd):
-    add_module("answering", ANSWERING)
-    answer = ask_worker("answering", {"n": [1, None, "é"]})
-    assert answer["request"] == {"n": [1, None, "é"]}
-    assert answer["pid"] != os.getpid()
-    printed = capfd.readouterr()
-    assert (printed.out, printed.err) == ("", "value [1]\n")
-
-
-def test_a_refusal_and_a_death_are_errors_here(add_module):
-    add_module("answering", ANSWERING)
-    with pytest.raises(RunError, match=r"^no such data$"):
-        ask_worker("answering", "refuse")
-    with pytest.raises(RunError, match="gave no answer: it ended with exit code 7"):
-        ask_worker("answering", "die")
-    with pytest.raises(RunError, match="gave no answer"):
-        ask_worker("no_such_module", "x" * 10**6)  # more than a pipe holds, and nobody reads it
-
-
-def test_a_process_that_a_worker_forked_keeps_nobody_waiting(add_module):
-    add_module("answering", ANSWERING.replace("time.sleep(100)", "time.sleep(20); os._exit(0)"))
-    began = time.monotonic()
-    assert ask_worker("answering", "fork")["request"] == "fork"
-    assert time.monotonic() - began < 20
 
 
 def test_a_worker_does_not_belong_to_the_group_of_its_parent(monkeypatch):

@@ -1,4 +1,4 @@
-"""The file of weights that a run begins with: found, hashed, refused where it is none."""
+"""The weights file that a run begins with: found, hashed, refused where it is none."""
 
 import hashlib
 import os
@@ -66,15 +66,15 @@ def test_other_bytes_than_those_asked_for_are_refused(file):
 
 
 CONTRADICTIONS = {
-    "a digest without a file": ({"weights_digest": f"sha256:{64 * '0'}"}, "its place as init.wei"),
-    "names without a file": ({"reinitialize": ["head.*"]}, "its place as init.weights"),
+    "a digest without a file": ({"weights_digest": f"sha256:{64 * '0'}"}, "file as init.weights"),
+    "names without a file": ({"reinitialize": ["head.*"]}, "file as init.weights"),
     "the start of a file without one": ({"basis": FILE_START}, "belongs to init.weights"),
     "the weights of the model, too": ({"weights": "FILE", "basis": "given"}, "choose one"),
-    "a seed with nothing to start": ({"weights": "FILE", "seed": 1}, "belong to a start"),
-    "an offset with nothing to start": ({"weights": "FILE", "offset": 1}, "belong to a start"),
+    "a seed with nothing to start": ({"weights": "FILE", "seed": 1}, "choose initial weights"),
+    "an offset with nothing to start": ({"weights": "FILE", "offset": 1}, "choose initial weights"),
     "no start for a new head": (
         {"weights": "FILE", "basis": FILE_START, "reinitialize": ["head.*"]},
-        "choose a start",
+        "choose how as init.basis",
     ),
 }
 
@@ -154,7 +154,7 @@ PLACES = ["a\0b", "~nobody-has-this-name/x", "x" * 5000, "/proc/self/mem", ""]
 @pytest.mark.parametrize("place", PLACES)
 def test_a_place_that_cannot_be_read_is_refused_in_words(place):
     """A stranger's configuration may name it."""
-    with pytest.raises(ConfigError, match="expected a safetensors file of weights") as refusal:
+    with pytest.raises(ConfigError, match="expected a safetensors weights file") as refusal:
         hash_weights(place)
     assert len(str(refusal.value)) < 600
     assert str(refusal.value).isprintable()
@@ -164,6 +164,6 @@ def test_a_place_that_cannot_be_read_is_refused_in_words(place):
 def test_a_loop_of_links_is_refused(tmp_path):
     for name, other in (("a", "b"), ("b", "a")):
         (tmp_path / name).symlink_to(tmp_path / other)
-    with pytest.raises(ConfigError, match="expected a safetensors file of weights"):
+    with pytest.raises(ConfigError, match="expected a safetensors weights file"):
         hash_weights(tmp_path / "a")
     assert not has_weights(tmp_path / "a")

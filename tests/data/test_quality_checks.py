@@ -107,7 +107,8 @@ def test_duplicates():
     found = check_quality(alone(X=samples))
     assert found.signals.duplicates == 3
     assert found.warnings == (
-        "records that repeat another's content: 3 (1 contents occur in two splits)",
+        "records that repeat another's content: 3 (1 content is in two splits, for example "
+        "r10 (train) and r9 (test))",
     )
 
 

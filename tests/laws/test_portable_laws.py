@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from seedless.numerics.counter_random import draw_uniform
 from seedless.portable.exact.product import multiply
-from seedless.portable.exact.rounding_grid import to_grid
 from seedless.portable.mode import portable
+from tests.portable.grid_steps import round_with_step
 from tests.portable.reference.laws import exact_dot
 
 ANY = st.floats(width=32)
@@ -75,7 +75,7 @@ def pairs(draw_one, values=FINITE):
 
 def multiply_in_chunks(left, right, chunk):
     """Products of chunks of K, their integers added as Python adds them."""
-    (p, s), (q, t) = to_grid(left, [1], 23), to_grid(right, [0], 23)
+    (p, s), (q, t) = round_with_step(left, [1], 23), round_with_step(right, [0], 23)
     p, q = p.to(torch.int64), q.to(torch.int64)
     parts = [p[:, k : k + chunk] @ q[k : k + chunk] for k in range(0, p.shape[1], chunk)]
     return (sum(parts).to(torch.float64) * s * t).to(torch.float32) + 0.0

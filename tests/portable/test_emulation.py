@@ -12,9 +12,9 @@ import torch
 from seedless.portable import self_test
 from seedless.portable.context import CONTEXT
 from seedless.portable.exact.product import multiply_and_round
-from seedless.portable.kernels import fused_product, launch, products
+from seedless.portable.kernels import fused_product, launch
 from seedless.portable.kernels.launch import COLUMN_THREADS, LaunchShape
-from tests.portable.emulation import library
+from tests.portable.emulation import library, odd_sizes
 from tests.portable.emulation.library import Emulated
 from tests.portable.reference_cases import some
 
@@ -30,13 +30,9 @@ def emulated(tmp_path_factory):
 
 
 @pytest.fixture
-def as_cuda(emulated, monkeypatch):
-    """Send what CUDA would compute to the emulated kernels; products there are not in products."""
-    monkeypatch.setattr(launch, "load_cpu_kernels", lambda: emulated)
-    monkeypatch.setattr(products, "is_ready", lambda *_: False)
-    monkeypatch.setattr("seedless.portable.exact.engines.float64.MIN_CHUNKED_ELEMENTS", 1 << 40)
-    emulated.launched.clear()
-    return emulated
+def as_cuda(emulated):
+    with library.send_to(emulated):
+        yield emulated
 
 
 def test_every_kernel_agrees_with_ops_one_by_one(as_cuda):
@@ -49,6 +45,51 @@ def test_every_kernel_agrees_with_ops_one_by_one(as_cuda):
         "column_sums_f64",
         "scale_sums_f32",
     } | {"exponents_f64", "round_rows_f64", "round_columns_f64"}
+
+
+def test_threads_and_blocks_in_the_other_order_give_the_same_bits(as_cuda):
+    with as_cuda.in_order(backwards=True):
+        assert self_test.find_differing(CPU) == []
+
+
+BARRIERS = {  # a line before a barrier, without it an order in which threads read too early
+    "multiply_f32": "write_slab((double *)slab_y, read_y, up[1], row_y, k_y);\n",
+    "product_exponents": "held[ty][tx] = top;\n",
+    "column sums": "if (width) held[threadIdx.y][threadIdx.x] = *seen;",
+}
+
+
+@pytest.mark.parametrize("kernel", BARRIERS)
+def test_negative_control_a_missing_barrier_is_found(kernel, tmp_path, monkeypatch):
+    if shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler")
+    head, found, tail = library.write_source().partition(BARRIERS[kernel])
+    assert found
+    weak = head + found + tail.replace("__syncthreads();", "", 1)
+    monkeypatch.setattr(library, "write_source", lambda: weak)
+    with library.send_to(Emulated(tmp_path)) as kernels:
+        differing = []
+        for backwards in (False, True):
+            with kernels.in_order(backwards=backwards):
+                differing += self_test.find_differing(CPU)
+    assert differing
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_odd_sizes(as_cuda, backwards):
+    with as_cuda.in_order(backwards=backwards):
+        assert odd_sizes.find_differing() == []
+    assert {"gelu", "layer_norm", "adam", "multiply_f32", "join_splits"} <= set(as_cuda.launched)
+
+
+def test_no_kernel_reads_or_writes_beyond_a_tensor():
+    """AddressSanitizer ends the process where one does; the negative control writes one further."""
+    if not odd_sizes.find_sanitizer():
+        pytest.skip("needs g++ with AddressSanitizer")
+    assert odd_sizes.run_sanitized().stdout.split() == ["same"]
+    wrong = odd_sizes.run_sanitized("y[i] = (float)gelu_of", "y[i + 1] = (float)gelu_of")
+    assert "heap-buffer-overflow" in wrong.stderr
+    assert "in gelu" in wrong.stderr
 
 
 @pytest.mark.parametrize("across", [1, 3])

@@ -230,3 +230,13 @@ def test_a_thread_that_flushes_denormals_is_found_although_the_first_one_does_no
     done = subprocess.run([sys.executable, "-c", FLUSHING], capture_output=True, text=True)
     assert done.returncode != 0, done.stdout
     assert "expected all 2 threads of the CPU to keep denormal numbers" in done.stderr
+
+
+def test_the_gradient_of_a_diagonal_is_that_of_torch() -> None:
+    """It moves values and computes none; losses of decorrelation take the diagonal of a matrix."""
+    values = torch.arange(12.0).reshape(3, 4).requires_grad_()
+    weights = torch.tensor([0.1, -0.7, 1.3])
+    (expected,) = torch.autograd.grad((values.diagonal() * weights).sum(), values)
+    with portable():
+        (found,) = torch.autograd.grad((values.diagonal() * weights).sum(), values)
+    assert torch.equal(found, expected)

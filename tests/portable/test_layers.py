@@ -231,3 +231,39 @@ def test_dropout_between_recurrent_layers_is_refused():
     layer = fill(nn.GRU(20, 5, 2, dropout=0.5))
     with portable(), pytest.raises(NumericsError, match="gru with dropout between its layers"):
         layer(SIGNAL)
+
+
+EMPTY = {  # the shape of one sample, and a function of a batch of them
+    "gelu": ((4,), F.gelu),
+    "erf": ((4,), torch.erf),
+    "group_norm": ((4, 5), lambda x: F.group_norm(x, 2)),
+    "linear": ((4,), lambda x: F.linear(x, torch.ones(3, 4))),
+    "layer_norm": ((4,), lambda x: F.layer_norm(x, (4,))),
+    "conv1d": ((4, 5), lambda x: F.conv1d(x, torch.ones(2, 4, 3))),
+    "conv2d": ((4, 5, 5), lambda x: F.conv2d(x, torch.ones(2, 2, 3, 3), groups=2)),
+    "conv3d": ((4, 5, 5, 5), lambda x: F.conv3d(x, torch.ones(2, 4, 3, 3, 3))),
+    "conv_transpose2d": ((4, 5, 5), lambda x: F.conv_transpose2d(x, torch.ones(4, 2, 3, 3))),
+    "unfold": ((4, 5, 5), lambda x: F.unfold(x, 2)),
+    "fold": ((8, 4), lambda x: F.fold(x, (3, 3), 2)),
+    "max_pool1d": ((4, 6), lambda x: F.max_pool1d(x, 2)),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_batch_of_no_samples_has_the_shapes_of_plain_torch(name):
+    shape, run = EMPTY[name]
+    x = torch.empty((0, *shape), requires_grad=True)
+    expected = run(x).shape
+    with portable():
+        out = run(x)
+        out.sum().backward()
+    assert out.shape == expected
+    assert x.grad.shape == x.shape
+
+
+def test_the_weights_of_a_convolution_of_no_samples_have_a_gradient_of_zeros():
+    weight, bias = (torch.ones(shape, requires_grad=True) for shape in ((2, 4, 3), (2,)))
+    with portable():
+        F.conv1d(torch.empty(0, 4, 5), weight, bias).sum().backward()
+    assert torch.equal(weight.grad, torch.zeros(2, 4, 3))
+    assert torch.equal(bias.grad, torch.zeros(2))

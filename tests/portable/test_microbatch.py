@@ -304,6 +304,18 @@ class Centred(nn.Module):
         return self.head(self.mix(x))
 
 
+class FlippedGradient(torch.autograd.Function):
+    """Computes each sample alone, and gives it the gradient of another one."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.flip(0)
+
+
 MIXED = {
     "subtracts a sum": (lambda x: x - x.sum(0) / 9, "sub.*depends on the others"),
     "softmax over samples": (lambda x: x.softmax(0), "depends on the others|not as a sum"),
@@ -315,7 +327,8 @@ MIXED = {
     "count": (lambda x: x * (1.0 / len(x)), "the number of samples"),
     "similarity": (lambda x: (x @ x.t()) @ x, "a grid that it shares|depends"),
     "branch": (lambda x: x * 2 if len(x) == 2 else x, "becomes|is there or not"),
-    "flip": (lambda x: x + x.flip(0), "four samples and two times two differ"),
+    "flip": (lambda x: x + x.flip(0), "another order.* aten::flip at .*test_microbatch.py"),
+    "far": (lambda x: x + x.roll(64, 0), "another order.* aten::roll at .*test_microbatch.py"),
 }
 
 
@@ -327,6 +340,48 @@ def test_a_model_that_mixes_samples_is_refused_with_the_op(name):
         Split(net.parameters(), 64).step(
             lambda x, y: net(x), lambda out, x, y: F.cross_entropy(out, y), X, Y
         )
+
+
+def test_a_model_that_mixes_gradients_is_refused():
+    net = fill(nn.Linear(5, 3))
+    with portable(), pytest.raises(NumericsError, match="four samples and two times two differ"):
+        Split(net.parameters(), 64).step(
+            lambda x, y: FlippedGradient.apply(net(x)),
+            lambda out, x, y: F.cross_entropy(out, y),
+            X,
+            Y,
+        )
+
+
+@pytest.mark.parametrize("size", [128, 50])
+def test_a_loss_may_have_parameters_of_its_own_and_outputs_names(size):
+    net, scale = fill(nn.Linear(5, 3)), nn.Parameter(torch.tensor(0.3))
+
+    def loss_of(out, x, y):
+        return F.cross_entropy(out["kind"] * scale.exp(), y)
+
+    with portable():
+        loss_of({"kind": net(X)}, X, Y).backward()
+        expected = [each.grad.clone() for each in (net.weight, net.bias, scale)]
+        for each in (net.weight, net.bias, scale):
+            each.grad = None
+        Split(net.parameters(), size).step(lambda x, y: {"kind": net(x)}, loss_of, X, Y)
+    for each, grad in zip((net.weight, net.bias, scale), expected, strict=True):
+        assert torch.equal(each.grad, grad)
+
+
+def test_a_loss_that_keeps_outputs_is_refused_in_parts():
+    """It is computed several times."""
+    net, earlier = fill(nn.Linear(5, 3)), torch.zeros(128, 3)
+
+    def loss_of(out, x, y):
+        loss = F.mse_loss(out, earlier[: len(out)].clone())
+        earlier[: len(out)] = out.detach()
+        return loss
+
+    with portable(), pytest.raises(NumericsError, match="changes a tensor of 384 values"):
+        Split(net.parameters(), 64).step(lambda x, y: net(x), loss_of, X, Y)
+    assert not earlier.any()
 
 
 @pytest.mark.parametrize("samples", [2, 3])
@@ -387,7 +442,7 @@ def test_what_cannot_be_a_step_is_refused():
     with pytest.raises(NumericsError, match="Move step"):
         Split(net.parameters(), 64).step(forward, lambda out, x: out.sum(), X)
     with portable():
-        with pytest.raises(NumericsError, match="uses a parameter"):
+        with pytest.raises(NumericsError, match=r"shape \(3, 5\) in both.*term\.expand"):
             Split(net.parameters(), 64).step(
                 forward, lambda out, x: out.sum() + net.weight.sum(), X
             )
@@ -395,9 +450,9 @@ def test_what_cannot_be_a_step_is_refused():
             Split(net.parameters(), 64).step(
                 lambda x: net(x).flatten(), lambda out, x: out.sum(), X
             )
-        with pytest.raises(NumericsError, match="got dict with a str"):
+        with pytest.raises(NumericsError, match="got one with a int"):
             Split(net.parameters(), 64).step(
-                lambda x: {"logits": net(x)}, lambda out, x: out["logits"].sum(), X
+                lambda x: {"logits": net(x), "count": len(x)}, lambda out, x: out["logits"].sum(), X
             )
         with pytest.raises(NumericsError, match="add up to the batch's 128"):
             Split(net.parameters(), [100, 20]).step(forward, lambda out, x: out.sum(), X)

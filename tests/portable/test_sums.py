@@ -15,6 +15,7 @@ from seedless.portable.exact import product, rounding_grid, sums
 from seedless.portable.exact.engines import float64
 from seedless.portable.exact.product import multiply
 from seedless.portable.exact.sums import total
+from tests.portable.grid_steps import round_with_step
 from tests.portable.reference import laws
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -41,7 +42,7 @@ def same(a, b):
 @few
 @given(ROWS, st.sampled_from([5, 23, 36]))
 def test_the_grid_equals_its_reference(row, bits):
-    q, step = rounding_grid.to_grid(tensor(row), [0], bits)
+    q, step = round_with_step(tensor(row), [0], bits)
     integers, exact_step = laws.to_grid(row, bits)
     assert [int(value) for value in q] == integers
     if any(row):
@@ -119,7 +120,7 @@ def test_known_limit_opposed_rows_lose_what_float32_keeps():
 
 def multiply_in_chunks(left, right, chunk):
     """The slow reference: products of chunks, in Python's integers."""
-    (p, s), (q, t) = rounding_grid.to_grid(left, [2], 23), rounding_grid.to_grid(right, [1], 23)
+    (p, s), (q, t) = round_with_step(left, [2], 23), round_with_step(right, [1], 23)
     total = 0
     for start in range(0, p.shape[2], chunk):
         part = torch.bmm(p[:, :, start : start + chunk], q[:, start : start + chunk])

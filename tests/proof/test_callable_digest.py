@@ -3,6 +3,7 @@
 import functools
 import random
 import types
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -123,3 +124,16 @@ def test_the_descriptions_of_a_receipt_are_checked():
         [{**described[0], "more": 1}],
     ):
         assert check_callables(wrong)
+
+
+def test_a_package_may_be_installed_outside_this_environment(tmp_path, monkeypatch):
+    """As by `pip install --user`. The globals of the package are not followed there either."""
+    text = "import threading\nLOCK = threading.Lock()\n\n\ndef loss(out, y):\n    return LOCK\n"
+    for folder, name in (("lib/site-packages", "far_package"), ("code", "own_module")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path / folder)
+    installed, own = import_module("far_package").loss, import_module("own_module").loss
+    assert digest_callable("loss", installed).startswith("sha256:")
+    with pytest.raises(ConfigError, match="LOCK"):  # [Negative control] the same in user code
+        digest_callable("loss", own)

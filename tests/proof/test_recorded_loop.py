@@ -1,4 +1,4 @@
-"""A loop of the user's own, recorded: by step, after a resume, with all that changes its bits."""
+"""The user's own loop, recorded: by step, after a resume, with all that changes its bits."""
 
 import json
 import os

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seedless.evaluate.predictions import Predictions, SplitPredictions
-from seedless.report.answers import MOST_CLASSES, show_answers
+from seedless.report.answers import MAX_MATRIX_CLASSES, show_answers
 from seedless.report.render import render
 
 
@@ -44,7 +44,7 @@ def test_grades_have_a_weighted_kappa():
 
 
 def test_many_classes_are_a_list_of_the_most_frequent_confusions():
-    names = [f"c{k}" for k in range(MOST_CLASSES + 1)]
+    names = [f"c{k}" for k in range(MAX_MATRIX_CLASSES + 1)]
     found = show_answers(view(names, [0, 0, 1, 2], [5, 5, 6, 2]))
     assert found["rows"] == []
     assert [(row["label"], row["answer"], row["count"]) for row in found["confused"]] == [

@@ -43,10 +43,10 @@ def test_the_bytes_repeat(tmp_path):
 
 
 def test_units_that_are_not_millivolts_say_so():
-    figure = draw_ecg(signal(2), ["I", "II"], 100, millivolts=False)
-    assert any("10 mm/unit (not mV)" in text.get_text() for text in figure.axes[0].texts)
-    tall = draw_ecg(40 * signal(2), ["I", "II"], 100, millivolts=False).axes[0]
-    assert any("0.2 mm/unit" in text.get_text() for text in tall.texts)
+    figure = draw_ecg(signal(2), ["I", "II"], 100, units=None)
+    assert any("10 mm per unit, unit unknown" in text.get_text() for text in figure.axes[0].texts)
+    tall = draw_ecg(40 * signal(2), ["I", "II"], 100, units=None).axes[0]
+    assert any("0.2 mm per unit" in text.get_text() for text in tall.texts)
     lines = [line for line in tall.lines if len(line.get_xdata()) == 1000]
     assert all(np.ptp(line.get_ydata()) < 27 for line in lines)
 
@@ -168,3 +168,12 @@ def test_a_picture_for_a_page_repeats_and_is_shorter_with_few_colours():
     drawn = [encode_png(draw_ecg(signal(2), ["I", "II"], 100), few_colours=True) for _ in range(2)]
     assert drawn[0] == drawn[1]
     assert len(drawn[0]) < len(encode_png(draw_ecg(signal(2), ["I", "II"], 100))) / 2
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_name_of_a_lead_hides_nothing_of_its_trace(narrow):
+    axes = draw_ecg(signal(12), TWELVE, 100, narrow=narrow).axes[0]
+    names = [text for text in axes.texts if text.get_text() in TWELVE]
+    traces = [line for line in axes.lines if len(line.get_xdata()) >= 250]
+    assert len(names) >= 12
+    assert max(text.get_zorder() for text in names) < min(line.get_zorder() for line in traces)

@@ -287,6 +287,15 @@ def test_a_single_run_says_what_was_trained_and_how_to_verify_it(tmp_path, two):
     parse(page)
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("resnet18", "ResNet-18"), ("conformer", "Conformer"), ("baseline", "The baseline")],
+)
+def test_a_network_has_the_name_that_its_authors_write(tmp_path, name, shown):
+    run = read_run(make_run(tmp_path / "A", settings={"model": {"name": name}}), "mine")
+    assert f"{shown} trained on simulated" in headline(write(tmp_path, [run]))
+
+
 def test_runs_without_a_verdict_are_compared_by_what_they_recorded(tmp_path, two):
     assert "Two runs that recorded the same bits" in headline(write(tmp_path, two))
 

@@ -33,3 +33,13 @@ def test_a_run_that_ended_loads_nothing_again_and_says_what_to_do(state, advice)
 
 def test_a_run_without_a_line_has_a_page():
     assert "epoch 0 of 5" in render_progress("mine", [], 5, "training")
+
+
+def test_a_run_with_a_loss_of_its_own_shows_that_loss_and_its_lowest():
+    """Its score is the negative loss: the highest selects the weights, and nobody reads it."""
+    log = [{**line, "score": None if line["score"] is None else -line["score"]} for line in LOG]
+    page = render_progress("mine", log, 5, "training", own_loss=True)
+    assert "0.5000</b> validation loss" in page
+    assert "0.5000</b> the best" in page
+    assert "negative" not in page
+    assert "-0." not in page

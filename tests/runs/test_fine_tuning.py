@@ -71,7 +71,7 @@ def test_a_run_begins_with_the_weights_of_the_file(base, tuned):
 
 
 def test_it_trains_to_the_same_bits_from_a_renamed_copy(base, tuned, tmp_path):
-    """The name of the file and its place change nothing; other bytes change everything."""
+    """The name of the file and its path change nothing; other bytes change everything."""
     moved = shutil.copy(base, tmp_path / "other name.safetensors")
     again = seedless.fit(**give(), weights=moved, config=NO_START, out=tmp_path / "again")
     assert again.digest == tuned.digest
@@ -134,8 +134,8 @@ def test_a_head_of_another_shape_is_refused_unless_it_is_named(base, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_names_to_start_anew_need_a_file(tmp_path):
-    with pytest.raises(ConfigError, match=r"give its place as init\.weights"):
+def test_names_to_reinitialize_need_a_file(tmp_path):
+    with pytest.raises(ConfigError, match=r"give the path of the file as init\.weights"):
         seedless.fit(**give(), reinitialize=["4.*"], config=NO_START, out=tmp_path / "run")
 
 
@@ -186,7 +186,7 @@ def test_a_stopped_run_is_continued_with_the_moved_file(tmp_path):
     with pytest.raises(InterruptedRunError):
         train_run(config, tmp_path / "run", stop=stop_after(2))
     moved = weights.rename(tmp_path / "b.safetensors")
-    with pytest.raises(ConfigError, match=r"a\.safetensors: expected a safetensors file"):
+    with pytest.raises(ConfigError, match=r"a\.safetensors: expected a safetensors weights file"):
         resume_run(tmp_path / "run")
     flipped = flip_bit(moved, tmp_path / "c.safetensors")
     with pytest.raises(ConfigError, match="holds other bytes"):

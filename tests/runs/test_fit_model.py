@@ -528,3 +528,48 @@ def test_a_run_that_did_not_converge_says_so(tmp_path, capsys):
     settled = settings(train={"rate": 1e-9, "converged_above": 0.99})
     fit(linear, TRAIN, VAL, config=settled, out=tmp_path / "run", progress=True)
     assert "not converged: the validation score" in capsys.readouterr().err
+
+
+def test_labels_that_may_be_meant_otherwise_are_named(tmp_path, capsys):
+    """Also where no progress is shown; with class numbers nothing is said."""
+    samples = TRAIN[0]
+    numbers = np.arange(len(samples)) % 3
+    columns = np.eye(3)[numbers]
+    quick = settings(train={"epochs": 1})
+    run = fit(small_net(samples, 3), (samples, columns), config=quick, out=tmp_path / "columns")
+    assert run.claims["data"]["task"] == "multi-label"
+    said = capsys.readouterr().err
+    assert "note: labels (40, 3) has exactly one 1 in each row" in said
+    assert "give class numbers, labels.argmax(axis=1)" in said
+    fit(small_net(samples, 3), (samples, numbers), config=quick, out=tmp_path / "numbers")
+    assert "note" not in capsys.readouterr().err
+
+
+def small_net(samples, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(np.shape(samples)[1:])), outputs))
+
+
+@pytest.mark.parametrize(
+    ("labels", "outputs", "said"),
+    [
+        (np.array(["a", "b"] * 20), 2, "got text such as 'a': names, numbers = np.unique"),
+        (["a", "b"] * 20, 2, "got text such as 'a': names, numbers = np.unique"),
+        (
+            np.arange(40)[:, None] % 3,
+            3,
+            r"values from 0 to 2; class numbers have the shape \(40,\)",
+        ),
+        (np.arange(40) % 2, 1, r"for one logit a sample give labels of 0 and 1 with the shape \(n"),
+    ],
+)
+def test_a_refusal_of_labels_says_what_to_give(tmp_path, labels, outputs, said):
+    samples = TRAIN[0]
+    with pytest.raises((DataError, ConfigError), match=said):
+        fit(small_net(samples, outputs), (samples, labels), out=tmp_path / "run")
+
+
+def test_a_model_that_rejects_whole_numbers_is_told_how_to_change_them(tmp_path):
+    samples = (100 * np.asarray(TRAIN[0])).astype(np.uint8)
+    labels = np.arange(len(samples)) % 2
+    with pytest.raises(ConfigError, match=r"give other models X.astype\('float32'\)"):
+        fit(small_net(samples, 2), (samples, labels), out=tmp_path / "run")

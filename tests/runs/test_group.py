@@ -3,19 +3,23 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import seedless
 from seedless.core.config import ExecutionConfig
-from seedless.core.errors import ConfigError
+from seedless.core.errors import ConfigError, RunError
 from seedless.core.processes import MEETING_FILE
 from seedless.core.rendezvous import Place
 from seedless.core.sample_digests import READ_TWICE, digest_dataset
 from seedless.proof.trail import compare_trails, read_trail
+from seedless.runs import group
 from seedless.runs.group import join_group, share_cores
 from tests.runs.group_member import PROBLEMS, Watched, fit_problem
 
@@ -166,3 +170,40 @@ def test_a_process_that_was_not_told_where_to_meet_ends_at_once_and_says_so(
     said = f"process 1 of 2 .* RANK and WORLD_SIZE are set, {missing}"
     with pytest.raises(ConfigError, match=said):
         join_group(Place(1, 2, "env://"), ExecutionConfig())
+
+
+def test_a_process_at_whose_address_another_program_answers_ends(monkeypatch, capsys):
+    """Torch waits for such a program without end."""
+    ended = threading.Event()
+    monkeypatch.setattr(group.os, "_exit", lambda code: ended.set())
+    monkeypatch.setattr(group, "_GRACE_SECONDS", 0.0)
+    with group._end_if_nobody_answers(Place(1, 2, "tcp://here:1"), timedelta(seconds=0)):
+        assert ended.wait(60)
+    said = capsys.readouterr().err
+    assert said.startswith("error: process 1 of 2 could not meet the others within 0 s")
+    assert "MASTER_PORT" in said
+
+
+def test_a_process_that_meets_the_others_is_not_ended(monkeypatch):
+    monkeypatch.setattr(group.os, "_exit", lambda code: pytest.fail("ended"))
+    before = threading.active_count()
+    with group._end_if_nobody_answers(Place(1, 2, "tcp://here:1"), timedelta(seconds=60)):
+        assert threading.active_count() == before + 1
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do(monkeypatch):
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("MASTER_PORT", str(taken.getsockname()[1]))
+        with pytest.raises(RunError, match=r"process 0 of 2 .*set MASTER_PORT to a free one"):
+            join_group(Place(0, 2, "env://"), ExecutionConfig())
+
+
+@pytest.mark.parametrize("address", ["env://", "tcp://no.such.host.invalid:29500"])
+def test_a_machine_that_cannot_be_found_is_named_at_once(monkeypatch, address):
+    monkeypatch.setenv("MASTER_ADDR", "no.such.host.invalid")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    with pytest.raises(ConfigError, match=r"cannot find the machine 'no\.such\.host\.invalid'"):
+        join_group(Place(1, 2, address), ExecutionConfig())

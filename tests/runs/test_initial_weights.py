@@ -1,4 +1,4 @@
-"""Which tensors of a model are taken from a file of weights, and which files are refused."""
+"""Which tensors of a model are taken from a weights file, and which files are refused."""
 
 import pytest
 import torch
@@ -183,7 +183,7 @@ def test_the_norms_of_a_weight_are_not_started_without_it(tmp_path):
 
     state = {name: value.detach().clone() for name, value in make().state_dict().items()}
     (norms,) = [name for name in state if name.endswith("original0")]
-    with pytest.raises(InitError, match="start both, or neither"):
+    with pytest.raises(InitError, match="name both, or neither"):
         begin(tmp_path, make(), state, basis="dct", reinitialize=[norms])
 
 

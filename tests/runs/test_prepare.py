@@ -13,6 +13,7 @@ from seedless.core.threads import count_usable_cores
 from seedless.data.loading import check_data_exists, load
 from seedless.data.model_inputs import Arrays, sort_records
 from seedless.data.normalize import fit_scale
+from seedless.data.quality_checks import check_quality
 from seedless.models import MODELS, build
 from seedless.runs.prepare import check_names, configure_execution, make_split, prepare, resolve
 from tests.train.problems import images
@@ -256,3 +257,52 @@ def test_grey_images_for_an_image_model_name_the_axis_that_is_missing(tmp_path):
 def test_a_file_that_cannot_be_read_as_data_is_named(name, message):
     with pytest.raises(DataError, match=message):
         check_data_exists(DataConfig(name=name))
+
+
+def save_images(folder, pixels):
+    """Forty images of two classes as an .npz, and the settings that train on them."""
+    path = folder / "images.npz"
+    folds = np.array(["train"] * 30 + ["val"] * 5 + ["test"] * 5)
+    np.savez(path, X=pixels, Y=np.arange(40) % 2, folds=folds)
+    return parse_config(
+        {
+            "data": {"name": str(path)},
+            "model": {"name": "resnet18", "small": True},
+            "execution": {"device": "cpu", "threads": 1},
+        }
+    )
+
+
+def test_only_images_of_bytes_are_scaled_as_bytes(tmp_path):
+    """0..255 to [-1, 1] would leave nothing of pixels from 0 to 1 but a constant, -1."""
+    pixels = np.sin(np.arange(40 * 3 * 12 * 12.0) ** 1.5).reshape(40, 3, 12, 12) / 2 + 0.5
+    floats = prepare(save_images(tmp_path, pixels))
+    assert floats.config.data.normalize == "global"
+    samples = floats.problem.train.samples
+    assert samples.mean().abs() < 1e-4
+    assert abs(samples.std() - 1) < 1e-3
+    in_bytes = prepare(save_images(tmp_path, np.rint(255 * pixels).astype(np.uint8)))
+    assert in_bytes.config.data.normalize == "pixels"
+    torch.set_deterministic_debug_mode("default")
+
+
+def test_a_record_in_two_splits_without_a_name_can_be_found(tmp_path):
+    pixels = np.sin(np.arange(40 * 12 * 12.0) ** 1.5).reshape(40, 1, 12, 12)
+    pixels[38] = pixels[3]
+    config = save_images(tmp_path, pixels)
+    command = f"`seedless data check {config.data.name}` says in which rows"
+    assert command in prepare(config).repeated_record
+    (warning,) = check_quality(load(config.data)).warnings
+    assert "for example row 3 (train) and row 38 (test)" in warning
+    torch.set_deterministic_debug_mode("default")
+
+
+def test_a_run_that_ends_before_its_warm_up_says_so(tmp_path):
+    """Also where its score is above the limit: 30 samples are one step an epoch."""
+    config = save_images(tmp_path, np.sin(np.arange(40 * 144.0) ** 1.5).reshape(40, 1, 12, 12))
+    short = config.change(train={"epochs": 4, "warmup_steps": 4})
+    (note,) = prepare(short).problem.notes
+    assert note.startswith("the learning rate never reaches train.rate, since train.warmup_steps")
+    assert "is 4 and the run has 4 steps at most" in note
+    assert prepare(config.change(train={"epochs": 5, "warmup_steps": 4})).problem.notes == ()
+    torch.set_deterministic_debug_mode("default")

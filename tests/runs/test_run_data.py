@@ -258,3 +258,22 @@ def test_the_setting_is_part_of_the_configuration_only_where_it_is_set():
     assert accepting.digest != plain.digest
     with pytest.raises(ConfigError, match=r"data\.repeated"):
         Config().change(data={"repeated": 0})
+
+
+def test_arrays_that_are_not_where_the_run_found_them(tmp_path, config, monkeypatch):
+    """A run is often opened from another folder than it was trained in."""
+    file = config.data.name
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    monkeypatch.chdir(tmp_path)
+    relative = config.change(data={"name": "gone/" + file.rpartition("/")[2]})
+    with pytest.raises(DataError, match=r"no file at 'gone/.*give --data FILE, where it is now"):
+        load_run_data(relative)
+    with pytest.raises(DataError, match=r"no file at 'nowhere\.npz'"):
+        load_run_data(relative, "nowhere.npz")
+    with pytest.raises(DataError, match=r"no file at .*moved/"):
+        load_run_data(relative, str(moved))
+    # The file itself, or the folder that holds it.
+    expected = load_run_data(config).data.digest
+    for place in (file, file.rpartition("/")[0]):
+        assert load_run_data(relative, place).data.digest == expected

@@ -1,4 +1,4 @@
-"""`fit` with a loss of the user's own: any structure of inputs, outputs and targets."""
+"""`fit` with a user-defined loss: any structure of inputs, outputs and targets."""
 
 import copy
 import json
@@ -12,13 +12,16 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import seedless
+from seedless.analysis.run_report import view_run
 from seedless.core.digests import canonical_json, digest, digest_value
 from seedless.core.errors import ConfigError, DataError, NumericsError, RunError, StatsError
 from seedless.core.files import hash_file
 from seedless.core.sample_digests import digest_dataset
 from seedless.ordering.order import make_digest_order
 from seedless.proof.provenance import make_provenance
+from seedless.report.card import make_card
 from seedless.runs.user_data import read_dataset
+from seedless.runs.validation import open_validated
 from seedless.train.checkpoint import list_checkpoints
 from tests.runs import user_problems as own
 from tests.runs.user_problems import REGRESSION, SETTINGS, small_net
@@ -156,7 +159,7 @@ def add_split(claims):
     ("change", "words"),
     [
         (improve, "the validation loss is not that of the selected epoch"),
-        (claim_convergence, "are not those of a run with a loss of the user's own"),
+        (claim_convergence, "are not those of a run with a user-defined loss"),
         (add_content, "belongs to runs with keys"),
         (add_split, "expected scores of validation"),
     ],
@@ -534,3 +537,19 @@ def test_what_needs_predictions_of_classes_says_that_there_are_none(regression):
 def test_its_provenance_names_its_weights_and_scores(regression):
     names = [item["name"] for item in json.loads(make_provenance(regression.receipt))["subject"]]
     assert names == ["weights.safetensors", "metrics.json"]
+
+
+def test_its_page_and_its_card_show_the_loss_and_the_metrics_and_no_auc(regression, tmp_path):
+    validation = regression.claims["metrics"]["validation"]
+    loss, error = (f"{validation[name]:.4g}" for name in ("loss", next(iter(METRICS))))
+    text = seedless.report(regression, out=tmp_path / "page.html").read_text()
+    assert "<b>Validation loss</b>" in text
+    assert "the epoch of the lowest is selected" in text
+    assert f"Loss on validation: <strong>{loss}</strong>" in text
+    assert f"{next(iter(METRICS))} <strong>{error}</strong>" in text
+    assert "negative loss by epoch" not in text.lower()
+    card = make_card(view_run(open_validated(regression.path), "mine"))
+    assert f"| loss | {validation['loss']:.6g} |" in card
+    assert f'"metrics": {json.dumps(sorted(["loss", *METRICS]))}' in card
+    for word in ("roc_auc", "AUC", "classification", "Probabilities", "logits"):
+        assert word not in card

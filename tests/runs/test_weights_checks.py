@@ -1,4 +1,4 @@
-"""A receipt that says something else of the file of weights than its other files is invalid."""
+"""A receipt that says something else of the weights file than its other files is invalid."""
 
 import shutil
 
@@ -91,7 +91,7 @@ def test_the_section_cannot_be_left_out(run):
     forge(run, entries)
     assert "does not state name, digest and tensors" in refuse(run)
     forge(run, entries, schema=SCHEMA)
-    assert "config.toml names a file of weights, and the receipt does not" in refuse(run)
+    assert "config.toml names a weights file, and the receipt does not" in refuse(run)
 
 
 def test_an_older_schema_does_not_have_the_section(run):

@@ -13,9 +13,9 @@ from benchmarks import results_predictions, time_limited_runs
 from benchmarks.archive_parts import write_part
 from benchmarks.results import build
 from benchmarks.results_answers import answer
+from benchmarks.results_gains_and_limits import list_gains, list_limits
 from benchmarks.results_overview import summarize
 from benchmarks.results_page import choose_remarks
-from benchmarks.results_plain_words import list_gains, list_limits
 from benchmarks.results_plan import ECGS, Entry, choose_tenth, list_entries, spell_command
 from benchmarks.results_predictions import check_file, find_holder, pack_predictions
 from benchmarks.results_runs import count_proofs, describe_run

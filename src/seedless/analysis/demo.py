@@ -15,7 +15,7 @@ from seedless.analysis.run_report import view_run
 from seedless.core.config import override
 from seedless.core.config_files import open_config
 from seedless.core.processes import Workers
-from seedless.evaluate.most_probable import ChangedAnswers, compare_most_probable
+from seedless.evaluate.changed_answers import ChangedAnswers, compare_answers
 from seedless.proof.trail import compare_trails, digest_entry
 from seedless.report.page import Verdict, render_page, write_page
 from seedless.runs.folder import read_config
@@ -45,9 +45,8 @@ class Demo:
         identical: whether the trails of the two processes are equal in every entry.
         control_differs: the first epoch at which the negative control differs, or None.
         verdict: the result of `verify` for the first run.
-        flips: the test records that get another answer, which is the most probable class: between
-            the "seeds", two ordinary runs with another seed, and between the "repeats", the two
-            processes.
+        flips: the test records whose most probable class differs: between the "seeds", two
+            ordinary runs with different seeds, and between the "repeats", the two processes.
     """
 
     folder: Path
@@ -137,7 +136,7 @@ def _seed(name: str) -> list[str]:
 def _compare_answers(runs: Sequence[ValidatedRun]) -> ChangedAnswers:
     """Return the test records that two runs answer differently."""
     first, second = (run.read_predictions() for run in runs)
-    return compare_most_probable(first, second)
+    return compare_answers(first, second)
 
 
 def _run_together(

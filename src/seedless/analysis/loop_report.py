@@ -15,7 +15,7 @@ from seedless.runs.script_run import is_script_run, open_script
 
 
 def is_recorded(run: Path) -> bool:
-    """Whether a folder holds the run of a script, or the trail of a loop of the user's own."""
+    """Whether a folder holds the run of a script, or the trail of the user's own loop."""
     if is_script_run(run):
         return True
     is_run = any(os.path.lexists(run / name) for name in (RECEIPT, CONFIG))

@@ -8,7 +8,7 @@ from pathlib import Path
 from seedless.analysis.examples import draw_examples
 from seedless.analysis.loop_report import is_recorded, render_recorded
 from seedless.audit.verification import verify as verify_run
-from seedless.core.errors import RunError
+from seedless.core.errors import NEEDS_PAGE, RunError
 from seedless.core.files import AnyPath, match_paths, say_no_run
 from seedless.report.page import Verdict, render_page, write_page
 from seedless.report.run_view import RunView, make_view
@@ -87,7 +87,7 @@ def _choose_page(runs: Sequence[Path], out: Path | None, force: bool) -> Path:
         raise RunError("a report needs at least one run folder")
     if out is None:
         if len(runs) > 1:
-            raise RunError("a report of several runs belongs to none of them: name a file as out")
+            raise RunError(NEEDS_PAGE)
         return runs[0] / PAGE
     if not (len(runs) == 1 and out.resolve() == (runs[0] / PAGE).resolve()):
         for run in runs:

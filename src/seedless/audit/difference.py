@@ -52,7 +52,7 @@ class Side:
         return {position.epoch for position, _ in list_checkpoints(self.path) if not position.batch}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Difference:
     """What two runs have in common, and where they begin to differ.
 
@@ -93,8 +93,8 @@ class Difference:
     ranks: tuple[int, ...] = ()
     diagnosis: "Diagnosis | None" = None
 
-    def __str__(self) -> str:
-        """The lines of `seedless diff`."""
+    def __repr__(self) -> str:
+        """The lines of `seedless diff`, which a notebook shows."""
         return "\n".join(map(escape_text, describe_difference(self)))
 
 

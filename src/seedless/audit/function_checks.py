@@ -29,7 +29,7 @@ def check_functions(run: ValidatedRun, prepared: Prepared) -> None:
 
 
 def lacks_metrics(run: ValidatedRun, prepared: Prepared) -> bool:
-    """Whether a run has metrics of the user's own that were not given now."""
+    """Whether a run has user-defined metrics that were not given now."""
     roles = {item["role"] for item in run.claims.get("callables", [])}
     return "metrics" in roles and prepared.metrics is None
 

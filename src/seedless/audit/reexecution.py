@@ -29,7 +29,7 @@ from seedless.core.errors import ConfigError, DataError, RunError
 from seedless.core.mismatch import compare_values
 from seedless.core.registry import choose
 from seedless.proof.receipt import WEIGHTS, state_data
-from seedless.runs.initial_weights import name_file_alike
+from seedless.runs.initial_weights import use_recorded_name
 from seedless.runs.prepare import Prepared, Preparer
 from seedless.runs.seal import describe_promise, score_selected, serialize_weights
 from seedless.runs.validation import ValidatedRun
@@ -163,6 +163,8 @@ def prepare_again(run: ValidatedRun, config: Config, preparer: Preparer) -> Prep
     except DataError as error:
         if run.claims["kind"] == "fit":
             raise
+        if "--data" in str(error):
+            raise
         raise DataError(f"{error}; if the data were moved, give their place with --data") from None
     if prepared.kind != run.claims["kind"]:
         raise ConfigError(
@@ -203,8 +205,8 @@ def read_facts(run: ValidatedRun, other: ValidatedRun) -> dict[str, Any]:
 
 
 def _name_alike(facts: Mapping[str, Any], run: ValidatedRun) -> dict[str, Any]:
-    """Return the `START_FACTS`, a file of weights with the name that a run has for it."""
-    start = name_file_alike(facts["initialization"], run.claims["initialization"])
+    """Return the `START_FACTS`, a weights file with the name that a run has for it."""
+    start = use_recorded_name(facts["initialization"], run.claims["initialization"])
     return {**{key: facts[key] for key in START_FACTS}, "initialization": start}
 
 

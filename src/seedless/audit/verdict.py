@@ -23,7 +23,7 @@ CODES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """The result of a verification.
 
@@ -57,7 +57,8 @@ class Verdict:
     remarks: tuple[str, ...] = ()
     subject: Mapping[str, Any] = field(default_factory=dict)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        """The lines of `seedless verify`, which a notebook shows."""
         return self.as_text()
 
     @property

@@ -21,7 +21,7 @@ from seedless.audit.script.verification import (
 )
 from seedless.audit.spot_check import Sample, check_options, execute_sample, plan_sample
 from seedless.audit.verdict import Verdict
-from seedless.audit.weights_place import check_weights_given
+from seedless.audit.weights_file_check import check_weights_present
 from seedless.audit.worker import run_worker
 from seedless.core.errors import ConfigError, RunError, StorageError
 from seedless.core.files import AnyPath, hash_file
@@ -98,7 +98,7 @@ def verify(
         workers: processes that read samples. They change the time and no bit.
         entry: the same as "package.module:function", executed in a process of its own.
         data: where the data are now, if they were moved.
-        weights: where the file of weights that the run began with is now, if it was moved.
+        weights: where the weights file that the run began with is now, if it was moved.
         segment: execute only the K-th part between two checkpoints, counted from 1.
         sample: execute so many of those parts, chosen at random, and check start, data and scores.
         sample_token: repeat the choice of an earlier sample by the token it printed.
@@ -235,7 +235,7 @@ def execute(
     """
     # [Step 1] Refuse what cannot be executed, before anything is started.
     choose_device(run, request["device"])
-    check_weights_given(run, request["weights"])
+    check_weights_present(run, request["weights"])
     if request["sample"] is not None:
         sample = plan_sample(run, request["sample"], request["sample_token"])
         request = {**request, "sample": asdict(sample)}

@@ -1,6 +1,6 @@
 """Execute a run again in a process of its own, with the environment variables of the run.
 
-python -P -m seedless.audit.worker      reads a request, writes an answer: core/processes.py
+python -P -m seedless.audit.worker      reads a request, writes an answer: core/worker_requests.py
 """
 
 import importlib
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seedless.core.local_group import ask_processes
-from seedless.core.processes import answer_request, ask_worker
+from seedless.core.worker_requests import answer_request, ask_worker
 from seedless.numerics.determinism import set_environment_variables
 from seedless.numerics.environment import VARIABLES
 

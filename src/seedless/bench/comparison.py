@@ -5,6 +5,8 @@ torch's own layers in the same precision.
 """
 
 import math
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,7 +15,7 @@ from typing import Any
 import torch
 
 from seedless.bench.flags import run_with_flags
-from seedless.bench.measure import DEFAULT_LIMIT, Measured, Say, measure
+from seedless.bench.measure import DEFAULT_LIMIT, Clock, Measured, Say, measure
 from seedless.bench.rivals import (
     OURS,
     PLAIN,
@@ -29,6 +31,9 @@ from seedless.models import MODELS
 from seedless.numerics.determinism import make_deterministic
 from seedless.numerics.environment import capture_environment
 from seedless.runs.prepare import prepare
+
+WALL, PROCESSOR = "wall", "processor"
+CLOCKS: dict[str, Clock] = {WALL: time.perf_counter, PROCESSOR: time.process_time}
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,11 @@ class Row:
 class Comparison:
     """What was compared, in which environment, and one row per rival.
 
-    ``complete``: whether every rival has had all its turns, or has failed.
+    Attributes:
+        complete: whether every rival has had all its turns, or has failed.
+        clock: a name in `CLOCKS`.
+        other_cores: the processor cores that other programs kept busy while steps were measured,
+            the mean of all turns; None where the system does not say.
     """
 
     model: str
@@ -72,6 +81,8 @@ class Comparison:
     steps: int
     rounds: int
     complete: bool
+    clock: str
+    other_cores: float | None
     rows: tuple[Row, ...]
     verdict: str
     environment: dict[str, Any]
@@ -110,6 +121,7 @@ def compare(
     rounds: int = 5,
     only: Sequence[str] = (),
     limit: float = DEFAULT_LIMIT,
+    clock: str = WALL,
     say: Say = lambda _: None,
     record: Callable[[Comparison], None] = lambda _: None,
 ) -> Comparison:
@@ -124,14 +136,21 @@ def compare(
         rounds: how many turns each rival has.
         only: parts of the names of rivals to measure; by default all are measured.
         limit: the seconds a rival may take in all, its compilation included.
+        clock: "wall", or "processor": the processor time of all threads, of steps on a CPU.
         say: called with a line of text at each start and round.
         record: called after every turn with what has been measured so far.
 
     Example: ``print(compare(make_config("conformer", batch=16), steps=3, rounds=3).verdict)``
     """
     check_comparable(config)
+    choose("clock", clock, CLOCKS)
     with run_with_flags(lambda: None):
         problem = prepare(config).problem
+        if clock == PROCESSOR and problem.device.type != "cpu":
+            raise ConfigError(
+                f"expected the wall clock for steps on {problem.device.type}, got the processor's: "
+                "it does not count a GPU's time; leave --processor-time out, or add --device cpu"
+            )
         size = config.order.batch_size
         batches = [
             torch.from_numpy(rows).to(problem.device)
@@ -159,6 +178,8 @@ def compare(
                 steps=steps,
                 rounds=rounds,
                 complete=len(finished) == len(rivals),
+                clock=clock,
+                other_cores=_mean([cores for one in measured for cores in one.other_cores]),
                 rows=rows,
                 verdict=describe_verdict(rows),
                 environment=environment,
@@ -170,6 +191,7 @@ def compare(
             steps=steps,
             rounds=rounds,
             limit=limit,
+            clock=CLOCKS[clock],
             say=say,
             record=lambda some: record(build(some)),
         )
@@ -214,6 +236,10 @@ def find_strongest(measured: Sequence[Measured]) -> dict[str, Measured]:
             if best is None or one.median < (best.median or 0.0):
                 strongest[one.rival.precision] = one
     return strongest
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.mean(values) if values else None
 
 
 def _divide(other: float | None, own: float | None) -> float | None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seedless.bench.flags import run_with_flags
+from seedless.bench.other_load import OtherLoad
 from seedless.bench.rivals import Rival, Runner
 from seedless.bench.time_limit import TimeLimitExceeded, limit_time
 from seedless.core.digests import digest
@@ -19,6 +20,7 @@ REPEATED = 3  # steps of each of the two runs whose digests are compared
 DEFAULT_LIMIT = 600.0  # seconds that a rival may take in all
 
 Say = Callable[[str], None]
+Clock = Callable[[], float]
 
 
 @dataclass(eq=False)
@@ -31,6 +33,7 @@ class Measured:
         digest: the weights after `REPEATED` steps from the start.
         repeats: whether a second fresh copy came to the same weights.
         seconds: of a step, one value for each round.
+        other_cores: that other programs kept busy in each round; empty where unknown.
         used: the seconds it has taken in all.
     """
 
@@ -40,6 +43,7 @@ class Measured:
     digest: str | None = None
     repeats: bool | None = None
     seconds: list[float] = field(default_factory=list)
+    other_cores: list[float] = field(default_factory=list)
     error: str | None = None
     used: float = 0.0
 
@@ -59,6 +63,7 @@ def measure(
     steps: int,
     rounds: int,
     limit: float = DEFAULT_LIMIT,
+    clock: Clock = time.perf_counter,
     say: Say = lambda _: None,
     record: Record = lambda _: None,
 ) -> list[Measured]:
@@ -71,6 +76,7 @@ def measure(
         rivals: in the order of the first round; every second round reverses it.
         batches: training rows (B,) on the device, used again and again.
         limit: the seconds a rival may take in all; a slower one has no more turns.
+        clock: returns seconds, of which the difference is a step's time.
         record: called after every turn, with the rivals that have started.
     """
     device = batches[0].device
@@ -85,7 +91,10 @@ def measure(
                     say(f"starting {one.rival.name}")
                     runners[one] = start(one, batches, device)
                     one.repeats = repeat(one.rival, batches) == one.digest
-                one.seconds.append(time_steps(runners[one], batches, steps, device))
+                load = OtherLoad()
+                one.seconds.append(time_steps(runners[one], batches, steps, device, clock))
+                cores = load.measure()
+                one.other_cores += [] if cores is None else [cores]
             if one.error is not None:
                 runners.pop(one, None)
             record([other for other in measured if other.used])
@@ -147,16 +156,20 @@ def repeat(rival: Rival, batches: Sequence[Tensor]) -> str:
 
 
 def time_steps(
-    runner: Runner, batches: Sequence[Tensor], steps: int, device: torch.device
+    runner: Runner,
+    batches: Sequence[Tensor],
+    steps: int,
+    device: torch.device,
+    clock: Clock = time.perf_counter,
 ) -> float:
     """Return the seconds of a step, over ``steps`` of them after one that is not counted."""
     runner.step(batches[-1])
     _wait(device)
-    began = time.perf_counter()
+    began = clock()
     for number in range(steps):
         runner.step(batches[number % len(batches)])
     _wait(device)
-    return (time.perf_counter() - began) / steps
+    return (clock() - began) / steps
 
 
 def _wait(device: torch.device) -> None:

@@ -1,16 +1,16 @@
-"""Arguments of commands, checked before anything heavy is imported: a wrong one costs no wait."""
+"""Checks of command-line arguments, made before torch is imported: errors appear at once."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from seedless.core.errors import RunError
+from seedless.core.errors import FORCE, RunError
 from seedless.core.registry import choose
 
 RECEIPT = "receipt.json"
 
 
 def check_exists(run: Path | None) -> Path | None:
-    """Return the path of a run; raise an error if there is nothing."""
+    """Return the path of a run; raise an error if nothing is there."""
     if run is not None and not run.exists():
         from seedless.core.files import say_no_run
 
@@ -26,6 +26,21 @@ def check_finished(run: Path) -> Path:
 
         raise RunError(explain_missing(run))
     return run
+
+
+def check_not_finished(run: Path, force: bool) -> None:
+    """Refuse to train into the folder of a finished run; everything else is checked later."""
+    if not force and (run / RECEIPT).exists():
+        raise RunError(
+            f"{run} holds a finished run; choose another folder, or replace it with {FORCE}"
+        )
+
+
+def check_place(place: str | None) -> str | None:
+    """Return the place of data that were moved; raise an error if there is nothing."""
+    if place is not None and not Path(place).exists():
+        raise RunError(f"no file or folder at {place!r}: --data is where the data are now")
+    return place
 
 
 def check_matches(runs: list[Path]) -> list[Path]:

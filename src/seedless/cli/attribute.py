@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.cli.argument_checks import one_of
 from seedless.cli.options import AsJson, DataPlace, Entry, Force, RunFolder, print_json, print_line
 
 if TYPE_CHECKING:
@@ -19,7 +20,13 @@ def attribute(
         str | None, typer.Option("--class", help="Explain this class, in records labelled with it.")
     ] = None,
     records: Annotated[int, typer.Option(min=1, help="The largest number of records.")] = 16,
-    method: Annotated[str, typer.Option(help="gradcam or attention.")] = "gradcam",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="gradcam or attention.",
+            callback=one_of("attribution method", "gradcam", "attention"),
+        ),
+    ] = "gradcam",
     layer: Annotated[str | None, typer.Option(help="A layer other than the declared one.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.npz", help="Write the maps here.")

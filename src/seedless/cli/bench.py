@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # What a comparison takes by default: (batch, steps, rounds).
 ON_GPU, ON_CPU = (128, 20, 5), (16, 3, 3)
+BUSY_CORES = 0.3  # of other programs, from which steps on a CPU are disturbed
 
 
 def _explain(what: str, place: int) -> str:
@@ -45,6 +46,12 @@ def bench(
             metavar="SECONDS", min=1, help="What one step may take in all, compiling included."
         ),
     ] = None,
+    processor_time: Annotated[
+        bool,
+        typer.Option(
+            "--processor-time", help="On a busy CPU: count processor time, of one thread."
+        ),
+    ] = False,
     concurrent: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Instead, train N small jobs at once.")
     ] = None,
@@ -65,22 +72,24 @@ def bench(
     _check_place(out)
     if concurrent is not None:
         refused = {"--batch": batch, "--steps": steps, "--rounds": rounds}
-        _refuse({**refused, "--only": only, "--limit": limit})
+        _refuse({**refused, "--only": only, "--limit": limit, "--processor-time": processor_time})
         changes = [f"execution.device={device}", *(settings or [])]
         _bench_concurrent(model, changes, concurrent, say, as_json, out)
 
     import torch
 
-    from seedless.bench.comparison import compare, make_config
+    from seedless.bench.comparison import PROCESSOR, WALL, compare, make_config
     from seedless.bench.measure import DEFAULT_LIMIT
 
     usual = ON_GPU if device != "cpu" and torch.cuda.is_available() else ON_CPU
+    chosen = ["execution.threads=1"] * processor_time + (settings or [])
     result = compare(
-        make_config(model, batch or usual[0], device, settings or []),
+        make_config(model, batch or usual[0], device, chosen),
         steps=steps or usual[1],
         rounds=rounds or usual[2],
         only=only or [],
         limit=limit or DEFAULT_LIMIT,
+        clock=PROCESSOR if processor_time else WALL,
         say=say,
         record=lambda found: _write(found.as_values(), found.environment, False, out),
     )
@@ -170,6 +179,12 @@ def _print(result: Comparison) -> None:
         "plain deterministic.\nfirst: the first step, with compiling, capturing and tuning. "
         "digest: of the weights after 3 steps; repeats: the same\ndigest twice."
     )
+    if result.other_cores is not None and result.device == "cpu":
+        typer.echo(
+            f"clock: {result.clock}; other programs kept {result.other_cores:.1f} cores busy."
+        )
+        if result.clock == "wall" and result.other_cores > BUSY_CORES:
+            typer.echo("They disturb a clock on the wall: --processor-time compares without them.")
     typer.echo(f"\n{result.verdict}")
 
 

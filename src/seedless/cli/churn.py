@@ -32,6 +32,11 @@ def churn(
     as_json: AsJson = False,
 ) -> None:
     """List the records that get different labels from different runs."""
+    from seedless.core.errors import DataError
+    from seedless.core.files import match_paths
+
+    if (count := sum(len(match_paths(run)) for run in runs)) < 2:
+        raise DataError(f"expected two runs or more to compare, got {count}")
     from seedless.analysis.run_churn import churn as compare_runs
     from seedless.core.registry import choose
     from seedless.evaluate.churn_text import write_flips

@@ -24,7 +24,7 @@ def show(
     config: Annotated[
         str | None,
         typer.Argument(
-            help="A preset's name or a TOML file; default: the defaults.",
+            help="A preset or a TOML file; without it, the default values.",
             autocompletion=complete_presets,
         ),
     ] = None,

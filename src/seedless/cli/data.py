@@ -69,7 +69,7 @@ def fetch_dataset(
         list[str] | None, typer.Option(help="Further files, such as 500 for PTB-XL at 500 Hz.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="Pixels on a side: 64, 128 or 224 for MedMNIST.")
+        int | None, typer.Option(help="Height and width in pixels: 64, 128 or 224 for MedMNIST.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -26,7 +26,7 @@ def demo(
     """Train a small model twice and show that every bit agrees.
 
     A third run, in which one bit is flipped, must differ. Two more, with
-    seeds 1 and 2, show how many records get another answer from a seed.
+    seeds 1 and 2, show for how many records the answer depends on the seed.
     Exit code 0: all of this holds. 1: it does not.
     """
     from seedless.core.config import override
@@ -130,10 +130,10 @@ def _print(result: Demo, seconds: float) -> None:
 
 
 def _print_flips(result: Demo) -> None:
-    """Print how many records get another answer from another seed, and from a repeat."""
+    """Print how many records get a different answer from another seed, and from a repeat."""
     seeds, repeats = result.flips["seeds"], result.flips["repeats"]
     first, second = _read_scores(result).values()
-    answer = "test records get another answer (the most probable class)"
+    answer = "test records get a different answer (the most probable class)"
     typer.echo(f"two seeds          macro AUC {_format(first)} and {_format(second)}")
     typer.echo(f"                   {seeds.share.count} of {seeds.share.n} {answer};")
     typer.echo(

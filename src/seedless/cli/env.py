@@ -1,4 +1,4 @@
-"""`seedless env`: what on this machine changes bits, and what multiplies in portable arithmetic."""
+"""`seedless env`: what on this machine changes bits, and the engines of portable arithmetic."""
 
 from seedless.cli.options import AsJson, ConfigFile, Settings, print_json, print_line, read_config
 

@@ -35,6 +35,11 @@ def evaluate(
     With --data the weights of the run predict on other records, with the
     normalization and the thresholds of the run.
     """
+    if data is not None:
+        from seedless.core.config import Config, override
+        from seedless.data.loading import check_data_exists
+
+        check_data_exists(override(Config().change(data={"name": data}), settings or []).data)
     from seedless.analysis.evaluation import evaluate as evaluate_run
 
     result = evaluate_run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from seedless.cli.argument_checks import check_finished
+from seedless.cli.argument_checks import check_finished, check_place
 from seedless.cli.completion import complete_settings
 from seedless.core.display import escape_lines, escape_text, write_json
 from seedless.core.errors import RunError
@@ -47,14 +47,16 @@ Entry = Annotated[
 ]
 DataPlace = Annotated[
     str | None,
-    typer.Option("--data", help="Where the data are now, if they were moved."),
+    typer.Option(
+        "--data", help="Where the data are now, if they were moved.", callback=check_place
+    ),
 ]
 WeightsPlace = Annotated[
     Path | None,
     typer.Option(
         "--weights",
         metavar="FILE",
-        help="Where the file of weights it began with is now, if it was moved.",
+        help="Where the weights file it began with is now, if it was moved.",
     ),
 ]
 

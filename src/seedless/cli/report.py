@@ -31,6 +31,12 @@ def report(
     The page loads nothing and runs no script.
     (A page about a study: seedless study report.)
     """
+    from seedless.core.errors import NEEDS_PAGE, RunError
+    from seedless.core.files import match_paths
+
+    folders = [path for run in runs for path in match_paths(run) if path.is_dir()]
+    if out is None and len(folders) > 1:
+        raise RunError(NEEDS_PAGE)
     from seedless.analysis.run_report import report as write_report
 
     page = write_report(*runs, out=out, examples=examples, verify=verify, force=force)

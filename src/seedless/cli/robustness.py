@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seedless.cli.argument_checks import one_of
 from seedless.cli.options import AsJson, DataPlace, Entry, RunFolder, print_line, print_result
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 
 def robustness(
     run: RunFolder,
-    noise: Annotated[str, typer.Option(help="simulated, or nstdb (recorded).")] = "simulated",
+    noise: Annotated[
+        str,
+        typer.Option(
+            help="simulated, or nstdb (recorded).",
+            callback=one_of("noise source", "simulated", "nstdb"),
+        ),
+    ] = "simulated",
     noise_path: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where nstdb is, if not fetched.")
     ] = None,

@@ -30,15 +30,24 @@ def sign(
     the run are signed with a P-256 key, in the format of OpenSSF.
     """
     from seedless.core.errors import SeedlessError
+
+    if (run is None or key is None or new_key is not None) and (
+        run is not None or key is not None or new_key is None
+    ):
+        raise SeedlessError(
+            "expected `seedless sign RUN --key KEY.pem`, or `seedless sign --new-key KEY.pem` alone"
+        )
     from seedless.proof.keys import make_key, public_path, read_keyid
     from seedless.runs.signed_run import sign_run
 
-    if run is None and key is None and new_key is not None:
+    if new_key is not None:
         private = make_key(new_key, "P-256" if model_signing else "ed25519")
         done = {"key": str(private), "public_key": str(public_path(private))}
         text = f"private key in {private}: keep it secret\n"
         text += f"public key in {done['public_key']}: publish it"
-    elif run is not None and key is not None and new_key is None:
+    else:
+        assert run is not None
+        assert key is not None
         private, signature = key, sign_run(run, key, model_signing=model_signing)
         if model_signing:
             done = {"signature": str(signature)}
@@ -49,9 +58,5 @@ def sign(
             done = {"envelope": str(signature)}
             text = f"signed {run} in {done['envelope']}"
         done["run"] = str(run)
-    else:
-        raise SeedlessError(
-            "expected `seedless sign RUN --key KEY.pem`, or `seedless sign --new-key KEY.pem` alone"
-        )
     keyid = read_keyid(private)
     print_result({**done, "keyid": keyid}, f"{text}\nkeyid {keyid}", as_json)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seedless.cli.argument_checks import check_not_finished
 from seedless.cli.completion import complete_presets
 from seedless.cli.group import Processes, join_processes, start_processes
 from seedless.cli.options import STOPPED, AsJson, Settings, print_json, print_line
@@ -48,6 +49,7 @@ def train(
     check_choices(resolved)
     check_weights_exist(resolved)
     check_data_exists(resolved.data)
+    check_not_finished(out, force)
     changes = [part for setting in settings or [] for part in ("--set", setting)]
     flags = ["--force"] * force + ["--json"] * as_json
     start_processes(resolved, processes, ["train", config, "--out", str(out), *flags, *changes])

@@ -22,6 +22,12 @@ TEN_FOLDS: dict[str, tuple[int, ...]] = {
 THREE_SPLITS: dict[str, tuple[int, ...]] = {"train": (1,), "val": (2,), "test": (3,)}
 TEST_ONLY: dict[str, tuple[int, ...]] = {"test": (1,)}
 ROLES = ("train", "val", "test")
+# In the provenance of a dataset whose records have no ids: a user finds them by their rows.
+ROW_NUMBERS = "by content, the file has none"
+# What a receipt calls the task of a run with a loss of the user's own, and the score of its epochs:
+# the highest is selected.
+OWN_LOSS = "own loss"
+NEGATIVE_LOSS = "negative loss"
 TASKS = ("multi-label", "multi-class")
 
 
@@ -95,6 +101,10 @@ class Dataset:
         """The unit of the samples, such as "mV"; None where the reader does not know it."""
         units = self.provenance.get("units")
         return units if isinstance(units, str) else None
+
+    def name_record(self, row: int) -> str:
+        """Return how a user finds a record: by its id, or by its row in a file without ids."""
+        return f"row {row}" if self.provenance.get("ids") == ROW_NUMBERS else str(self.ids[row])
 
     @cached_property
     def digests(self) -> NDArray[np.uint8]:

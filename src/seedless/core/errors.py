@@ -1,6 +1,10 @@
 """The errors of this package. A message says what was expected, what was found, and what to do."""
 
 FORCE = "--force (in Python: force=True)"  # how an existing file or run is replaced
+NEEDS_PAGE = (  # said by the command, and by the function in Python
+    "a report of several runs belongs to none of them: name a file, --out FILE.html (in Python: "
+    "out=)"
+)
 
 
 class SeedlessError(ValueError):

@@ -5,6 +5,7 @@ is the reason that the group failed.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,14 +25,14 @@ from seedless.core.processes import (
     build_command,
     build_environment,
     describe_exit,
-    read_answer,
-    send_request,
 )
+from seedless.core.worker_requests import read_answer, send_request
 
 LOST = 75  # the exit code of a process that ends because another one did
 GRACE_SECONDS = 20.0  # that the others have to end by themselves after one has failed
 INTERFACE = "GLOO_SOCKET_IFNAME"  # the network interface that gloo uses
 HUNG = "it did not answer the others within execution.timeout seconds"
+_PARENT_SECONDS = 2.0  # in which a process that was killed is gone
 _LAST_LINES = 5  # of a failed process that are shown
 
 
@@ -50,7 +51,7 @@ def run_processes(arguments: Sequence[str], count: int, *, quiet: bool = False) 
         processes: list[subprocess.Popen[bytes]] = []
         stuck: list[int] = []
         try:
-            with _pass_interrupts_on(processes):
+            with _pass_interrupts_on(processes) as interrupts:
                 for rank, log in enumerate(outputs):
                     processes.append(_start(command, {**variables, "RANK": str(rank)}, log))
                 stuck = _wait(processes)
@@ -62,6 +63,11 @@ def run_processes(arguments: Sequence[str], count: int, *, quiet: bool = False) 
                 process.wait()
             texts = ["" if log is None else _read(log) for log in outputs]
         codes = [process.returncode for process in processes]
+    if interrupts and codes[0] in (0, -signal.SIGINT):
+        # Ctrl-C came before the first process could stop after a step, or after its last one.
+        if codes[0]:
+            raise KeyboardInterrupt
+        return 0
     return judge_exits(codes, texts, stuck, quiet=quiet)
 
 
@@ -89,16 +95,21 @@ def _start(
 
 
 @contextmanager
-def _pass_interrupts_on(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Let Ctrl-C reach the processes, which stop after a step, and not end this one."""
+def _pass_interrupts_on(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[list[int]]:
+    """Let Ctrl-C reach the processes, which stop after a step, and not end this one.
+
+    Yields the signals that were passed on so far.
+    """
+    passed: list[int] = []
 
     def send(number: int, frame: Any) -> None:
+        passed.append(number)
         for process in processes:
             process.send_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, send)
     try:
-        yield
+        yield passed
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -210,10 +221,18 @@ def is_local_member() -> bool:
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it is gone, so that none is left behind."""
+    """End this process when the one that started it is gone, so that nothing is left behind."""
+    parent, folder = os.getppid(), Path(os.environ[MEETING_FILE]).parent
 
     def watch() -> None:
         os.read(0, 1)  # returns when the other end of the pipe is closed
+        # Where it was killed, it cannot remove the folder itself. It closes its files a moment
+        # before it is gone; one that still runs ends this process now.
+        until = time.monotonic() + _PARENT_SECONDS
+        while os.getppid() == parent and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        if os.getppid() != parent:
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(LOST)
 
     threading.Thread(target=watch, daemon=True).start()

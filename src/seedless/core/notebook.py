@@ -1,4 +1,4 @@
-"""A bar in the output of a Jupyter cell, which is replaced and not written again and again."""
+"""A progress bar in the output of a Jupyter cell: one element that is updated in place."""
 
 import html
 import sys

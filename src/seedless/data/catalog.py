@@ -4,9 +4,9 @@ from typing import Any
 
 from seedless.core.registry import choose
 from seedless.data.catalog_entry import DatasetEntry, File, as_dict, resize_entry
-from seedless.data.class_names import CIFAR_100, FINDINGS, ORGANS, RHYTHMS
+from seedless.data.class_names import CIFAR_100, RHYTHMS
 from seedless.data.leads import TWELVE
-from seedless.data.medmnist_files import SMALLEST, list_files
+from seedless.data.medmnist_catalog import MEDMNIST
 
 __all__ = ["CATALOG", "SUMS", "DatasetEntry", "File", "as_dict", "find_entry"]
 
@@ -32,41 +32,6 @@ def _physionet(name: str, *, project: str, size: int, listed: str, **facts: Any)
     homepage = f"https://physionet.org/content/{project}/"
     return DatasetEntry(
         name=name, files=(listing,), listed=listed, size=size, homepage=homepage, **facts
-    )
-
-
-def _medmnist(
-    name: str,
-    md5: str,
-    size: int,
-    channels: int,
-    sizes: tuple[int, int, int],
-    classes: str,
-    *,
-    task: str = "multi-class",
-    licence: str = "CC BY 4.0",
-    note: str = "",
-    repeated: int | None = None,
-) -> DatasetEntry:
-    """Return the entry of a MedMNIST v2 set at 28 x 28; classes are separated by semicolons."""
-    files = list_files(name, md5)
-    return DatasetEntry(
-        name=name,
-        title=f"MedMNIST v2: {name}, 28 x 28",
-        kind="image",
-        task=task,
-        classes=tuple(text.strip() for text in classes.split(";")),
-        sizes=dict(zip(("train", "val", "test"), sizes, strict=True)),
-        repeated=repeated,
-        shape=(channels, SMALLEST, SMALLEST),
-        files=(files[SMALLEST],),
-        larger={size: file for size, file in files.items() if size != SMALLEST},
-        root=files[SMALLEST].path,
-        size=size,
-        licence=licence,
-        citation="Yang et al., MedMNIST v2, Scientific Data 10:41 (2023)",
-        homepage="https://medmnist.com/",
-        note=note,
     )
 
 
@@ -214,73 +179,7 @@ CATALOG: dict[str, DatasetEntry] = {
         note="JS00001 to JS10646: 10,646 as first published, 10,247 of them there; the rest "
         "of ecg-arrhythmia is Ningbo's",
     ),
-    "bloodmnist": _medmnist(
-        "bloodmnist",
-        "7053d0359d879ad8a5505303e11de1dc",
-        35_500_000,
-        3,
-        (11_959, 1_712, 3_421),
-        "basophil; eosinophil; erythroblast; immature granulocytes; lymphocyte; monocyte; "
-        "neutrophil; platelet",
-    ),
-    "organcmnist": _medmnist(
-        "organcmnist",
-        "b9ceb9546e10131b32923c5bbeaea2b1",
-        15_500_000,
-        1,
-        (12_975, 2_392, 8_216),
-        ORGANS,
-    ),
-    "dermamnist": _medmnist(
-        "dermamnist",
-        "0744692d530f8e62ec473284d019b0c7",
-        19_700_000,
-        3,
-        (7_007, 1_003, 2_005),
-        "actinic keratoses and intraepithelial carcinoma; basal cell carcinoma; "
-        "benign keratosis-like lesions; dermatofibroma; melanoma; melanocytic nevi; "
-        "vascular lesions",
-        licence="CC BY-NC 4.0",
-        note="not for commercial use",
-    ),
-    "breastmnist": _medmnist(
-        "breastmnist",
-        "750601b1f35ba3300ea97c75c52ff8f6",
-        559_580,
-        1,
-        (546, 78, 156),
-        "malignant; normal or benign",
-        note="published as a binary task",
-        repeated=1,  # one image of the training split is in the test split too
-    ),
-    "retinamnist": _medmnist(
-        "retinamnist",
-        "bd4c0672f1bba3e3a89f0e4e876791e4",
-        3_300_000,
-        3,
-        (1_080, 120, 400),
-        "grade 0; grade 1; grade 2; grade 3; grade 4",
-        note="published as an ordinal task: grades of diabetic retinopathy",
-    ),
-    "chestmnist": _medmnist(
-        "chestmnist",
-        "02c8a6516a18b556561a56cbdd36c4a8",
-        82_800_000,
-        1,
-        (78_468, 11_219, 22_433),
-        FINDINGS,
-        task="multi-label",
-        note="a row of zeros is an answer: no finding",
-    ),
-    "pathmnist": _medmnist(
-        "pathmnist",
-        "a8b06965200029087d5bd730944a56c1",
-        205_600_000,
-        3,
-        (89_996, 10_004, 7_180),
-        "adipose; background; debris; lymphocytes; mucus; smooth muscle; normal colon mucosa; "
-        "cancer-associated stroma; colorectal adenocarcinoma epithelium",
-    ),
+    **MEDMNIST,
     "cifar-100": DatasetEntry(
         name="cifar-100",
         title="CIFAR-100",

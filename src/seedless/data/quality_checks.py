@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,12 +133,30 @@ def _find_repeats(data: Dataset, warnings: list[str]) -> int:
     group = group.ravel()
     repeated = len(data) - 1 - int(group.max())
     if repeated:
-        across = _count_shared(group, _split_numbers(data))
         warnings.append(
-            f"records that repeat another's content: {repeated} "
-            f"({across} contents occur in two splits)"
+            f"records that repeat another's content: {repeated} ({_describe_shared(data, group)})"
         )
     return repeated
+
+
+def _describe_shared(data: Dataset, group: NDArray[np.int64]) -> str:
+    """Return how many contents are in two splits, with the names of two such records."""
+    splits = _split_numbers(data)
+    across = _count_shared(group, splits)
+    if across == 0:
+        return "none of these contents is in two splits"
+    ordered = np.lexsort((splits, group))
+    first, second = next(
+        (int(one), int(two))
+        for one, two in pairwise(ordered[splits[ordered] >= 0])
+        if group[one] == group[two] and splits[one] != splits[two]
+    )
+    roles = list(data.protocol)
+    names = " and ".join(
+        f"{data.name_record(row)} ({roles[splits[row]]})" for row in (first, second)
+    )
+    number = "1 content is" if across == 1 else f"{across:,} contents are"
+    return f"{number} in two splits, for example {names}"
 
 
 def _split_numbers(labels: Dataset | Labels) -> NDArray[np.int64]:
@@ -201,9 +220,11 @@ def _warn_about_labels(
             warnings.append(f"{split} has no records")
         elif absent:
             weight = "weight 1, " if split == "train" else ""
+            left = len(records) - len(absent)
+            over = f"the {left} others" if left > 1 else "the other" if left else "none"
             warnings.append(
                 f"classes absent from {split}: {len(absent)} ({', '.join(absent)}): {weight}AUC "
-                f"undefined, macro averages over the {len(records) - len(absent)} others"
+                f"undefined, macro averages over {over}"
             )
     stray = int((_split_numbers(labels) < 0).sum())
     if stray:

@@ -1,4 +1,4 @@
-"""Answers compared with labels where each record has one class: confusions, kappa.
+"""Agreement of answers and labels where each record has one class: confusion matrix, kappa.
 
 Cohen's kappa (1960) is the agreement beyond what chance would give: 1 - sum(w o) / sum(w e), with
 the observed counts o, those e that independent answers of the same frequencies would have, and the
@@ -32,7 +32,7 @@ def count_confusions(
 def compute_kappa(counts: NDArray[np.int64], *, weighted: bool = False) -> float | None:
     """Return Cohen's kappa of counts (K, K), or that with quadratic weights.
 
-    None where labels and answers are all of one class: chance agrees perfectly, too.
+    None where labels and answers are all of one class: then chance agreement is perfect too.
     """
     places = np.arange(len(counts), dtype=np.float64)
     distance = places[:, None] - places
@@ -45,7 +45,7 @@ def compute_kappa(counts: NDArray[np.int64], *, weighted: bool = False) -> float
 def are_grades(classes: Sequence[str]) -> bool:
     """Whether names of three classes or more are grades: one word with numbers that go up by one.
 
-    "class 0", "class 1", ... are names that were left out, and no grades.
+    "class 0", "class 1", ... are default names, not grades.
 
     >>> are_grades(["grade 0", "grade 1", "grade 2"]), are_grades(["class 0", "class 1", "class 2"])
     (True, False)

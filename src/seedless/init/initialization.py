@@ -157,7 +157,7 @@ def make_plan(
     for name, weight in norms.items():
         if weight not in by_name:
             raise InitError(
-                f"{name} holds the norms of {weight}, which is not started anew: start both, or "
+                f"{name} holds the norms of {weight}, which is not initialized here: name both, or "
                 "neither"
             )
     rows = [

@@ -126,7 +126,8 @@ def _position_rule(shape: Shape) -> ParameterRule:
 def suggest_claims(module: nn.Module, name: str) -> list[str]:
     """Return the claims for a parameter without a rule, the most likely first.
 
-    What multiplies is never offered zeros first, and a weight is offered filters.
+    A parameter that multiplies its input is offered ones before zeros; a weight is offered filters
+    first.
     """
     operations = {use.operation for use in _find_uses(module, name)}
     claims = ["zeros", "ones"]

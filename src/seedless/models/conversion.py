@@ -6,7 +6,7 @@ Three things are done to a model, in place:
 2. The root and every module that torch did not write note their calls, so that a draw inside them
    has a name. While the model computes in training mode, functions of torch's that draw (functional
    dropout, attention, recurrent layers, uniform and Bernoulli numbers) draw by these names too.
-3. What would still draw from a generator is refused: a function of torch's when it is called, with
+3. What would still draw from a generator is refused: a torch function when it is called, with
    module and line; all else after the first forward pass.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from torch import nn
 
 from seedless.core.errors import ModelError
-from seedless.models.call_hooks import NotedCall, note_calls
+from seedless.models.call_hooks import CallSettings, add_call_hooks
 from seedless.models.converted_layers import REPLACEMENTS
 from seedless.models.draw_scan import DrawLine, ModuleDraws, scan_module
 from seedless.numerics.sample_draws import SHARED, Axis
@@ -135,7 +135,9 @@ def convert(model: M, *, keep: Iterable[str] = (), axes: Mapping[str, Axis] | No
         if not name or not _is_of_torch(module) or isinstance(module, _DRAWING) or name in kept:
             found = _find_draws(module)
             draws = bool(found.intercepted or found.remaining or found.unclear)
-            note_calls(module, NotedCall(name, inherited[name], name in kept, draws, not kept))
+            add_call_hooks(
+                module, CallSettings(name, inherited[name], name in kept, draws, not kept)
+            )
     # [Step 3] Report.
     report = ConversionReport(tuple(replaced), *_list_draws(named, kept))
     setattr(model, "seedless_report", report)  # noqa: B010  # no tensor or module, as mypy expects
@@ -197,7 +199,7 @@ def _find_kept(named: Mapping[str, nn.Module], keep: Iterable[str]) -> set[str]:
 
 
 def _find_transformer_axes(named: Mapping[str, nn.Module]) -> dict[str, int]:
-    """Return the axis of the samples for the dropout layers of torch's transformer layers."""
+    """Return the axis of the samples for the dropout layers of torch transformer layers."""
     found = {}
     for name, module in named.items():
         if isinstance(module, _TRANSFORMER_LAYERS):

@@ -1,12 +1,12 @@
-"""Layers of torch's that draw from its generator: found by their class, without a forward pass."""
+"""Torch layers that draw from torch's generator: found by their class, without a forward pass."""
 
 from typing import Any
 
 from torch import nn
 
 from seedless.core.errors import NumericsError
+from seedless.models.call_hook_mark import has_call_hooks
 from seedless.models.converted_layers import REPLACEMENTS
-from seedless.models.noted_modules import is_noted
 
 _RECURRENT = (nn.LSTM, nn.GRU, nn.RNN)
 _MAX_NAMED = 3  # layers that a message names
@@ -22,7 +22,7 @@ def list_generator_layers(model: nn.Module) -> list[str]:
     ['1: Dropout(p=0.5)']
     """
     converted = {
-        inner for module in model.modules() if is_noted(module) for inner in module.modules()
+        inner for module in model.modules() if has_call_hooks(module) for inner in module.modules()
     }
     modes = {module: module.training for module in model.modules()}
     model.train()
@@ -51,7 +51,7 @@ def refuse_generator_layers(model: nn.Module) -> None:
 
 
 def _read_rate(module: nn.Module) -> float:
-    """Return the rate at which a layer of torch's drops in training mode; 0 for all others."""
+    """Return the rate at which a torch layer drops in training mode; 0 for all others."""
     if type(module) in REPLACEMENTS:
         rate: Any = module.p
         return float(rate)

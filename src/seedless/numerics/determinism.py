@@ -52,7 +52,7 @@ def set_environment_variables() -> None:
 def list_user_environment() -> dict[str, str]:
     """Return the environment as the user made it, without what `set_environment_variables` added.
 
-    For a script of the user's: what we add for ourselves would change its results.
+    For a script of the user: what we add for ourselves would change its results.
     """
     added = os.environ.get(ADDED_VARIABLES, "").split(",")
     return {

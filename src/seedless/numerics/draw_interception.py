@@ -1,6 +1,6 @@
 """Inside a converted model, torch's draws become functions of sample, epoch, layer and element.
 
-Law: a function mode sees every call of a function of torch's that a module makes. Dropout, and
+Law: a function mode sees every call of a torch function that a module makes. Dropout, and
 draws from distributions (`distribution_draws`), are computed from the keys of the batch. A call
 that would draw otherwise is refused, with its module and line. Calls with a generator of their own
 are left alone.
@@ -31,7 +31,7 @@ class DrawInterception(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Arguments = (), kwargs: Any = None
     ) -> Any:
-        """Run one function of torch's: as it is, by the keys of the batch, or refuse it."""
+        """Run one torch function: as it is, by the keys of the batch, or refuse it."""
         kwargs = kwargs or {}
         handle, copied = _HANDLERS.get(func), _COPIES.get(func)
         is_left_alone = kwargs.get("generator") is not None or find_call().kept
@@ -43,7 +43,7 @@ class DrawInterception(TorchFunctionMode):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # untyped in torch
     def run_seen(self, function: Any, args: Arguments, kwargs: dict[str, Any]) -> Any:
-        """Run a copy of a function of torch's with its own calls seen by this mode."""
+        """Run a copy of a torch function with its own calls seen by this mode."""
         call = find_call()
         before = call.axis
         if function is _ATTENTION:
@@ -84,7 +84,7 @@ def end_interception() -> None:
 
 
 def _copy_without_dispatch(function: Any) -> Any:
-    """Return a copy of a Python function of torch's that does not give itself to the mode again."""
+    """Return a copy of a Python function of torch that does not give itself to the mode again."""
     asked = dict.fromkeys(("has_torch_function", "has_torch_function_unary"), lambda _: False)
     copied = types.FunctionType(
         function.__code__,

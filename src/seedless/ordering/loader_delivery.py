@@ -1,4 +1,4 @@
-"""Which batch a data loader of torch's has delivered, and not only read ahead.
+"""Which batch a torch data loader has delivered, and not only read ahead.
 
 A loader with worker processes takes numbers from its batch sampler long before their batch is
 delivered. It delivers batches in the order in which it took their numbers. So the iterator that a

@@ -18,7 +18,7 @@ from torch import Tensor
 from seedless.core.errors import NumericsError
 
 KERNELS_VARIABLE = "SEEDLESS_FUSED"  # an environment variable; 0 means: use no compiled kernel
-ENGINE_VARIABLE = "SEEDLESS_ENGINE"  # an environment variable: what multiplies, see `exact.engines`
+ENGINE_VARIABLE = "SEEDLESS_ENGINE"  # an environment variable, see `exact.engines`
 AUTO_ENGINE, FLOAT64_ENGINE, INT8_ENGINE = "auto", "float64", "int8"
 ResultObserver = Callable[[str, tuple[Any, ...], Any], None]
 

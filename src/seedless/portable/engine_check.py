@@ -20,7 +20,7 @@ from seedless.portable.exact.engines import find_engine, int8
 
 Rows = list[list[int]]
 Matrices = tuple[Rows, Rows]  # the rows of the left one, and the columns of the right one
-_LIMIT = 1 << PRODUCT_BITS
+_MAX_INTEGER = 1 << PRODUCT_BITS
 _BASE = 1 << int8.DIGIT_BITS
 _SHAPES = ((1, 1, 1), (2, 7, 3), (5, 128, 9), (23, 129, 33), (67, 300, 41))  # m, k, n
 
@@ -36,11 +36,18 @@ def _mix_values() -> list[Matrices]:
     """Values from the whole range, of both signs, in several shapes, the edges among them."""
     largest = (1 << 24) // 2 - 1 - 0x8080  # of three digits of eight bits
     powers = [_BASE**place * factor for place in range(4) for factor in (1, 31, 32)]
-    edges = [_LIMIT, _LIMIT - 1, largest, largest + 1, *powers, *(power - 1 for power in powers)]
+    edges = [
+        _MAX_INTEGER,
+        _MAX_INTEGER - 1,
+        largest,
+        largest + 1,
+        *powers,
+        *(power - 1 for power in powers),
+    ]
     signed = [0, *edges, *(-edge for edge in edges)]
 
     def make(count: int, length: int, factor: int) -> Rows:
-        spread = [i * factor % (2 * _LIMIT + 1) - _LIMIT for i in range(count * length)]
+        spread = [i * factor % (2 * _MAX_INTEGER + 1) - _MAX_INTEGER for i in range(count * length)]
         for i in range(0, len(spread), 3):
             spread[i] = signed[i // 3 * factor % len(signed)]
         return [spread[i : i + length] for i in range(0, len(spread), length)]
@@ -57,7 +64,7 @@ def _add_longest() -> list[Matrices]:
     length = int8.MAX_INT8_ADDENDS
     largest = sum(31 * _BASE**place for place in range(int8.DIGITS))
     smallest = -sum(32 * _BASE**place for place in range(int8.DIGITS - 1)) - 31 * _BASE**3
-    rows = [[value] * length for value in (_LIMIT, -_LIMIT, largest, smallest)]
+    rows = [[value] * length for value in (_MAX_INTEGER, -_MAX_INTEGER, largest, smallest)]
     return [([*rows, [largest, smallest] * (length // 2)], rows[1:])]
 
 

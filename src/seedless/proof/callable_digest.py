@@ -19,6 +19,7 @@ import dis
 import functools
 import inspect
 import math
+import os
 import random
 import sysconfig
 import textwrap
@@ -39,8 +40,12 @@ from seedless.proof.callable_claims import MAX_NAME_CHARACTERS
 MAX_VALUES = 100_000  # of one description
 
 _INSTALLED = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}"
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
+# An installed package need not be in this environment's own folder: `pip install --user`, and an
+# environment that sees the packages of the system, have others.
+_INSTALLED_PARTS = {"site-packages", "dist-packages"}
 _MODULE_FIELDS = frozenset(vars(nn.Module()))  # what every module has, its tensors among them
 _WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made while Python runs
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
@@ -243,10 +248,10 @@ def _list_globals(code: types.CodeType) -> Iterator[str]:
 def _is_installed(code: Any) -> bool:
     """Whether a function or class belongs to Python or an installed package."""
     try:
-        file = str(Path(inspect.getfile(code)).resolve())
+        file = Path(inspect.getfile(code)).resolve()
     except TypeError:
         return True  # built in
-    return file.startswith(_INSTALLED)
+    return bool(_INSTALLED_PARTS & {*file.parts}) or str(file).startswith(_INSTALLED)
 
 
 def _read_lambda(function: types.FunctionType) -> str:

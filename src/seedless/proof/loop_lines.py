@@ -1,4 +1,4 @@
-"""The trail of a loop of the user's own: its files, one for each process, and its lines.
+"""The trail of the user's own loop: its files, one for each process, and its lines.
 
 Process 0 writes trail.jsonl, process r trail-r.jsonl. Line 0 ("start") says what the loop began
 with; each other line ("step") is keyed by the step that the user gave. docs/receipt.md states the
@@ -7,7 +7,7 @@ format. Trails of schema 1, which counted calls, are read too.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,12 +94,6 @@ def read_loop_trail(folder: Path, rank: int = 0) -> list[TrailEntry]:
             )
         last = step
     return entries
-
-
-def is_loop(entries: Sequence[TrailEntry]) -> bool:
-    """Whether a trail is of a loop of the user's own, and not of `fit` or `seedless train`."""
-    start = entries[0]
-    return start.get("schema") == LOOP_SCHEMA or not isinstance(start.get("settings"), str)
 
 
 def compare_lines(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

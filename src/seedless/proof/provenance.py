@@ -142,7 +142,7 @@ def _list_dependencies(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _list_weights_file(claims: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the file of weights that the run began with; none where it began with a start."""
+    """Return the weights file that the run began with; none where it began with a start."""
     if not has_weights_file(claims):
         return []
     file = claims["initialization"]["file"]

@@ -1,4 +1,4 @@
-"""Record a training loop of the user's own: `with seedless.record(...) as trail: trail.step(...)`.
+"""Record the user's own training loop: `with seedless.record(...) as trail: trail.step(...)`.
 
 A loop that is killed and started again goes on with its trail: steps that are trained a second time
 must give the lines that are there already, and later steps are appended. So the trail of a loop

@@ -1,7 +1,7 @@
 """The minor versions of a receipt's schema: which one a run needs, and what each allows.
 
-Fields are only added: 2.2 has functions of the user's, 2.3 several processes, 2.4 the file of
-weights that a run began with. Each later one may have what those before it have.
+Fields are only added: 2.2 adds functions of the user, 2.3 several processes, 2.4 the weights file
+that a run began with. Each later version may have the fields of the earlier ones.
 """
 
 import json
@@ -12,10 +12,10 @@ from seedless.core.mismatch import is_same_json
 from seedless.proof import script_claims
 from seedless.proof.callable_claims import check_callables
 from seedless.proof.process_claims import check_processes
-from seedless.proof.weights_claims import FIELD, check_weights_file
+from seedless.proof.weights_claims import FILE_FIELD, check_weights_file
 
 SCHEMA = "2.0"  # of the receipts that this version writes for its own runs
-CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with functions of the user's, in `callables`
+CALLABLES_SCHEMA = "2.2"  # of the receipts of runs with user-defined functions, in `callables`
 PROCESSES_SCHEMA = "2.3"  # of the receipts of runs on several processes; they may have `callables`
 WEIGHTS_SCHEMA = "2.4"  # of runs that began with the weights of a file; they may have both of these
 # The schemas whose fields this version knows, all of them. A later one may have more.
@@ -25,8 +25,8 @@ KNOWN_SCHEMAS = (
 # Fields of schema 2 with the value that each has in most runs of this package's own: the script a
 # run was recorded from, digests of the user's functions, and the processes it was finished on.
 RESERVED: dict[str, Any] = {"script": None, "callables": [], "processes": {"count": 1}}
-# Which of them a schema allows other values for.
-_FREE = {
+# Which of them may have other values in a schema.
+_ALLOWED_FIELDS = {
     CALLABLES_SCHEMA: ("callables",),
     PROCESSES_SCHEMA: ("callables", "processes"),
     WEIGHTS_SCHEMA: ("callables", "processes"),
@@ -45,7 +45,7 @@ def choose_schema(claims: Mapping[str, Any]) -> str:
 def has_weights_file(claims: Mapping[str, Any]) -> bool:
     """Whether a receipt says that its run began with the weights of a file."""
     start = claims.get("initialization")
-    return isinstance(start, dict) and FIELD in start
+    return isinstance(start, dict) and FILE_FIELD in start
 
 
 def check_schema(claims: Mapping[str, Any], file: str) -> list[str]:
@@ -56,22 +56,24 @@ def check_schema(claims: Mapping[str, Any], file: str) -> list[str]:
         file: the name of the receipt, for messages.
     """
     schema, problems = claims["schema"], []
-    free = _FREE.get(schema, ())
+    free = _ALLOWED_FIELDS.get(schema, ())
     # [Step 1] What a minor version is for must be there.
     if schema == CALLABLES_SCHEMA and not _has(claims, "callables"):
-        problems.append(f"schema {schema} is for runs of fit() with functions of the user's")
+        problems.append(f"schema {schema} is for runs of fit() with user-defined functions")
     if schema == PROCESSES_SCHEMA and not _has(claims, "processes"):
         problems += check_processes(claims.get("processes"))
     if schema == WEIGHTS_SCHEMA:
         start = claims.get("initialization")
-        problems += check_weights_file(start.get(FIELD) if isinstance(start, dict) else None)
+        problems += check_weights_file(start.get(FILE_FIELD) if isinstance(start, dict) else None)
     elif schema in KNOWN_SCHEMAS and has_weights_file(claims):
-        problems.append(f"{file} has initialization.{FIELD}, which schema {schema} does not have")
+        problems.append(
+            f"{file} has initialization.{FILE_FIELD}, which schema {schema} does not have"
+        )
     # [Step 2] What it has, it has in the right form.
     if "callables" in free and _has(claims, "callables"):
         problems += check_callables(claims["callables"])
         if claims.get("kind") != "fit":
-            problems.append("functions of the user's belong to runs of fit()")
+            problems.append("user-defined functions belong to runs of fit()")
     if "processes" in free and _has(claims, "processes"):
         problems += check_processes(claims["processes"])
     # [Step 3] The rest has the one value that it can have.

@@ -23,7 +23,7 @@ FACTS = ("settings", "source", "environment", "data", "initialization", "model")
 
 
 def list_facts(claims: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return `FACTS`, and "callables" for a run with functions of the user's."""
+    """Return `FACTS`, and "callables" for a run with user-defined functions."""
     return (*FACTS, "callables") if claims.get("callables") else FACTS
 
 

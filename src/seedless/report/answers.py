@@ -9,8 +9,8 @@ from seedless.evaluate.agreement import are_grades, compute_kappa, count_confusi
 from seedless.evaluate.intervals import wilson_interval
 from seedless.report.run_view import RunView
 
-MOST_CLASSES = 16  # a larger matrix is no picture: its most frequent confusions are listed
-LISTED = 20
+MAX_MATRIX_CLASSES = 16  # a larger matrix is no picture: its most frequent confusions are listed
+MAX_LISTED_CONFUSIONS = 20
 
 
 def show_answers(run: RunView) -> dict[str, Any] | None:
@@ -37,8 +37,8 @@ def show_answers(run: RunView) -> dict[str, Any] | None:
         "kappa": "not defined" if kappa is None else f"{kappa:.3f}",
         "weighted": f"{weighted:.3f}" if weighted is not None and are_grades(classes) else None,
         "classes": classes,
-        "rows": _make_rows(counts, classes) if len(classes) <= MOST_CLASSES else [],
-        "confused": _list_confused(counts, classes) if len(classes) > MOST_CLASSES else [],
+        "rows": _make_rows(counts, classes) if len(classes) <= MAX_MATRIX_CLASSES else [],
+        "confused": _list_confused(counts, classes) if len(classes) > MAX_MATRIX_CLASSES else [],
     }
 
 
@@ -62,7 +62,7 @@ def _make_rows(counts: NDArray[np.int64], classes: tuple[str, ...]) -> list[dict
 def _list_confused(counts: NDArray[np.int64], classes: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the most frequent wrong answers."""
     wrong = counts - np.diag(np.diag(counts))
-    order = np.argsort(-wrong, axis=None, kind="stable")[:LISTED]
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MAX_LISTED_CONFUSIONS]
     places = [divmod(int(place), len(classes)) for place in order]
     return [
         {

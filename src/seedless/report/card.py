@@ -19,8 +19,10 @@ from seedless.report.facts import (
     escape,
     find_scores,
     find_weights_file,
+    has_own_loss,
     is_user_model,
     list_classes,
+    list_own_scores,
     look_up,
     name_classes,
     name_data,
@@ -64,6 +66,11 @@ def make_card(run: RunView, license_: str = "other") -> str:
         classes=[
             (escape(label), "" if positives is None else positives, _format_area(area))
             for label, area, positives in classes
+        ],
+        own_loss=has_own_loss(run),
+        own_scores=[
+            (escape(name), f"{value:.6g}")
+            for name, value in (list_own_scores(scores) if has_own_loss(run) else [])
         ],
         recipe=_list_recipe(run),
         user_model=is_user_model(run),
@@ -112,16 +119,22 @@ def describe(run: RunView, license_: str) -> dict[str, Any]:
         "library_name": "seedless",
         "tags": ["seedless", "reproducibility", "deterministic", "pytorch", "safetensors", *kind],
         "datasets": [name_data(run)],
-        "metrics": ["roc_auc"],
     }
     split, scores = find_scores(run)
+    if has_own_loss(run):
+        named = [(name, name, value) for name, value in list_own_scores(scores)]
+    else:
+        named = [
+            ("roc_auc", name, value)
+            for name, value in (
+                ("macro AUC", as_number(scores.get("macro_auc"))),
+                *((f"AUC {label}", area) for label, area, _ in list_classes(run, scores)),
+            )
+            if value is not None
+        ]
+    matter["metrics"] = sorted({kind for kind, _, _ in named} or {"roc_auc"})
     metrics = [
-        {"type": "roc_auc", "name": name, "value": round(value, 6)}
-        for name, value in (
-            ("macro AUC", as_number(scores.get("macro_auc"))),
-            *((f"AUC {label}", area) for label, area, _ in list_classes(run, scores)),
-        )
-        if value is not None
+        {"type": kind, "name": name, "value": round(value, 6)} for kind, name, value in named
     ]
     if metrics:
         result = {
@@ -221,7 +234,7 @@ def _list_recipe(run: RunView) -> list[tuple[str, str]]:
 
 
 def _list_weights_file(run: RunView) -> list[tuple[str, Any]]:
-    """Return (what, value) of the file of weights that the run began with; none where none was."""
+    """Return (what, value) of the weights file that the run began with; none where none was."""
     file = find_weights_file(run)
     if not file:
         return []

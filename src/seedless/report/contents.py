@@ -5,7 +5,7 @@ import re
 MARK = "<!-- contents -->"
 # Values are escaped, so that only a template can begin a section.
 _SECTION = re.compile(r'<section id="([\w-]+)">\s*<h2>(.*?)</h2>', re.DOTALL)
-_FEWEST = 3  # sections that are worth a list
+_MIN_SECTIONS = 3  # sections; a page with fewer has no table of contents
 
 
 def add_contents(page: str) -> str:
@@ -15,7 +15,7 @@ def add_contents(page: str) -> str:
     True
     """
     sections = _SECTION.findall(page)
-    if len(sections) < _FEWEST:
+    if len(sections) < _MIN_SECTIONS:
         return page.replace(MARK, "")
     links = "".join(f'<li><a href="#{name}">{title.strip()}</a></li>' for name, title in sections)
     contents = f'<nav class="contents" aria-label="Contents"><ul>{links}</ul></nav>'

@@ -29,6 +29,8 @@ MM_PER_SECOND = 25.0
 MM_PER_MILLIVOLT = 10.0
 MM_PER_INCH = 25.4
 POINTS_PER_INCH = 72.0
+MILLIVOLTS = "mV"
+_BELOW_TRACES = 1.9  # matplotlib draws lines at 2: a name must not hide a part of the signal
 NARROW = 92.0  # millimetres that a phone has room for: 368 pixels of a page
 EVIDENCE = "evidence (Grad-CAM)"
 _LONGEST = 750.0  # millimetres of a trace: 30 seconds; a longer record is drawn narrower
@@ -93,7 +95,7 @@ def draw_ecg(
     leads: Sequence[str] | None,
     fs: float | None,
     title: str = "",
-    millivolts: bool = True,
+    units: str | None = MILLIVOLTS,
     emphasis: NDArray[np.float32] | None = None,
     *,
     meaning: str = EVIDENCE,
@@ -103,10 +105,10 @@ def draw_ecg(
 
     Twelve leads take the usual layout of 3 x 4 with a rhythm strip of lead II; any other set takes
     one row per lead, as does every ``narrow`` figure. With ``leads=None`` they are numbered. With
-    ``millivolts=False`` the unit is unknown: the scale is then chosen so that the trace fits, and
-    printed on the paper. With ``fs=None`` the samples per second are unknown, and no speed is
-    printed. ``emphasis`` (time,) from 0 to 1 tints the times that matter to a prediction, with a
-    scale of the tint that is called ``meaning``.
+    other ``units`` than millivolts, or None where they are not known, the scale is chosen so that
+    the trace fits, and printed on the paper. With ``fs=None`` the samples per second are unknown,
+    and no speed is printed. ``emphasis`` (time,) from 0 to 1 tints the times that matter to a
+    prediction, with a scale of the tint that is called ``meaning``.
     """
     from matplotlib.figure import Figure
 
@@ -127,6 +129,7 @@ def draw_ecg(
     _draw_grid(axes, width, height, layout)
     if emphasis is not None:
         _draw_emphasis(axes, emphasis, span, (width, height), layout, meaning)
+    millivolts = units == MILLIVOLTS
     scale = layout.scale if millivolts else _fit_scale(signal, layout.row)
     if millivolts and not narrow:
         for row in range(rows):
@@ -140,10 +143,9 @@ def draw_ecg(
             _draw_trace(
                 axes, signal[row], span / length, 0, layout.baseline(height, row), lead, layout
             )
-    unit = "mV" if millivolts else "unit (not mV)"
     notes = [
         f"{length:,} samples, rate unknown" if fs is None else f"{span * fs / length:.3g} mm/s",
-        f"{scale:g} mm/{unit}",
+        f"{scale:g} mm per unit, unit unknown" if units is None else f"{scale:g} mm/{units}",
         *([] if fs is None else [f"{fs:g} Hz"]),
         *([f"the first {rows} of {count:,} leads"] if count > _MOST_ROWS else []),
     ]
@@ -215,6 +217,7 @@ def _draw_trace(
         color=_INK,
         fontsize=layout.letters,
         va="center",
+        zorder=_BELOW_TRACES,
     )
     label.set_fontweight("bold")
     label.set_bbox({"facecolor": _PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8})

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.dataset import OWN_LOSS
 from seedless.core.display import escape_text
 from seedless.report.run_view import RunView, as_mapping
 
@@ -46,8 +47,21 @@ def name_data(run: RunView) -> str:
 
 
 def name_task(run: RunView) -> str:
-    """Return what kind of classification it is."""
+    """Return what kind of classification it is; of a run with a loss of its own nobody knows."""
+    if has_own_loss(run):
+        return "a task with a loss of its own"
     return f"{look_up(run, 'data').get('task') or ''} classification".strip()
+
+
+def has_own_loss(run: RunView) -> bool:
+    """Whether the loss was a function of the user's: then there are no classes and no AUC."""
+    return bool(look_up(run, "data").get("task") == OWN_LOSS)
+
+
+def list_own_scores(scores: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return (name, value) of the loss and of the user's metrics."""
+    values = ((name, as_number(value)) for name, value in scores.items() if name != "n")
+    return [(str(name), value) for name, value in values if value is not None]
 
 
 def is_user_model(run: RunView) -> bool:
@@ -61,16 +75,16 @@ def takes_images(run: RunView) -> bool:
 
 
 def find_weights_file(run: RunView) -> Mapping[str, Any]:
-    """Return what the receipt says of the file of weights that the run began with, if any."""
+    """Return what the receipt says of the weights file that the run began with, if any."""
     return as_mapping(look_up(run, "initialization").get("file"))
 
 
 def describe_taken(file: Mapping[str, Any]) -> str:
-    """Return how many tensors of a model were taken from a file of weights, and how many not."""
+    """Return how many tensors of a model were taken from a weights file, and how many not."""
     counts = {part: len(file.get(part) or ()) for part in ("taken", "started", "kept")}
     total = sum(counts.values())
-    anew = f", {counts['started']:,} started anew" if counts["started"] else ""
-    return f"{counts['taken']:,} of {total:,} tensors taken from it{anew}"
+    new = f", {counts['started']:,} initialized" if counts["started"] else ""
+    return f"{counts['taken']:,} of {total:,} tensors taken from it{new}"
 
 
 def look_up(run: RunView, name: str) -> Mapping[str, Any]:

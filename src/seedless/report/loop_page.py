@@ -90,7 +90,7 @@ def render_loop_page(
         title=title,
         headline=choose_headline(runs, found),
         command=shorten(shlex.join(map(str, script.get("command", ()))), 2_000),
-        facts=list_facts(first),
+        facts=list_facts(first, f"last loss{f' of {first.label}' if len(runs) > 1 else ''}"),
         differences=[
             (one.label, _describe_place(one), shorten(", ".join(one.names), 400)) for one in found
         ],
@@ -137,7 +137,7 @@ def choose_headline(runs: Sequence[LoopView], found: Sequence[FirstDifference]) 
     return Headline("bad", "≠", f"The runs differ first {_describe_place(first)}")
 
 
-def list_facts(run: LoopView) -> list[tuple[str, str]]:
+def list_facts(run: LoopView, last_loss: str = "last loss") -> list[tuple[str, str]]:
     """Return the most important numbers of a run as (number, what it counts)."""
     script = run.script
     losses = [value for _, value in _list_points(run, "loss")]
@@ -151,7 +151,7 @@ def list_facts(run: LoopView) -> list[tuple[str, str]]:
         (f"{count:,}", name if count == 1 else plurals.get(name, f"{name}s"))
         for name, count in counts.items()
     ]
-    return [*numbers, (f"{losses[-1]:.4g}", "last loss")] if losses else numbers
+    return [*numbers, (f"{losses[-1]:.4g}", last_loss)] if losses else numbers
 
 
 def list_curves(runs: Sequence[LoopView], roles: Sequence[str]) -> list[tuple[str, Any]]:
@@ -170,7 +170,10 @@ def list_curves(runs: Sequence[LoopView], roles: Sequence[str]) -> list[tuple[st
 def tabulate_steps(
     runs: Sequence[LoopView], found: Sequence[FirstDifference]
 ) -> list[dict[str, Any]]:
-    """Return rows around the first difference, or the first and last steps: step and digests."""
+    """Return rows around the first difference, or the first and last steps: step and digests.
+
+    A row in whose place steps were left out before it has their number as ``skipped``.
+    """
     by_step = [{line.get("step"): line for line in run.steps} for run in runs]
     steps = list(by_step[0])
     middle = next((one.step for one in found if one.step in by_step[0]), None)
@@ -180,13 +183,15 @@ def tabulate_steps(
         place = steps.index(middle)
         chosen = steps[max(0, place - STEPS_AROUND) : place + STEPS_AROUND + 1]
     rows = []
-    for step in chosen:
+    places = [steps.index(step) for step in chosen]
+    for number, step in enumerate(chosen):
         digests = [_digest_line(lines.get(step)) for lines in by_step]
         standing = ["first", *("same" if one == digests[0] else "differs" for one in digests[1:])]
         losses = [_find_number(as_mapping(lines.get(step)).get("loss")) for lines in by_step]
         shown = ["" if loss is None else f"{loss:.6g}" for loss in losses]
         cells = list(zip(digests, standing, shown, strict=True))
-        rows.append({"step": step, "cells": cells})
+        skipped = places[number] - places[number - 1] - 1 if number else 0
+        rows.append({"step": step, "cells": cells, "skipped": skipped})
     return rows
 
 

@@ -23,8 +23,10 @@ from seedless.report.facts import (
     as_number,
     describe_taken,
     find_weights_file,
+    has_own_loss,
     is_user_model,
     list_classes,
+    list_own_scores,
     look_up,
     name_classes,
     name_data,
@@ -127,9 +129,16 @@ def _describe_input(run: RunView) -> str:
 
 
 def _list_scores(run: RunView) -> Iterator[dict[str, Any]]:
-    """Yield the scores of each split: macro AUC and accuracy, then the AUC of each class."""
+    """Yield the scores of each split: macro AUC and accuracy, then the AUC of each class.
+
+    A run with a loss of its own has that loss and the metrics of its author instead.
+    """
     for split in SPLITS:
         scores = as_mapping(run.metrics.get(split))
+        if has_own_loss(run):
+            for name, value in list_own_scores(scores):
+                yield from _make_metric(name, value, split)
+            continue
         macro = as_number(scores.get("macro_auc"))
         yield from _make_metric("macro AUC", macro, split, scores.get("macro_auc_interval"))
         yield from _make_metric("accuracy", as_number(scores.get("accuracy")), split)
@@ -171,7 +180,7 @@ def _describe_data(run: RunView) -> dict[str, Any]:
 
 
 def _list_weights_file(run: RunView) -> list[dict[str, Any]]:
-    """Return the file of weights that the run began with, as a component; none where none was."""
+    """Return the weights file that the run began with, as a component; none where none was."""
     file = find_weights_file(run)
     if not file:
         return []

@@ -36,6 +36,13 @@ from seedless.report.seeds import show_seeds
 
 Outcome = Literal["identical", "differs", "cannot judge", "invalid"]
 
+# Names of networks as their authors write them; others begin with a capital.
+_PROPER_NAMES = {
+    "resnet18": "ResNet-18",
+    "xresnet1d101": "xResNet1d-101",
+    "baseline": "The baseline",
+}
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -175,7 +182,7 @@ def choose_headline(
 
 
 def _show_weights_file(run: RunView) -> dict[str, str]:
-    """Return the file of weights that a run began with, in words; empty where there was none."""
+    """Return the weights file that a run began with, in words; empty where there was none."""
     file = find_weights_file(run)
     if not file:
         return {}
@@ -193,6 +200,7 @@ def _name_model(run: RunView) -> str:
     source = as_mapping(run.predicate.get("data")).get("name")
     if name == "given":  # what configurations call a user's own model
         return "A user's model"
+    name = _PROPER_NAMES.get(str(name), name)
     subject = f"{name[:1].upper()}{name[1:]}" if name else "A model"
     return f"{subject} trained on {source}" if source else f"{subject}, trained"
 

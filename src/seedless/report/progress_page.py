@@ -17,12 +17,13 @@ def render_progress(
     epochs: int,
     state: str,
     *,
-    score_name: str = "macro AUC",
+    own_loss: bool = False,
 ) -> str:
     """Return the page of a run with the lines of its log.
 
     ``state``: "training" for a page that loads itself again, "stopped", or "done". A page of a run
-    that is done says nothing of times, so that equal runs have equal pages.
+    that is done says nothing of times, so that equal runs have equal pages. ``own_loss``: whether
+    the loss is a function of the user's, so that the validation loss is shown and no AUC.
     """
     done = len(log)
     headline = {
@@ -30,16 +31,18 @@ def render_progress(
         "stopped": Headline("unsure", "!", f"Stopped after {done} of {epochs} epochs"),
         "done": Headline("plain", "", f"All {epochs} epochs are done"),
     }[state]
-    scores = [line["score"] for line in log if line["score"] is not None]
+    # The score of a loss of the user's own is its negative, since the highest score is selected.
+    score_name, sign, best = ("loss", -1, min) if own_loss else ("macro AUC", 1, max)
+    scores = [sign * line["score"] for line in log if line["score"] is not None]
     facts = [(f"{log[-1]['loss']:.4f}", "training loss")] if log else []
     facts += [(f"{scores[-1]:.4f}", f"validation {score_name}")] if scores else []
-    facts += [(f"{max(scores):.4f}", "the best")] if len(scores) > 1 else []
+    facts += [(f"{best(scores):.4f}", "the best")] if len(scores) > 1 else []
     if state == "training" and log:
         seconds = sum(float(line["seconds"]) for line in log) / done * (epochs - done)
         facts.append((f"{seconds:,.0f} s", "left, at the speed so far"))
     loss = [(int(line["epoch"]), float(line["loss"])) for line in log]
     score = [
-        (int(line["epoch"]), math.nan if line["score"] is None else float(line["score"]))
+        (int(line["epoch"]), math.nan if line["score"] is None else sign * float(line["score"]))
         for line in log
     ]
     drawings = [

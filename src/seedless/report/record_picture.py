@@ -60,10 +60,7 @@ def draw_record(
     Example: ``draw_record(data.X[0], leads=data.leads, fs=data.fs, units=data.units)``.
     """
     if sample.ndim == 2:
-        in_millivolts = units == "mV"
-        return draw_ecg(
-            sample, leads, fs, title, in_millivolts, emphasis, meaning=meaning, narrow=narrow
-        )
+        return draw_ecg(sample, leads, fs, title, units, emphasis, meaning=meaning, narrow=narrow)
     return draw_image(sample, title, emphasis, meaning=meaning, narrow=narrow)
 
 

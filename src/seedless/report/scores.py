@@ -23,7 +23,7 @@ from seedless.report.run_view import RunView, same_bits
 from seedless.report.sections import list_differing
 from seedless.stats.samples import find_moments
 
-LISTED = 40  # records of a class that are listed
+MAX_LISTED_RECORDS = 40  # records of a class that are listed
 KEYS = 3  # settings that differ between runs, as columns; more are named below the table
 
 
@@ -105,7 +105,8 @@ def show_compared(runs: Sequence[RunView]) -> dict[str, Any]:
     if scores:
         sentence += f" Macro AUC on the test set goes from {min(scores):.3f} to {max(scores):.3f}."
     if failed := sum(not row["converged"] for row in rows):
-        sentence += f" {failed} of {len(rows)} did not converge, and are shown with the others."
+        verb = "is" if failed == 1 else "are"
+        sentence += f" {failed} of {len(rows)} did not converge, and {verb} shown with the others."
     return {
         "columns": keys[:KEYS],
         "hidden": keys[KEYS:],
@@ -202,7 +203,7 @@ def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
         if part.records:
             shown = [
                 (flip.id, ", ".join(f"{value:.2f}" for value in flip.probabilities))
-                for flip in part.records[:LISTED]
+                for flip in part.records[:MAX_LISTED_RECORDS]
             ]
             lists.append((name, shown, len(part.records) - len(shown)))
     low, high = 100 * exact.interval.low, 100 * exact.interval.high
@@ -214,7 +215,7 @@ def show_churn(runs: Sequence[RunView]) -> dict[str, Any] | None:
     return {
         "sentence": (
             f"{exact.count:,} of {exact.n:,} test records ({100 * exact.rate:.1f} %, 95 % interval "
-            f"{low:.1f} to {high:.1f}) get another answer from at least one of these runs, "
+            f"{low:.1f} to {high:.1f}) get a different answer from at least one of these runs, "
             f"{decision}. Below, their ids with every run's probability."
         ),
         "count": exact.count,

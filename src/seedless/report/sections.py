@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedless.core.config import flatten
+from seedless.core.dataset import NEGATIVE_LOSS
 from seedless.core.digests import get_hex
 from seedless.evaluate.auc import FEW_POSITIVES
+from seedless.report.facts import as_number, find_scores, has_own_loss
 from seedless.report.learning_curves import (
     Series,
     choose_roles,
@@ -56,6 +58,13 @@ def _selected(run: RunView) -> Mapping[str, Any]:
     return run.metrics.get("selected") or run.predicate.get("selected") or {}
 
 
+def _list_own_loss(run: RunView) -> list[tuple[Any, str]]:
+    """Return (value, name) of the loss of a run with a loss of its own; none of another."""
+    split, scores = find_scores(run)
+    name = f"loss, {split}"
+    return [(as_number(scores.get("loss")), name)] if has_own_loss(run) else []
+
+
 def list_facts(run: RunView) -> list[tuple[str, str]]:
     """Return the most important numbers of a run as (number, what it counts)."""
     records = (run.predicate.get("data") or {}).get("records") or {}
@@ -73,6 +82,7 @@ def list_facts(run: RunView) -> list[tuple[str, str]]:
         (last.epoch, "epochs" if epoch is None else f"epochs, number {epoch} selected"),
         (last.step, "steps"),
         (test.get("macro_auc"), "macro AUC, test"),
+        *_list_own_loss(run),
     ]
     return [
         (f"{value:.3f}" if isinstance(value, float) else f"{value:,}", name)
@@ -109,17 +119,21 @@ def list_curves(runs: Sequence[RunView], controls: Sequence[RunView]) -> list[tu
     """Return (name, note, drawing) of each learning curve."""
     lines = list(zip([*runs, *controls], _choose_roles(runs, controls), strict=True))
     loss = [Series(r.label, tuple((x.epoch, x.loss) for x in r.log), role) for r, role in lines]
-    score = [
-        Series(r.label, tuple((x.epoch, _value(x.score)) for x in r.log), role) for r, role in lines
-    ]
     selected = _selected(runs[0])
     epoch = selected.get("epoch") if all(same_bits(runs[0], run) for run in runs[1:]) else None
     metric = str(selected.get("metric", "score")).replace("_", " ").replace("auc", "AUC")
+    sign, note = 1, "the best epoch is selected"
+    if metric == NEGATIVE_LOSS:  # the score that selects weights; a reader wants the loss
+        metric, sign, note = "loss", -1, "the epoch of the lowest is selected"
+    score = [
+        Series(r.label, tuple((x.epoch, sign * _value(x.score)) for x in r.log), role)
+        for r, role in lines
+    ]
     drawings = [
         ("Training loss", "mean over each epoch", draw_curves("Training loss", loss)),
         (
             f"Validation {metric}",
-            "the best epoch is selected",
+            note,
             draw_curves(f"validation {metric}", score, epoch),
         ),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from seedless.evaluate.most_probable import ChangedAnswers, compare_most_probable
+from seedless.evaluate.changed_answers import ChangedAnswers, compare_answers
 from seedless.report.run_view import RunView
 
 
@@ -29,4 +29,4 @@ def _compare(runs: Sequence[RunView]) -> ChangedAnswers | None:
     first, second = (run.predictions for run in runs)
     if first is None or second is None or not ("test" in first.splits and "test" in second.splits):
         return None
-    return compare_most_probable(first, second)
+    return compare_answers(first, second)

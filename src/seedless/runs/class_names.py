@@ -10,8 +10,8 @@ from seedless.runs.user_model import UserModel
 def take_class_names(user: UserModel, names: Sequence[str]) -> UserModel:
     """Return the user's model with these names, if it has none and the labels fit them.
 
-    Names change no weight, and the receipt is what they are compared with. Labels that do not fit
-    are left as they are, so that the comparison can say what differs.
+    Names change no weight. Where the labels do not fit the names of the receipt, nothing is
+    changed, so that the comparison with the receipt can say what differs.
     """
     if user.classes is not None or user.functions.loss is not None:
         return user

@@ -4,7 +4,22 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
+from seedless.core.config import Config
 from seedless.evaluate.auc import FEW_POSITIVES
+
+
+def describe_warmup(config: Config, samples: int) -> list[str]:
+    """Return a note on a run of so many training samples that ends before its warm-up does."""
+    warmup = config.train.warmup_steps
+    steps = config.train.epochs * ceil(samples / config.order.batch_size)
+    return [_describe_short_run("never reaches", warmup, steps)] if warmup >= steps else []
+
+
+def _describe_short_run(verb: str, warmup: int, steps: int) -> str:
+    return (
+        f"the learning rate {verb} train.rate, since train.warmup_steps is {warmup} and the run "
+        f"has {steps} steps at most: lower it, or train longer"
+    )
 
 
 def describe_failure(claims: Mapping[str, Any]) -> str:
@@ -28,8 +43,5 @@ def describe_failure(claims: Mapping[str, Any]) -> str:
     batches = ceil(claims["data"]["records"]["train"] / values["order"]["batch_size"])
     steps = settings["epochs"] * batches
     if warmup >= steps:
-        return (
-            f"{text}; the learning rate never reached train.rate, since train.warmup_steps is "
-            f"{warmup} and the run has {steps} steps at most: lower it, or train longer"
-        )
+        return f"{text}; {_describe_short_run('never reached', warmup, steps)}"
     return f"{text}; try {'a lower train.rate' if warmup else 'train.warmup_steps'}"

@@ -85,7 +85,7 @@ class Run:
         return f"<table>{cells}</table>"
 
     def _list_main_scores(self) -> Iterator[tuple[str, str, float | None]]:
-        """Yield (split, name, value): the macro AUC of each split, or the loss of the user's."""
+        """Yield (split, name, value): the macro AUC of each split, or the user-defined loss."""
         for split in _SPLITS:
             scores = self.claims["metrics"].get(split)
             if scores is not None:

@@ -121,7 +121,8 @@ def fit(
         read_settings, config, epochs=epochs, batch_size=batch_size, reinitialize=reinitialize
     )
     run = Path(out) if out is not None else _next_free(Path("runs"))
-    display = TrainingProgress(run.name, shown=shown and is_first_process())
+    first = is_first_process()
+    display = TrainingProgress(run.name, shown=shown and first, notes=first)
     observers = (display,)
     try:
         if resume and (run / RECEIPT).exists():

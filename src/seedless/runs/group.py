@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -30,6 +32,8 @@ from seedless.runs.prepare import Prepared, Preparer
 from seedless.train.process_group import TrainingGroup, exchange_values, fail_together
 
 TIMEOUT_SECONDS = 600  # that a process waits for the others, where execution.timeout says nothing
+REFUSED = 2  # the exit code of a process that ends with a message
+_GRACE_SECONDS = 15.0  # after the timeout, in which torch itself may say what is wrong
 _SHOWN_PROCESSES = 3  # of a group in which many differ
 _ON_FUNCTIONS = (
     ". The values of the global and closure variables that a function uses are part of it: let it "
@@ -61,7 +65,7 @@ def open_group(config: Config) -> Iterator[TrainingGroup | None]:
 
 
 def _check_address(place: Place) -> None:
-    """Refuse a process that was not told where to meet the others: it need not wait for them."""
+    """Refuse a process that cannot know where to meet the others: it need not wait for them."""
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if place.address == "env://" and missing:
         raise ConfigError(
@@ -71,6 +75,40 @@ def _check_address(place: Place) -> None:
             "--processes, or set MASTER_ADDR to the machine of process 0 and MASTER_PORT to a free "
             "port of it"
         )
+    if place.address.startswith("tcp://"):
+        host = place.address.removeprefix("tcp://").rpartition(":")[0]
+    else:
+        host = os.environ.get("MASTER_ADDR", "") if place.address == "env://" else ""
+    try:
+        socket.getaddrinfo(host or None, 0)
+    except OSError as error:
+        raise ConfigError(
+            f"process {place.rank} of {place.size} cannot find the machine {host!r}, where it "
+            f"should meet the others: {error.strerror}. Set MASTER_ADDR to the name or address of "
+            "the machine of process 0"
+        ) from None
+
+
+@contextmanager
+def _end_if_nobody_answers(place: Place, timeout: timedelta) -> Iterator[None]:
+    """End this process where torch waits without end: another program has the port of process 0."""
+
+    def end() -> None:
+        sys.stderr.write(
+            f"error: process {place.rank} of {place.size} could not meet the others within "
+            f"{timeout.total_seconds():.0f} s (execution.timeout). Are MASTER_ADDR and MASTER_PORT "
+            "those of process 0, and does no other program use that port?\n"
+        )
+        sys.stderr.flush()
+        os._exit(REFUSED)
+
+    timer = threading.Timer(timeout.total_seconds() + _GRACE_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
@@ -82,19 +120,26 @@ def join_group(place: Place, execution: ExecutionConfig) -> TrainingGroup:
     if not dist.is_initialized():
         _check_address(place)
         try:
-            dist.init_process_group(
-                "gloo",
-                init_method=place.address,
-                rank=place.rank,
-                world_size=place.size,
-                timeout=timeout,
-            )
+            with _end_if_nobody_answers(place, timeout):
+                dist.init_process_group(
+                    "gloo",
+                    init_method=place.address,
+                    rank=place.rank,
+                    world_size=place.size,
+                    timeout=timeout,
+                )
         except (RuntimeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
+            advice = (
+                "Another program has this port: set MASTER_PORT to a free one, alike on all "
+                "processes"
+                if "EADDRINUSE" in reason
+                else "Do all of them run, and can they reach the first one? They wait for each "
+                f"other for {timeout.total_seconds():.0f} s (execution.timeout)"
+            )
             raise RunError(
-                f"process {place.rank} of {place.size} could not meet the others: {reason}. Do all "
-                "of them run, and can they reach the first one? They wait for each other for "
-                f"{timeout.total_seconds():.0f} s (execution.timeout)"
+                f"process {place.rank} of {place.size} could not meet the others: {reason}. "
+                f"{advice}"
             ) from None
     messages = dist.new_group(backend="gloo", timeout=timeout)
     # [Step 2] Say who computes where; the processes of a machine take its GPUs in turn.

@@ -1,9 +1,9 @@
-"""Begin a run with the weights of a file: which tensors are taken, which are started anew.
+"""Begin a run with the weights of a file: which tensors are taken, which are initialized.
 
-    match_tensors -> take the tensors -> start the rest -> what the receipt says of the file
+    match_tensors -> copy the tensors -> initialize the rest -> what the receipt says of the file
 
 Every tensor of the model must be in the file with its shape, or be named by `init.reinitialize`;
-nothing is left out silently, and nothing of a model is replaced before all of it was compared.
+nothing is left out silently, and the model is not changed before all tensors were compared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Match:
 
     Attributes:
         taken: from the file.
-        started: parameters that a start fills, and running statistics that are reset.
+        started: parameters that `init.basis` initializes, and running statistics that are reset.
         kept: buffers that stay as the model makes them.
     """
 
@@ -53,14 +53,14 @@ class Match:
 
 
 def begin_with_file(init: InitConfig, model: nn.Module) -> tuple[Plan | None, dict[str, Any]]:
-    """Put the weights of a file into a model, and start the tensors that are to be new.
+    """Copy the weights of a file into a model, and initialize the tensors that are to be new.
 
     Args:
-        init: with the place of the file and its digest, as `pin_weights` returns it.
+        init: with the path of the file and its digest, as `pin_weights` returns it.
         model: its parameters may hold anything.
 
     Returns:
-        the plan of what was started, None where nothing was, and "file" of the receipt.
+        the plan of what was initialized, None where nothing was, and "file" of the receipt.
     """
     assert init.weights is not None
     path = find_weights(init.weights)
@@ -72,7 +72,7 @@ def begin_with_file(init: InitConfig, model: nn.Module) -> tuple[Plan | None, di
     parameters = [name for name, _ in model.named_parameters() if name in started]
     if parameters:
         plan = make_plan(model, **init.start(), only=parameters)
-    # [Step 2] Take and start.
+    # [Step 2] Copy what the file has, and initialize the rest.
     tensors = name_tensors(model)
     with torch.no_grad():
         for name in match.taken:
@@ -95,8 +95,8 @@ def begin_with_file(init: InitConfig, model: nn.Module) -> tuple[Plan | None, di
     }
 
 
-def name_file_alike(start: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return "initialization" of a receipt with the recorded name of the file of weights.
+def use_recorded_name(start: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return "initialization" of a receipt with the recorded name of the weights file.
 
     The name is for people: a file that was renamed is still the same file, by its digest.
     """
@@ -162,8 +162,8 @@ def match_tensors(
     frozen = [n for n in started if n in parameters and not parameters[n].requires_grad]
     if frozen:
         raise InitError(
-            f"{_show(frozen)}: frozen (requires_grad is off), and init.reinitialize asks to start "
-            "it anew; unfreeze it, or take it from the file"
+            f"{_show(frozen)}: frozen (requires_grad is off), and init.reinitialize asks to "
+            "initialize it; unfreeze it, or take it from the file"
         )
     if not taken:
         raise InitError(f"init.reinitialize leaves nothing to take from {where}: leave both out")
@@ -235,7 +235,7 @@ def _list_unsaved_buffers(model: nn.Module) -> set[str]:
 
 
 def _is_statistic(model: nn.Module, name: str) -> bool:
-    """Whether a buffer is a running statistic of a norm layer, which has a known start."""
+    """Whether a buffer is a running statistic of a norm layer, which has known initial values."""
     return isinstance(model.get_submodule(name.rpartition(".")[0]), _NormBase)
 
 

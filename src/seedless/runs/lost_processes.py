@@ -11,10 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import torch.distributed as dist
-
 from seedless.core.errors import LostProcessError
 from seedless.core.local_group import is_local_member
+from seedless.portable.batch.collectives import is_failed_exchange
 from seedless.train.process_group import TrainingGroup
 
 WAIT_SECONDS = 5.0  # for the other survivors
@@ -36,11 +35,6 @@ def report_lost(group: TrainingGroup) -> Iterator[None]:
     except Exception as error:
         write_reason(group, error)
         raise
-
-
-def is_failed_exchange(error: RuntimeError) -> bool:
-    """Whether an error comes from torch.distributed. Those of gloo have no type of their own."""
-    return isinstance(error, dist.DistError) or "gloo" in str(error)
 
 
 def write_reason(group: TrainingGroup, error: Exception) -> None:

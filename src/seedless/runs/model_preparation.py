@@ -17,6 +17,9 @@ from seedless.runs.initial_weights import begin_with_file
 from seedless.train.arithmetic import compute_in
 from seedless.train.training_problem import DataSplit, TrainingProblem
 
+# Said where two classes meet a model of one output.
+_ONE_LOGIT = "; for one logit a sample give labels of 0 and 1 with the shape (n, 1)"
+
 
 def initialize_model(config: Config, model: nn.Module) -> dict[str, Any]:
     """Give a model its first weights; return "initialization" and "model" of the receipt.
@@ -72,7 +75,7 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
                 raise
             raise ConfigError(
                 f"the model cannot process the {name} samples, {samples.dtype} of shape "
-                f"{tuple(samples.shape)}: {type(error).__name__}: {error}"
+                f"{tuple(samples.shape)}: {type(error).__name__}: {error}" + _advise(samples)
             ) from error
         if not isinstance(logits, torch.Tensor):
             raise ConfigError(
@@ -87,8 +90,19 @@ def check_model(problem: TrainingProblem, classes: int) -> None:
                 f"expected the model to give {classes} logits a sample, one for each class, so "
                 f"shape {(len(samples), classes)}; got {shape}. Change its last layer, or name "
                 "every class with `classes`"
+                + (_ONE_LOGIT if classes == 2 and shape == (len(samples), 1) else "")
             )
     problem.model.train(was_training)
+
+
+def _advise(samples: torch.Tensor) -> str:
+    """Return what to do where a model rejects samples of whole numbers; "" for others."""
+    if samples.is_floating_point():
+        return ""
+    return (
+        ". Whole numbers stay whole numbers, as an embedding needs them: give other models "
+        "X.astype('float32')"
+    )
 
 
 def move_model(model: nn.Module, device: torch.device, images: bool) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.dataset import Dataset
+from seedless.core.dataset import ROW_NUMBERS, Dataset
 from seedless.core.digests import keys_from_digests
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.registry import choose
@@ -29,6 +29,7 @@ from seedless.models import MODELS, build
 from seedless.numerics.determinism import make_deterministic
 from seedless.ordering import ORDERS, make_order
 from seedless.ordering.order import make_digest_order
+from seedless.runs.convergence import describe_warmup
 from seedless.runs.model_preparation import check_model, initialize_model, move_model
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import PRECISIONS, check_arithmetic
@@ -59,7 +60,7 @@ class Prepared:
             gave functions, as plain values.
         repeated_record: a record that is in two splits, in words; "" where there is none.
         data_source: in words where the data came from, for a verdict; "" where that needs none.
-        metrics: the user's, by which a run with a loss of the user's own is scored.
+        metrics: the user's, by which a run with a user-defined loss is scored.
     """
 
     problem: TrainingProblem
@@ -114,7 +115,10 @@ def prepare(config: Config, data: Dataset | SortedData | None = None) -> Prepare
         notes=records.warnings,
     )
     names = {split: part.ids.tolist() for split, part in arrays.items()}
-    return replace(prepared, repeated_record=name_repeated(group_contents(records), names))
+    repeated = name_repeated(group_contents(records), names)
+    if repeated and records.provenance.get("ids") == ROW_NUMBERS:
+        repeated += f" (`seedless data check {config.data.name}` says in which rows)"
+    return replace(prepared, repeated_record=repeated)
 
 
 def build_problem(
@@ -172,7 +176,11 @@ def build_problem(
         keys=torch.from_numpy(keys).to(device),
         val=make_split(arrays["val"], device, storage) if "val" in arrays else None,
         rates=rates,
-        notes=(*notes, *_describe_unlabelled(len(arrays["train"].X), len(known.X))),
+        notes=(
+            *notes,
+            *_describe_unlabelled(len(arrays["train"].X), len(known.X)),
+            *describe_warmup(config, len(known.X)),
+        ),
     )
     # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
@@ -262,7 +270,9 @@ def resolve(config: Config, data: Dataset) -> Config:
                 f"model.{key} is {setting}, but {data.name} has {value} {key}; leave model.{key} "
                 "out, or choose other data"
             )
-    normalize = config.data.normalize or ("global" if data.X.ndim == 3 else "pixels")
+    # 0..255 is what bytes can be; pixels of other types have any range, such as 0..1.
+    of_bytes = data.X.ndim == 4 and data.X.dtype == np.uint8
+    normalize = config.data.normalize or ("pixels" if of_bytes else "global")
     loss = config.loss.name or ("cross_entropy" if data.task == "multi-class" else "bce")
     return config.change(model=sizes, data={"normalize": normalize}, loss={"name": loss})
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from seedless.core.config import Config
+from seedless.core.dataset import OWN_LOSS
 from seedless.core.digests import digest_value, keys_from_digests
 from seedless.core.errors import ConfigError, DataError, SeedlessError
 from seedless.core.sample_digests import count_samples, digest_keys
@@ -29,7 +30,7 @@ from seedless.train.streamed_evaluation import Metrics, compute_metric
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
 from seedless.train.user_loss import UserLoss, call_model, check_loss, show, spread_loss
 
-TASK = "own loss"  # the `task` of the data of such a run
+TASK = OWN_LOSS  # the `task` of the data of such a run
 
 
 def prepare_streamed(

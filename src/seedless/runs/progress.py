@@ -10,11 +10,15 @@ from seedless.train.user_loss import UserLoss
 class TrainingProgress(Observer):
     """Shows epochs, loss, validation score and time left, on standard error.
 
-    ``page``: where a page about the run is written, to name it at the beginning.
+    ``page``: where a page about the run is written, to name it at the beginning. ``notes``:
+    whether to say what a user should know of the data also where no progress is shown.
     """
 
-    def __init__(self, title: str, *, shown: bool = True, page: Path | None = None) -> None:
+    def __init__(
+        self, title: str, *, shown: bool = True, page: Path | None = None, notes: bool = False
+    ) -> None:
         self._title, self._shown, self._page = title, shown, page
+        self._notes_shown = shown or notes
         self._display = Progress(title, shown=False)
         self._score: float | None = None
         self._loss: float | None = None
@@ -33,6 +37,7 @@ class TrainingProgress(Observer):
             self._display.say(f"{samples:,} training samples, {length}{resumed}")
             if self._page is not None:
                 self._display.say(f"its curves while it trains: {self._page}")
+        if self._notes_shown:
             for note in progress.problem.notes:
                 self._display.say(f"note: {note}")
 

@@ -43,7 +43,7 @@ class ProgressPage(Observer):
             read_log(self._run / LOG_FILE),
             progress.problem.config.train.epochs,
             state,
-            score_name="negative loss" if own_loss else "macro AUC",
+            own_loss=own_loss,
         )
         with suppress(SeedlessError):  # a run goes on without its page
             write_page(self._run / PAGE, page)

@@ -21,7 +21,7 @@ from seedless.proof.trail import TrailWriter, describe_beginning
 from seedless.runs.finished_run import Run
 from seedless.runs.folder import clear_leftovers, lock, read_config
 from seedless.runs.group import check_agreement, configure_member, join_run
-from seedless.runs.initial_weights import name_file_alike
+from seedless.runs.initial_weights import use_recorded_name
 from seedless.runs.prepare import Preparer, prepare
 from seedless.runs.train import explain_memory, run_loop
 from seedless.train.checkpoint import Checkpoint, find_last_checkpoint, list_checkpoints
@@ -165,7 +165,7 @@ def check_beginning(run: Path, trail: TrailWriter, execution: ExecutionConfig) -
         return
     now = dict(trail.facts)
     environment = now.pop("environment")
-    now["initialization"] = name_file_alike(now["initialization"], begun["initialization"])
+    now["initialization"] = use_recorded_name(now["initialization"], begun["initialization"])
     changed = compare_values({key: begun.get(key) for key in now}, now)
     changed += compare_environments(begun["environment"], environment, execution)[0]
     if changed:

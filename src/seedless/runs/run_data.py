@@ -31,13 +31,22 @@ def load_run_data(config: Config, moved_to: str | None = None) -> RunData:
     ``moved_to``: where they are now, or the folder of a bundle they were packed into. Packed data
     are used only where this machine neither computes the dataset nor has a copy of it.
     """
+    is_file = config.data.name.endswith(".npz")
+    if is_file and moved_to is None and not Path(config.data.name).exists():
+        raise DataError(
+            f"no file at {config.data.name!r}, where the run found its data: give --data FILE, "
+            "where it is now (in Python: data=)"
+        )
     packed = moved_to is not None and is_packed(Path(moved_to))
     if moved_to is None or (packed and has_own_copy(config)):
-        place = config.data.name if config.data.name.endswith(".npz") else config.data.path
+        place = config.data.name if is_file else config.data.path
         return RunData(load(config.data), f"on the data in {place}" if place else "")
     if packed:
         return RunData(read_packed_data(config, Path(moved_to)), "on the data packed with it")
-    moved = {"name" if config.data.name.endswith(".npz") else "path": moved_to}
+    if is_file and Path(moved_to).is_dir():
+        moved_to = str(Path(moved_to) / Path(config.data.name).name)
+    moved = {"name" if is_file else "path": moved_to}
+    check_data_exists(config.change(data=moved).data)
     return RunData(load(config.change(data=moved).data), f"on the data in {moved_to}")
 
 

@@ -39,7 +39,7 @@ from seedless.train.training_problem import DataSplit
 from seedless.train.user_loss import UserLoss
 
 METRICS = "metrics.json"
-WEIGHTS_METADATA = {"format": "pt"}  # all that the file of weights says besides its tensors
+WEIGHTS_METADATA = {"format": "pt"}  # all that the weights file says besides its tensors
 
 # What is promised of the bits of a run, by its arithmetic: the receipt's `promise.across`.
 PROMISES = {
@@ -173,7 +173,7 @@ def write_results(
 
 
 def serialize_weights(best: BestWeights) -> bytes:
-    """Return the content of the file of weights."""
+    """Return the content of the weights file."""
     tensors = {name: tensor.contiguous() for name, tensor in best.weights.items()}
     return save(tensors, metadata=WEIGHTS_METADATA)
 

@@ -1,4 +1,4 @@
-"""The results of a run with a loss of the user's own: scores and digests, and no predictions file.
+"""The results of a run with a user-defined loss: scores and digests, and no predictions file.
 
 Outputs may be whole volumes, so a run keeps the digest of its outputs and its scores.
 """
@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from seedless.core.dataset import NEGATIVE_LOSS
 from seedless.core.digests import digest_value
 from seedless.core.errors import TrainingDivergedError
 from seedless.data.splits import count_repeated, refuse_repeated
@@ -18,12 +19,12 @@ from seedless.train.progress_state import BestWeights
 from seedless.train.streamed_evaluation import evaluate_split
 from seedless.train.training_problem import StreamedSplit
 
-METRIC = "negative loss"  # the score that selects weights: higher is better
+METRIC = NEGATIVE_LOSS  # the score that selects weights: higher is better
 CONTENT = "content"  # in the metrics of a run with keys: the digests of what was read
 
 
 def has_user_loss(claims: Mapping[str, Any]) -> bool:
-    """Whether a receipt is of a run with a loss of the user's own."""
+    """Whether a receipt is of a run with a user-defined loss."""
     return bool(claims["data"]["task"] == TASK)
 
 
@@ -53,7 +54,7 @@ def score_streamed(prepared: Prepared, best: BestWeights) -> tuple[dict[str, Any
         metrics[name] = {"n": len(split), **values}
         outputs[name] = scores.outputs
     metrics["selected"] = {"epoch": best.epoch, "metric": METRIC, "score": best.score}
-    metrics["converged"] = None  # a loss of the user's own has no value that means chance
+    metrics["converged"] = None  # a user-defined loss has no value that means chance
     if any(item["role"] == "key" for item in prepared.facts["callables"]):
         metrics[CONTENT] = digest_read_content(prepared)
     return metrics, digest_value(outputs)

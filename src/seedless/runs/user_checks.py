@@ -1,4 +1,4 @@
-"""What a receipt states of a user's functions, and of the results of a loss of the user's own."""
+"""What a receipt states of a user's functions, and of the results of a user-defined loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_functions(run: ValidatedRun) -> list[str]:
     if has_user_loss(run.claims) != ("loss" in roles):
         problems.append("the task of the data does not suit the functions in the receipt")
     if "loss" not in roles and roles & {"collate", "key", "metrics"}:
-        problems.append("the receipt names functions that belong to a loss of the user's own")
+        problems.append("the receipt names functions that belong to a user-defined loss")
     return problems
 
 
@@ -46,9 +46,9 @@ def has_user_rates(config: Config) -> bool:
 
 
 def check_user_scores(run: ValidatedRun) -> list[str]:
-    """Compare the metrics of a run with a loss of the user's own with its receipt."""
+    """Compare the metrics of a run with a user-defined loss with its receipt."""
     if PREDICTIONS in run.claims["files"]:
-        return [f"{PREDICTIONS} is there, and a run with a loss of the user's own writes none"]
+        return [f"{PREDICTIONS} is there, and a run with a user-defined loss writes none"]
     try:
         metrics = parse_json(read_file(run.path / METRICS, MAX_JSON_BYTES), METRICS)
     except (SeedlessError, OSError) as error:
@@ -78,7 +78,7 @@ def check_streamed_metrics(metrics: Mapping[str, Any], claims: Mapping[str, Any]
             problems.append(f"the {split} scores are not finite numbers with a loss")
             return problems
     if metrics["converged"] is not None or metrics["selected"]["metric"] != METRIC:
-        problems.append("the metrics are not those of a run with a loss of the user's own")
+        problems.append("the metrics are not those of a run with a user-defined loss")
     if "validation" in metrics and metrics["selected"]["score"] != -metrics["validation"]["loss"]:
         problems.append("the validation loss is not that of the selected epoch")
     if not is_digest(claims["predictions"]):

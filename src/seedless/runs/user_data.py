@@ -67,7 +67,7 @@ def refuse_loader(split: str, data: Any) -> None:
 
 
 def refuse_without_loss(split: str, data: Any) -> None:
-    """Refuse data that need a loss of the user's own, and say so."""
+    """Refuse data that need a user-defined loss, and say so."""
     refuse_loader(split, data)
     if isinstance(data, TensorDataset):
         raise DataError(

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from seedless.core.config import Config
-from seedless.core.digests import as_rows, digest_samples, digest_value, to_numpy
+from seedless.core.digests import as_rows, digest_samples, digest_value
 from seedless.core.errors import ConfigError, DataError
 from seedless.core.files import AnyPath
-from seedless.core.weights_file import pin_weights, place_weights
+from seedless.core.weights_file import pin_weights, set_weights_path
+from seedless.data.label_notes import describe_labels
 from seedless.data.model_inputs import Arrays
 from seedless.data.readers.content_ids import name_by_content
 from seedless.data.splits import Contents, count_repeated, digest_facts, name_repeated
@@ -35,16 +36,13 @@ from seedless.runs.prepare_streamed import prepare_streamed
 from seedless.runs.run_data import load_run_data
 from seedless.runs.user_data import refuse_without_loss
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, take_over_settings
+from seedless.runs.user_labels import GIVE_LOSS, read_labels, read_task
 from seedless.train.process_group import TrainingGroup
 
 Pair = tuple[ArrayLike, ArrayLike]
 Model = nn.Module | Callable[[], nn.Module]
 _DATA = ("train", "val", "test")
 _FUNCTIONS = tuple(item.name for item in fields(UserFunctions))
-_GIVE_LOSS = (
-    "give loss=, a function of the model's outputs and the targets, such as "
-    "torch.nn.functional.mse_loss"
-)
 ENTRY_OPTION_HELP = (
     "--entry package.module:function, a function that returns {'model': ..., 'train': (X, Y), ...} "
     "with loss and the other functions that fit() had"
@@ -60,7 +58,7 @@ class UserModel:
     """The arguments of `fit` that are not settings.
 
     Attributes:
-        train, val, test: pairs of arrays; with a loss of the user's also datasets.
+        train, val, test: pairs of arrays; with a user-defined loss also datasets.
         workers: processes that read samples; they change no bit.
         digest_cache: a folder that keeps the digests of the samples.
         shown: whether progress is shown while samples are hashed.
@@ -84,7 +82,7 @@ def prepare_user_model(
 ) -> Prepared:
     """Return a training problem from a user's model and data.
 
-    Samples are used unchanged: scale them before. Without a loss of the user's, labels are class
+    Samples are used unchanged: scale them before. Without a user-defined loss, labels are class
     numbers (n,), or zeros and ones (n, K). Each split is sorted by content, so the result does not
     depend on the order of the samples. The processes of a ``group`` hash samples that are not in
     arrays together.
@@ -107,7 +105,7 @@ def prepare_user_model(
     config = configure_execution(config).change(
         data={"name": USER_MODEL}, init={"basis": basis}, order={"keep_unlabelled": keep}
     )
-    config = pin_weights(place_weights(config, user.weights))
+    config = pin_weights(set_weights_path(config, user.weights))
     splits = {"train": user.train, "val": user.val, "test": user.test}
     data = {split: part for split, part in splits.items() if part is not None}
     if functions.loss is None:
@@ -136,13 +134,16 @@ def _prepare_classification(
     for split, pair in pairs.items():
         refuse_without_loss(split, pair)
         _check_pair(split, pair)
-    task, width = _read_task(user.train[1], user.classes)
+    task, width = read_task(user.train[1], user.classes)
     names = user.classes or tuple(f"class {k}" for k in range(width))
     arrays = {split: _read_split(split, pair, width, task) for split, pair in pairs.items()}
     config = config.change(model={"name": USER_MODEL, "classes": width})
     contents = {split: digest_samples(part.X) for split, part in arrays.items()}
     facts = _describe_data(arrays, contents, task, names)
-    prepared = build_problem(config, network, arrays, task, names, facts, "fit", user.functions)
+    notes = describe_labels(arrays["train"].Y, task, "labels") if user.classes is None else []
+    prepared = build_problem(
+        config, network, arrays, task, names, facts, "fit", user.functions, notes
+    )
     rows = {
         split: [f"row {row}" for row in (part.ids if part.rows is None else part.rows)]
         for split, part in arrays.items()
@@ -159,7 +160,7 @@ def choose_preparer(
         config: the run's.
         entry: for a run of `fit`, "package.module:function" that returns its model and arrays.
         data: for any other run, where its data are now, if they were moved.
-        weights: where the file of weights that it began with is now, if it was moved.
+        weights: where the weights file that it began with is now, if it was moved.
     """
     if entry is not None:
         user = load_entry(entry)
@@ -174,7 +175,7 @@ def choose_preparer(
 def _prepare_from(config: Config, moved_to: str | None, weights: AnyPath | None) -> Prepared:
     """Prepare a run again from its data and weights, wherever they are now."""
     found = load_run_data(config, moved_to)
-    prepared = prepare(place_weights(config, weights), found.data)
+    prepared = prepare(set_weights_path(config, weights), found.data)
     return replace(prepared, data_source=found.source)
 
 
@@ -205,25 +206,6 @@ def load_entry(entry: str) -> UserModel:
     return UserModel(**rest, functions=UserFunctions(**functions))
 
 
-def _read_task(labels: ArrayLike, classes: tuple[str, ...] | None) -> tuple[str, int]:
-    """Return the task and the number of classes that the training labels imply."""
-    array = to_numpy(labels, "labels")
-    if array.ndim == 1:
-        largest = int(array.max(initial=0))
-        width = largest + 1 if classes is None else len(classes)
-        if largest >= width:
-            raise DataError(f"expected class numbers below {width}, got {largest}")
-        return "multi-class", max(width, 2)
-    if array.ndim != 2:
-        raise DataError(
-            f"expected labels (n,) or (n, K), got shape {array.shape}: for masks and other targets "
-            f"{_GIVE_LOSS}"
-        )
-    if classes is not None and len(classes) != array.shape[1]:
-        raise DataError(f"{len(classes)} class names for {array.shape[1]} columns of labels")
-    return "multi-label", array.shape[1]
-
-
 def _check_pair(split: str, pair: Any) -> None:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise DataError(
@@ -234,7 +216,7 @@ def _check_pair(split: str, pair: Any) -> None:
 
 def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
     """Check one split and return it with labels as zeros and ones (n, K), sorted by content."""
-    samples, labels = as_rows(pair[0]), to_numpy(pair[1], f"{split} labels")
+    samples, labels = as_rows(pair[0]), read_labels(pair[1], f"{split} labels")
     if len(samples) != len(labels):
         raise DataError(f"{split}: {len(samples)} samples but {len(labels)} labels")
     if samples.dtype.kind == "f":
@@ -246,7 +228,7 @@ def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
         if wrong.any():
             raise DataError(
                 f"expected {split} labels as class numbers from 0, one a sample, got "
-                f"{labels[wrong][0]}: for a regression and other targets {_GIVE_LOSS}"
+                f"{labels[wrong][0]}: for a regression and other targets {GIVE_LOSS}"
             )
         if labels.max(initial=0) >= width:
             raise DataError(f"{split} holds class {int(labels.max())}; there are {width} classes")
@@ -254,7 +236,12 @@ def _read_split(split: str, pair: Pair, width: int, task: str) -> Arrays:
         hot[np.arange(len(labels)), labels.astype(np.int64)] = 1
     else:
         if labels.shape != (len(samples), width) or not np.isin(labels, (0, 1)).all():
-            raise DataError(f"expected {split} labels of 0 and 1, shape ({len(samples)}, {width})")
+            raise DataError(
+                f"expected {split} labels of 0 and 1, shape ({len(samples)}, {width}), got shape "
+                f"{labels.shape} with values from {labels.min(initial=0):g} to "
+                f"{labels.max(initial=0):g}; class numbers have the shape ({len(labels)},)"
+                + (": labels.ravel()" if labels.shape[1:] == (1,) else "")
+            )
         hot = labels.astype(np.uint8)
     digests = digest_samples(samples)
     keys = [row.tobytes() + label.tobytes() for row, label in zip(digests, hot, strict=True)]

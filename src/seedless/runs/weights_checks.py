@@ -1,7 +1,7 @@
-"""What a receipt states of the file of weights: does it suit the settings and the trail?
+"""Does what a receipt states of the weights file agree with the settings and the trail?
 
-The file itself is not there. Which tensors were taken from it follows from `init.reinitialize`, and
-what they were is in line 0 of the trail; the rest is found by executing the run again.
+The file itself is not needed. `init.reinitialize` determines which tensors were taken from it, and
+line 0 of the trail has their digests. Executing the run again checks the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seedless.core.digests import digest_value
 from seedless.core.weights_file import FILE_START
 from seedless.proof.schemas import has_weights_file
-from seedless.proof.weights_claims import FIELD
+from seedless.proof.weights_claims import FILE_FIELD
 from seedless.runs.initial_weights import is_listed
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ _MODEL = "model/"  # how the names of a model's tensors begin in a trail
 
 
 def check_weights_file(run: ValidatedRun) -> list[str]:
-    """Return what is wrong with the file of weights that a receipt says its run began with."""
+    """Return what is wrong with the weights file that a receipt says its run began with."""
     init, start = run.config.init, run.claims["initialization"]
     if not has_weights_file(run.claims):
         if init.weights_digest is not None or init.basis == FILE_START:
-            return ["config.toml names a file of weights, and the receipt does not"]
+            return ["config.toml names a weights file, and the receipt does not"]
         return []
-    file, problems = start[FIELD], []
-    # [Step 1] The settings name the same file, and the same tensors to start anew.
+    file, problems = start[FILE_FIELD], []
+    # [Step 1] The settings name the same file, and the same tensors to initialize.
     if init.weights_digest != file["digest"]:
-        problems.append("the receipt's file of weights is not the one that config.toml names")
+        problems.append("the receipt's weights file is not the one that config.toml names")
     patterns = init.reinitialize or ()
     for part in ("taken", "started"):
         wrong = [name for name in file[part] if is_listed(name, patterns) != (part == "started")]

@@ -37,7 +37,7 @@ def _cosine(epoch: int, epochs: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class UserRates:
-    """The learning rates of a run with an optimizer or a scheduler of the user's.
+    """The learning rates of a run with a user-defined optimizer or scheduler.
 
     Attributes:
         initial: the rate of each parameter group, as the optimizer was made.

@@ -12,7 +12,7 @@ from seedless.core.errors import ConfigError
 
 @dataclass(frozen=True, eq=False)
 class UserLoss:
-    """A loss of the user's own, called with the model's outputs and a batch's targets.
+    """A user-defined loss, called with the model's outputs and a batch's targets.
 
     Attributes:
         function: (outputs, targets) -> one loss for the batch, or one for each sample, (B,).

@@ -1,4 +1,4 @@
-"""The content of a file of weights: what counts in it, and what does not."""
+"""The content of a weights file: what counts in it, and what does not."""
 
 import zipfile
 

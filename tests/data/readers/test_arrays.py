@@ -18,7 +18,7 @@ N = 20
 def fields(**changes):
     values = {
         "X": np.cos(np.arange(N * 2 * 30.0)).reshape(N, 2, 30),
-        "Y": np.eye(3, dtype=np.int64)[np.arange(N) % 3],
+        "Y": np.eye(3, dtype=np.int64)[np.arange(N) % 3] + (np.arange(N) == 4)[:, None] * [1, 0, 0],
         "folds": np.arange(N) % 10 + 1,
     }
     return {name: value for name, value in {**values, **changes}.items() if value is not None}
@@ -68,7 +68,7 @@ def test_the_order_in_the_file_does_not_show(tmp_path, ids):
 def test_class_numbers_make_a_multi_class_set(tmp_path):
     data = read_arrays(save(tmp_path, Y=np.arange(N) % 3))
     assert data.task == "multi-class"
-    np.testing.assert_array_equal(data.Y, fields()["Y"])
+    np.testing.assert_array_equal(data.Y, np.eye(3)[np.arange(N) % 3])
     named = read_arrays(save(tmp_path, Y=np.arange(N) % 3, classes=np.array(list("abcd"))))
     assert named.classes == ("a", "b", "c", "d")
     assert named.Y[:, 3].sum() == 0
@@ -278,3 +278,56 @@ def test_leads_with_names_say_which_axis_they_are(tmp_path):
     with pytest.raises(DataError, match=r"expected X as \(n, leads, time\).*transpose\(0, 2, 1\)"):
         read_arrays(save(tmp_path, X=samples, leads=names[:4], **rest))
     assert read_arrays(save(tmp_path, X=samples, leads=names, **rest)).warnings == ()
+
+
+def test_one_class_a_sample_as_columns_is_said_to_be_read_as_several(tmp_path):
+    data = read_arrays(save(tmp_path, Y=np.eye(3, dtype=np.int64)[np.arange(N) % 3]))
+    assert data.task == "multi-label"
+    (warning,) = data.warnings
+    assert warning.startswith("Y (20, 3) has exactly one 1 in each row and is read as several")
+    assert "Y.argmax(axis=1)" in warning
+    # Negative controls: a sample with two classes, a sample with none, one column.
+    both, none = np.eye(3, dtype=np.int64)[np.arange(N) % 3], np.zeros((N, 3), np.int64)
+    both[0] = 1
+    none[1:] = both[1:]
+    for labels in (both, none, np.ones((N, 1), np.int64)):
+        assert read_arrays(save(tmp_path, Y=labels)).warnings == ()
+
+
+def test_class_numbers_that_begin_with_one_are_doubted(tmp_path):
+    data = read_arrays(save(tmp_path, Y=np.arange(N) % 3 + 1))
+    assert data.classes == ("0", "1", "2", "3")
+    assert data.warnings == (
+        "the class numbers in Y go from 1 to 3, and are counted from 0: class 0 has no sample; "
+        "Y - 1 leaves it out",
+    )
+    # Negative controls: a class in the middle is missing, and names that say which are meant.
+    assert read_arrays(save(tmp_path, Y=np.arange(N) % 3 * 2)).warnings == ()
+    named = {"classes": np.array(["none", "some", "more", "most"])}
+    assert read_arrays(save(tmp_path, Y=np.arange(N) % 3 + 1, **named)).warnings == ()
+
+
+def test_one_class_alone_is_doubted(tmp_path):
+    (warning,) = read_arrays(save(tmp_path, Y=np.zeros(N, np.int64))).warnings
+    assert warning == "Y has one class only, 0: there is nothing to tell apart"
+
+
+@pytest.mark.parametrize(
+    ("given", "unit"), [("mV", "mV"), (" MV", "mV"), ("uV", "uV"), (None, None)]
+)
+def test_a_file_may_state_the_unit_of_its_samples(tmp_path, given, unit):
+    data = read_arrays(save(tmp_path, units=None if given is None else np.array(given)))
+    assert data.units == unit
+    assert data.warnings == ()
+    # The unit is for drawings: it changes no digest.
+    assert data.digest == read_arrays(save(tmp_path)).digest
+
+
+def test_a_unit_that_is_no_text_is_refused(tmp_path):
+    with pytest.raises(DataError, match='expected units as one text, such as "mV", found 5'):
+        read_arrays(save(tmp_path, units=np.array(5)))
+
+
+def test_records_without_ids_are_named_by_their_rows(tmp_path):
+    assert read_arrays(save(tmp_path)).name_record(7) == "row 7"
+    assert read_arrays(save(tmp_path, ids=np.arange(N) + 100)).name_record(7) == "107"

@@ -4,8 +4,12 @@ import ctypes
 import re
 import shutil
 import subprocess
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest import mock
 
+from seedless.portable.exact.engines import float64
+from seedless.portable.kernels import launch, products
 from seedless.portable.kernels.source import write_source
 
 SHIM = Path(__file__).parent / "shim.h"
@@ -38,11 +42,14 @@ FIXED_SHAPE = ("multiply_f32", "product_exponents")  # written for one number of
 
 
 class Emulated:
-    """Launches kernels as a GPU would, with fewer threads a block."""
+    """Launches kernels as a GPU would, with fewer threads a block.
+
+    ``flags``: more of them for the compiler.
+    """
 
     multiplies_tiles = True
 
-    def __init__(self, folder):
+    def __init__(self, folder, flags=()):
         compiler = shutil.which("g++")
         text = folder / "kernels.cpp"
         text.write_text(write_source())
@@ -53,7 +60,7 @@ class Emulated:
             f'#include "{SHIM}"\n' + plain.replace("__global__", "") + self.write_calls()
         )
         made = folder / "kernels.so"
-        command = [compiler, *FLAGS, "-o", str(made), str(text)]
+        command = [compiler, *FLAGS, *flags, "-o", str(made), str(text)]
         subprocess.run(command, capture_output=True, text=True, check=True)
         self.library = ctypes.CDLL(str(made))
         self.launched = []
@@ -70,3 +77,26 @@ class Emulated:
         most = (1024, 1024) if name in FIXED_SHAPE else (64, 3)
         threads = min(work.threads_x, most[0]), min(work.threads_y, most[1])
         function(work.blocks_x, work.blocks_y, *threads, *args)
+
+    @contextmanager
+    def in_order(self, *, backwards):
+        """Run the threads, and the blocks, from the first to the last, or backwards."""
+        self.library.run_backwards(int(backwards))
+        try:
+            yield
+        finally:
+            self.library.run_backwards(0)
+
+
+@contextmanager
+def send_to(emulated):
+    """Send what CUDA would compute to the emulated kernels; products there are not in products."""
+    with ExitStack() as patches:
+        for place, name, value in (
+            (launch, "load_cpu_kernels", lambda: emulated),
+            (products, "is_ready", lambda *_: False),
+            (float64, "MIN_CHUNKED_ELEMENTS", 1 << 40),
+        ):
+            patches.enter_context(mock.patch.object(place, name, value))
+        emulated.launched.clear()
+        yield emulated

@@ -1,6 +1,7 @@
 /* Enough of CUDA to run kernels on a CPU, one thread after another: at a barrier, or at a shuffle, a
  * thread waits until all of its block, or of its warp, are there, and what some never reach ends the
- * process. The blocks follow one another. */
+ * process. The blocks follow one another. Two orders show where a barrier is missing: from the first
+ * thread to the last, and backwards. Shared memory holds no zeros when a block begins, but NaNs. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static Place threadIdx, blockIdx, blockDim, gridDim;
 #define __device__
 #define __launch_bounds__(threads)
 #define __forceinline__ inline
-#define __shared__ static
+#define __shared__ static __attribute__((section("shared_memory")))
 
 enum State { READY, AT_SHUFFLE, AT_BARRIER, OVER };
 static ucontext_t scheduler, *current;
@@ -104,6 +105,13 @@ static float __int_as_float(int bits)
     return x;
 }
 
+/* The linker's names for the ends of that section. */
+extern char __start_shared_memory[] __attribute__((visibility("hidden")));
+extern char __stop_shared_memory[] __attribute__((visibility("hidden")));
+
+static int is_backwards;
+extern "C" void run_backwards(int backwards) { is_backwards = backwards; }
+
 static void (*body)(void *);
 static void *given_to_body;
 
@@ -143,7 +151,9 @@ static void launch(unsigned across, unsigned down, unsigned wide, unsigned high,
     states = (State *)malloc(threads * sizeof(State));
     body = f, given_to_body = args;
     gridDim = {across, down, 1}, blockDim = {wide, high, 1};
-    for (unsigned block = 0; block < across * down; block++) {
+    for (unsigned number = 0; number < across * down; number++) {
+        unsigned block = is_backwards ? across * down - 1 - number : number;
+        memset(__start_shared_memory, 0xff, __stop_shared_memory - __start_shared_memory);
         for (unsigned t = 0; t < threads; t++) {
             getcontext(&contexts[t]);
             contexts[t].uc_stack.ss_sp = stacks + t * room;
@@ -153,7 +163,8 @@ static void launch(unsigned across, unsigned down, unsigned wide, unsigned high,
             states[t] = READY;
         }
         do {
-            for (unsigned t = 0; t < threads; t++) {
+            for (unsigned turn = 0; turn < threads; turn++) {
+                unsigned t = is_backwards ? threads - 1 - turn : turn;
                 if (states[t] != READY) continue;
                 blockIdx = {block % across, block / across, 0}, threadIdx = {t % wide, t / wide, 0};
                 current = &contexts[t], running = t;

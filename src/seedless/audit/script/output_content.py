@@ -1,4 +1,4 @@
-"""Digests of what is in a file of weights, without the times and the order that archives hold.
+"""Digests of what is in a weights file, without the times and the order that archives hold.
 
 Two files of the same tensors can differ in bytes: a zip file, which is what `torch.save` writes,
 holds a time for each member. Where their contents agree, nothing that was computed differs.
@@ -27,7 +27,7 @@ _DAMAGE = (
 
 
 def digest_content(path: Path) -> str | None:
-    """Return "sha256:..." of what a file of weights holds; None for a file of another kind.
+    """Return "sha256:..." of what a weights file holds; None for a file of another kind.
 
     Of a .safetensors file the tensors count, and not its metadata. Of a zip file the name and the
     bytes of each member count, in the order of their names, and neither times nor compression.

@@ -9,6 +9,7 @@
 | ids, patients | (n,) | optional: text or whole numbers |
 | classes, leads | (K,), (leads,) | optional: names |
 | fs | () | optional: samples per second |
+| units | () | optional: the unit of X times scale, such as mV |
 """
 
 from pathlib import Path
@@ -17,16 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seedless.core.dataset import TEN_FOLDS, THREE_SPLITS, Dataset
+from seedless.core.dataset import ROW_NUMBERS, TEN_FOLDS, THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.files import hash_file
+from seedless.data.label_notes import describe_labels
 from seedless.data.leads import spell_lead
 from seedless.data.quality_checks import check_finite
 from seedless.data.readers.content_ids import digest_in_blocks, name_by_content
 from seedless.data.readers.npz_files import load_npz
 
 REQUIRED = ("X", "Y", "folds")
-OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs")
+OPTIONAL = ("scale", "ids", "patients", "classes", "leads", "fs", "units")
 MAX_CLASSES = 10_000
 _BLOCK = 256  # samples converted at a time
 _FEWEST_ROWS_OF_AN_IMAGE = 16  # more than an ECG has leads
@@ -76,7 +78,10 @@ def read_arrays(path: str | Path) -> Dataset:
     check_finite(samples, rows, str(path))
     content = digest_in_blocks(samples)
     leads = _text(arrays, "leads", path)
+    units = _read_units(arrays.get("units"), path)
     warnings = _check_axes(samples.shape, leads, path)
+    if "classes" not in arrays or task == "multi-label":
+        warnings += describe_labels(labels, task)
     if unused := [name for name in arrays if name not in REQUIRED + OPTIONAL]:
         warnings.append(f"arrays that are not used: {', '.join(unused)}")
     return Dataset(
@@ -94,7 +99,8 @@ def read_arrays(path: str | Path) -> Dataset:
         provenance={
             "source": path.name,
             "file": hash_file(path),
-            "ids": "by content" if ids is None else "from the file",
+            "ids": ROW_NUMBERS if ids is None else "from the file",
+            **({} if units is None else {"units": units}),
         },
         warnings=tuple(warnings),
         content=content,
@@ -235,6 +241,16 @@ def _read_rate(raw: NDArray[Any] | None, path: Path) -> float | None:
     if raw.size != 1 or raw.dtype.kind not in "iuf" or not 0 < raw.item() < np.inf:
         raise DataError(f"{path}: expected fs as one number above 0, found {raw}")
     return float(raw.item())
+
+
+def _read_units(raw: NDArray[Any] | None, path: Path) -> str | None:
+    """Return the unit of the samples; "mv" in any case is "mV"."""
+    if raw is None:
+        return None
+    if raw.size != 1 or raw.dtype.kind != "U":
+        raise DataError(f'{path}: expected units as one text, such as "mV", found {raw}')
+    unit = str(raw.item()).strip()
+    return "mV" if unit.lower() == "mv" else unit
 
 
 def _text(arrays: dict[str, NDArray[Any]], name: str, path: Path) -> NDArray[np.str_] | None:

@@ -11,7 +11,7 @@ from seedless.core.dataset import THREE_SPLITS, Dataset
 from seedless.core.errors import DataError
 from seedless.core.registry import choose
 from seedless.data.catalog import CATALOG, DatasetEntry, find_entry
-from seedless.data.medmnist_files import SIZES, SMALLEST, name_file
+from seedless.data.medmnist_catalog import SIZES, SMALLEST, name_file
 from seedless.data.readers.content_ids import digest_in_blocks, name_by_content
 from seedless.data.readers.npz_files import load_npz
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.op_trace import READING_SHAPES, Entry, OpTrace, TensorRecord
-from seedless.portable.batch.step_plan import PlannedSum, StepPlan
+from seedless.portable.batch.step_plan import ForwardOp, PlannedSum, StepPlan
 
 TRACED_SIZES = (2, 3)  # samples; not 1, with which broadcasting leaves sums out
 _NUMBERING = frozenset({"arange", "eye", "linspace", "tril_indices", "triu_indices"})
@@ -27,7 +27,8 @@ _IN_PARTS = (
 )
 _IN_GROUP = (
     "Compute it in loss_of, which has the whole batch, or replace this op (a mean over samples by "
-    "BatchNorm, packed sequences by padded ones and a mask, say), or use one process"
+    "BatchNorm, packed sequences by padded ones and a mask, samples chosen by a mask by all of "
+    "them and torch.where, EmbeddingBag by Embedding and a sum, say), or use one process"
 )
 
 
@@ -65,11 +66,23 @@ def plan_step(two: OpTrace, three: OpTrace, *, forward_entries: int, in_group: b
             from_here = {number} if adds_samples else used
             for tensor in (*one.made, *one.changed):
                 sources.setdefault(tensor.memory, set()).update(from_here)
-    return _make_plan(two, pairs, needed_now)
+    return _make_plan(two, pairs, needed_now, forward_entries)
+
+
+def _list_forward(trace: OpTrace, forward_entries: int) -> tuple[ForwardOp, ...]:
+    """Return the ops of the forward pass; the last part of an op makes what the op makes."""
+    last = {entry.op: entry for entry in trace.entries[:forward_entries]}
+    return tuple(
+        ForwardOp(trace.ops[op], tuple(made.shape for made in entry.made), entry.origin)
+        for op, entry in last.items()
+    )
 
 
 def _make_plan(
-    trace: OpTrace, pairs: Sequence[tuple[Entry, Entry]], needed_now: set[int]
+    trace: OpTrace,
+    pairs: Sequence[tuple[Entry, Entry]],
+    needed_now: set[int],
+    forward_entries: int,
 ) -> StepPlan:
     """Return the plan of a step; two traces give the number of addends of any batch."""
     # [Step 1] List the sums of each op.
@@ -80,9 +93,10 @@ def _make_plan(
             fixed = one.addends - TRACED_SIZES[0] * each
             adds_samples = one.grid_sizes != other.grid_sizes
             waits = adds_samples and number not in needed_now
+            shape, is_forward = one.made[0].shape, number < forward_entries
             by_op.setdefault(one.op, []).append(
                 PlannedSum(
-                    *(one.name, adds_samples, waits, one.made[0].shape, fixed, each, one.origin)
+                    *(one.name, adds_samples, waits, shape, fixed, each, one.origin, is_forward)
                 )
             )
     # [Step 2] Count the ops that have sums, and keep the sums of those that add up samples.
@@ -93,7 +107,8 @@ def _make_plan(
         for position, op in enumerate(counted)
         if any(each.adds_samples for each in by_op.get(op, ()))
     }
-    return StepPlan(tuple(trace.ops[op] for op in counted), sums)
+    ops = tuple(trace.ops[op] for op in counted)
+    return StepPlan(ops, sums, _list_forward(trace, forward_entries))
 
 
 def _can_run_again(

@@ -32,6 +32,7 @@ class Collectives:
                 "expected a group of processes, got none: call torch.distributed."
                 "init_process_group first (torchrun sets what it needs)"
             )
+        _drop_default_groups()
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.messages = self.bytes = 0
@@ -129,6 +130,30 @@ class Collectives:
     def _count(self, message: Tensor) -> None:
         self.messages += 1
         self.bytes += message.numel() * message.element_size()
+
+
+def _drop_default_groups() -> None:
+    """Replace the default group by None, its other spelling, in arguments of torch's functions.
+
+    Imported after init_process_group, torch.distributed.nn.functional holds the default group as
+    a default argument. torch ends the threads of a group only when nothing refers to it, and a
+    thread that still runs when Python ends aborts the process. The compiler of torch imports that
+    module during the first traced step, so it is imported here before.
+    """
+    import torch.distributed.nn.functional as functions
+
+    for function in vars(functions).values():
+        defaults = getattr(function, "__defaults__", None) or ()
+        if any(isinstance(value, dist.ProcessGroup) for value in defaults):
+            function.__defaults__ = tuple(
+                None if isinstance(value, dist.ProcessGroup) else value for value in defaults
+            )
+
+
+def is_failed_exchange(error: RuntimeError) -> bool:
+    """Whether an error comes from torch.distributed. Those of gloo have no type of their own."""
+    text = str(error)
+    return isinstance(error, dist.DistError) or "gloo" in text or "pair closure" in text
 
 
 def _split_like(flat: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:

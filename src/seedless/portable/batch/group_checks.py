@@ -1,6 +1,5 @@
-"""What the processes of a group compare before their first step, and what they refuse."""
+"""What a group refuses before its first step: other weights, other exchanges, a failing forward."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,32 +10,19 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from seedless.core.digests import digest
 from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
-from seedless.portable.batch.group_sums import refuse_other_plan
 from seedless.portable.batch.plain_torch import plain_torch
-from seedless.portable.batch.step_computation import TRIAL_SAMPLES, Forward, take_rows
-from seedless.portable.batch.step_plan import StepPlan, number_of
-
-
-def check_plans(
-    exchange: Collectives, plan: StepPlan, rows: Sequence[Tensor], samples: int
-) -> list[int]:
-    """Refuse a group whose processes have other samples or have traced other steps.
-
-    Returns how many samples each process has.
-    """
-    shapes = [[list(tensor.shape[1:]), str(tensor.dtype)] for tensor in rows]
-    sums, counts = plan.describe_shared_sums(), []
-    own = json.dumps([samples, shapes, sums]).encode()
-    text = torch.frombuffer(bytearray(own), dtype=torch.uint8)
-    for rank, other in enumerate(exchange.gather(text)):
-        count, other_shapes, other_sums = json.loads(bytes(other.tolist()))
-        if other_shapes != shapes:
-            raise refuse_shapes(rank, exchange.rank)
-        if other_sums != sums:
-            raise refuse_other_plan(rank, sums, other_sums)
-        counts.append(count)
-    check_counts(counts)
-    return counts
+from seedless.portable.batch.step_computation import (
+    TRIAL_SAMPLES,
+    Forward,
+    Loss,
+    compute_outputs,
+    differentiate_loss,
+    needs_graph,
+    restore,
+    same_bits,
+    take_rows,
+)
+from seedless.portable.batch.step_plan import number_of
 
 
 def share_first(
@@ -66,31 +52,21 @@ def check_start(exchange: Collectives, state: Sequence[Tensor]) -> None:
             )
 
 
-def check_counts(counts: Sequence[int]) -> None:
-    """Refuse a batch of which no process has a sample."""
-    if not any(counts):
-        raise NumericsError(
-            f"expected a batch with samples on at least one of {len(counts)} processes, got none"
-        )
-
-
-def refuse_shapes(rank: int, own_rank: int) -> NumericsError:
-    """Return the error for processes whose samples have different shapes."""
-    return NumericsError(
-        "expected outputs and batches of one shape and type on all processes, and one step; got "
-        f"others on rank {rank} than on rank {own_rank}. Pad all samples of a batch to one length"
-    )
-
-
 @contextmanager
-def refuse_ddp(forward: Forward) -> Iterator[None]:
-    """Refuse DistributedDataParallel as ``forward``, and where something inside calls it."""
+def refuse_other_exchanges(forward: Forward) -> Iterator[None]:
+    """Refuse DistributedDataParallel and SyncBatchNorm, as ``forward`` or called by it."""
 
     def check(module: object, _: object = None) -> None:
         if isinstance(module, nn.parallel.DistributedDataParallel):
             raise NumericsError(
                 "expected a model, got it inside DistributedDataParallel, whose sums depend on the "
                 "number of processes; use the model itself (ddp.module): step() exchanges gradients"
+            )
+        if isinstance(module, nn.SyncBatchNorm) and module.training:
+            raise NumericsError(
+                "expected nn.BatchNorm, got nn.SyncBatchNorm, whose sums depend on the number of "
+                "processes; leave convert_sync_batchnorm out: in this block BatchNorm's statistics "
+                "are those of the whole batch, on all processes"
             )
 
     check(forward)
@@ -99,3 +75,73 @@ def refuse_ddp(forward: Forward) -> Iterator[None]:
         yield
     finally:
         handle.remove()
+
+
+def check_repeatable(
+    forward: Forward, loss_of: Loss, few: Sequence[Tensor], changed: Sequence[Tensor]
+) -> None:
+    """Refuse a step that computes something else each time: the block calls it more than once.
+
+    Args:
+        forward, loss_of: of the step.
+        few: some samples.
+        changed: tensors that the step changes; they get their values back before each call.
+    """
+    with plain_torch():
+        before = [tensor.clone() for tensor in changed]
+    outputs: list[list[Tensor]] = []
+    losses: list[list[Tensor]] = []
+    for _ in range(2):
+        outputs.append(compute_outputs(forward, few))
+        losses.append([differentiate_loss(loss_of, outputs[0], few)[0]])
+        restore(changed, before)
+    for name, (one, two) in {"forward": outputs, "loss_of": losses}.items():
+        if not all(map(same_bits, one, two)):
+            raise NumericsError(
+                f"expected {name} to compute the same for the same samples in every call, since a "
+                "new step is tried before it is taken; got other values in a second call. Does it "
+                "count its calls, or keep values in Python? Keep them in tensors (a buffer), or "
+                "change them after the step"
+            )
+
+
+def explain_failure(forward: Forward, rows: Sequence[Tensor]) -> Forward:
+    """Return a forward pass that is refused where it fails because of the number of samples.
+
+    Args:
+        forward: of the step, to be called with a few samples.
+        rows: all samples of this process.
+    """
+    has_run = False
+
+    def run(*few: Tensor) -> Tensor | Sequence[Tensor]:
+        nonlocal has_run
+        try:
+            outputs = forward(*few)
+        except NumericsError:
+            raise
+        except Exception as error:
+            # An index into the batch fails on any part of it; a fixed number of samples on a few;
+            # what was kept of an earlier call on another number.
+            is_explained = isinstance(error, IndexError) or has_run or _can_run(forward, rows)
+            if needs_graph(error) or not is_explained:
+                raise
+            raise NumericsError(
+                "expected a forward pass that computes any samples of a batch, since processes "
+                f"share it; got {type(error).__name__} with {few[0].shape[0]} samples: {error}. "
+                "Does it pick samples by their number in the batch, need a fixed number of them, "
+                "or keep outputs for the next call? Do that before the step, pass it in with the "
+                "batch, or compute it in loss_of, which has the whole batch"
+            ) from error
+        has_run = True
+        return outputs
+
+    return run
+
+
+def _can_run(forward: Forward, rows: Sequence[Tensor]) -> bool:
+    try:
+        compute_outputs(forward, rows)
+    except Exception:
+        return False
+    return True

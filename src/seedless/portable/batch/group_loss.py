@@ -6,15 +6,19 @@ import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.portable.batch.step_computation import Grads, Loss, differentiate_loss
+from seedless.portable.batch.step_computation import Grads, Loss, LossGrads, differentiate_loss
 
 
 def differentiate_known(
-    loss_of: Loss, outputs: Sequence[Tensor], batch: Sequence[Tensor], is_read: Sequence[bool]
+    loss_of: Loss,
+    outputs: Sequence[Tensor],
+    batch: Sequence[Tensor],
+    is_read: Sequence[bool],
+    of_loss: LossGrads,
 ) -> tuple[Tensor, Grads]:
     """Return the loss and its gradients; refuse a loss that reads more than it did at first."""
     try:
-        loss, grads = differentiate_loss(loss_of, outputs, batch)
+        loss, grads = differentiate_loss(loss_of, outputs, batch, of_loss)
         reason = "its loss has no value" if loss.is_meta else None
     except (RuntimeError, NotImplementedError) as error:
         if all(is_read):

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seedless.core.errors import NumericsError
 from seedless.portable.batch.collectives import Collectives
 from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.batch.step_plan import PlannedSum, PlannedSums, StepPlan
@@ -90,9 +89,8 @@ class GroupSums(PlannedSums):
         planned = self.current
         if planned is None or not planned.adds_samples:
             return addends
-        if not planned.waits:
+        if self.samples is None:  # in the forward pass
             return self._last_count
-        assert self.samples is not None
         return planned.count_addends(self.samples)
 
     def _exchange_now(self, exact_sum: ExactSum) -> Tensor:
@@ -171,23 +169,3 @@ def _fits_int64(one: WaitingSum, samples: int) -> bool:
     """Return whether a sum over the whole batch fits int64: addends times their largest size."""
     bits = sum(operand.bits for operand in one.exact_sum.operands)
     return one.planned.count_addends(samples) <= 1 << (_INTEGER_BITS - bits)
-
-
-def refuse_other_plan(rank: int, own: list[Any], other: list[Any]) -> NumericsError:
-    """Return the error for a rank whose step has other sums."""
-    pairs = zip(own, other, strict=False)
-    number = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(own), len(other)))
-    here, there = (_name_sum(sums[number : number + 1]) for sums in (own, other))
-    return NumericsError(
-        f"expected the same step on all processes of the group; sum {number} over samples is "
-        f"{here} here and {there} on rank {rank}. Do all ranks have the same model and settings?"
-    )
-
-
-def _name_sum(sums: list[Any]) -> str:
-    """Return the first of some sums, as `describe_shared_sums` has them, in words."""
-    for name, shape, fixed, each, waits in sums:
-        use = "for a gradient" if waits else "that the step computes with"
-        more = f" and {fixed} more" if fixed else ""
-        return f"a {name} of shape {tuple(shape)} {use} (values of a sample: {each}{more})"
-    return "missing"

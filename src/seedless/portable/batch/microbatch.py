@@ -28,26 +28,30 @@ import torch
 from torch import Tensor, nn
 
 from seedless.core.errors import NumericsError
+from seedless.portable.batch.named_outputs import pass_names_on
+from seedless.portable.batch.order_trial import check_order
 from seedless.portable.batch.part_sums import PartSums
 from seedless.portable.batch.step_computation import (
     TRIAL_SAMPLES,
     Forward,
     Grads,
     Loss,
+    LossGrads,
     add_gradients,
     backward,
     check_batch,
     check_outputs,
+    compute_outputs,
     describe_rows,
     differentiate_loss,
+    join_gradients,
     list_outputs,
     list_trials,
     same_bits,
     take_rows,
-    trace_loss,
-    trace_step,
 )
 from seedless.portable.batch.step_plan import StepPlan
+from seedless.portable.batch.step_trace import trace_loss, trace_step
 from seedless.portable.context import CONTEXT
 
 
@@ -78,28 +82,30 @@ class Split:
 
         Args:
             forward: takes the rows of ``batch`` that make a part, in order, and returns their
-                outputs, one row a sample: a tensor or several. Dropout must be computed inside,
-                from keys that are in the batch (`seedless.dropout_keys`).
+                outputs, one row a sample: a tensor, or several in a list or a dict. Dropout must be
+                computed inside, from keys that are in the batch (`seedless.dropout_keys`).
             loss_of: takes the outputs of the whole batch, and then ``batch`` itself, and returns
-                the loss. It may use all samples at once, but no parameters.
+                the loss. It may use all samples at once, and parameters that forward does not use.
             batch: tensors with one row a sample.
         """
+        forward, loss_of = pass_names_on(forward, loss_of)
         sizes = _list_sizes(self.size, check_batch(batch, fewest=1))
         if len(sizes) == 1:
-            loss, grads = self._compute_whole(forward, loss_of, batch)
+            loss, parameters, grads = self._compute_whole(forward, loss_of, batch)
         else:
-            plan = self._find_plan(forward, loss_of, batch)
-            loss, grads = self._compute_parts(forward, loss_of, batch, sizes, plan)
-        add_gradients(self.parameters, grads)
+            plan = self._find_plan(forward, loss_of, batch, sizes)
+            loss, parameters, grads = self._compute_parts(forward, loss_of, batch, sizes, plan)
+        add_gradients(parameters, grads)
         return loss
 
     def _compute_whole(
         self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor]
-    ) -> tuple[Tensor, Grads]:
-        """Return loss and gradients of an ordinary step."""
-        outputs = list_outputs(forward(*batch))
-        loss, output_grads = differentiate_loss(loss_of, outputs, batch)
-        return loss, backward(outputs, output_grads, self.parameters)
+    ) -> tuple[Tensor, list[Tensor], Grads]:
+        """Return loss, parameters and gradients of an ordinary step."""
+        outputs, of_loss = list_outputs(forward(*batch)), LossGrads()
+        loss, output_grads = differentiate_loss(loss_of, outputs, batch, of_loss)
+        grads = backward(outputs, output_grads, self.parameters)
+        return loss, *join_gradients(self.parameters, grads, of_loss)
 
     def _compute_parts(
         self,
@@ -108,20 +114,20 @@ class Split:
         batch: Sequence[Tensor],
         sizes: Sequence[int],
         plan: SplitPlan,
-    ) -> tuple[Tensor, Grads]:
-        """Return the same loss and gradients, computed part by part."""
+    ) -> tuple[Tensor, list[Tensor], Grads]:
+        """Return the same loss, parameters and gradients, computed part by part."""
         work = _Parts(self.parameters, forward, loss_of, batch, sizes)
         # [Step 1] Find the exponents of the whole batch's grids; the outputs are found on the way,
         # or before, where the gradient of one part's outputs needs those of the others.
         sums = PartSums(plan.step, sum(sizes))
-        is_constant = plan.has_constant_gradient
+        is_constant, of_loss = plan.has_constant_gradient, LossGrads()
         if not is_constant and (self.loss_mixes_samples or _is_capturing(batch)):
             work.find_outputs()
-            loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch)
+            loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch, of_loss)
             work.run(sums, output_grads)
         else:
             assumed = work.run(sums, is_constant=is_constant)
-            loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch)
+            loss, output_grads = differentiate_loss(loss_of, work.join_outputs(), batch, of_loss)
             if not _is_capturing(batch) and not all(map(same_bits, assumed, output_grads)):
                 if is_constant:  # the trace saw another loss
                     changed = replace(plan, has_constant_gradient=False)
@@ -133,9 +139,11 @@ class Split:
         # [Step 2] Add the integers.
         sums.is_adding = True
         work.run(sums, output_grads)
-        return loss, work.grads
+        return loss, *join_gradients(self.parameters, work.grads, of_loss)
 
-    def _find_plan(self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor]) -> SplitPlan:
+    def _find_plan(
+        self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor], sizes: Sequence[int]
+    ) -> SplitPlan:
         """Return the plan of a step on such samples; a new kind of step is traced and tried."""
         key = describe_rows(batch)
         if key not in self._plans:
@@ -145,13 +153,19 @@ class Split:
                     "is traced. Run it once, then capture"
                 )
             few = take_rows(batch, TRIAL_SAMPLES)
-            with torch.no_grad():
-                outputs = list_outputs(forward(*few))
+            outputs = compute_outputs(forward, few)
             check_outputs(outputs, TRIAL_SAMPLES)
             traced = trace_loss(loss_of, outputs, few)
-            step, _ = trace_step(
+            if traced.changed:
+                raise NumericsError(
+                    "expected a loss that changes no tensor that outlives it, since a batch in "
+                    "parts computes it several times; got one that changes a tensor of "
+                    f"{traced.changed[0].numel()} values. Change it after the step"
+                )
+            step, changed = trace_step(
                 forward, batch, self.parameters, traced.uses_output, in_group=False
             )
+            check_order(forward, take_rows(batch, max(sizes)), step, changed)
             plan = SplitPlan(step, traced.has_constant_gradient)
             for rows in list_trials(batch[0].shape[0]):
                 self._try(forward, loss_of, [tensor[rows] for tensor in batch], plan)
@@ -162,14 +176,14 @@ class Split:
         self, forward: Forward, loss_of: Loss, batch: Sequence[Tensor], plan: SplitPlan
     ) -> None:
         """Refuse a step whose gradients differ between four samples and two times two."""
-        _, whole = self._compute_whole(forward, loss_of, batch)
-        _, parts = self._compute_parts(forward, loss_of, batch, [2, 2], plan)
+        _, parameters, whole = self._compute_whole(forward, loss_of, batch)
+        _, _, parts = self._compute_parts(forward, loss_of, batch, [2, 2], plan)
         for number, (one, two) in enumerate(zip(whole, parts, strict=True)):
             if not same_bits(one, two):
                 raise NumericsError(
                     "expected each sample to be computed alone, so that a batch can be computed in "
                     f"parts; four samples and two times two differ in the gradient of parameter "
-                    f"{number}, {tuple(self.parameters[number].shape)}. Does the model reorder or "
+                    f"{number}, {tuple(parameters[number].shape)}. Does the model reorder or "
                     "mix samples, or keep state? Compute the batch as a whole"
                 )
 
@@ -199,8 +213,7 @@ class _Parts:
 
     def find_outputs(self) -> None:
         """Compute the outputs of all parts."""
-        with torch.no_grad():
-            self.outputs = [list_outputs(self.forward(*part)) for part in self.parts]
+        self.outputs = [compute_outputs(self.forward, part) for part in self.parts]
         for outputs, size in zip(self.outputs, self.sizes, strict=True):
             check_outputs(outputs, size)
 

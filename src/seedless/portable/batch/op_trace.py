@@ -28,6 +28,9 @@ _TAKING_NUMBERS = frozenset(
 )
 
 
+# Ops that write to a tensor in place, and leave its values as they are.
+_KEEPING_VALUES = frozenset({"detach", "t", "transpose", "squeeze", "unsqueeze", "as_strided"})
+
 # Ops that read a tensor's shape alone.
 READING_SHAPES = frozenset(
     {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros"}
@@ -95,7 +98,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         self._modules: list[nn.Module] = []
         self._alive: dict[int, Any] = {}  # tensors whose memory must not be used for others
         self._made: set[int] = set()
-        self._changed: list[tuple[Tensor, Tensor]] = []  # from outside, with their earlier values
+        # Memory from outside that was changed: all of it, with its earlier values.
+        self._changed: dict[int, tuple[Tensor, Tensor]] = {}
 
     def run_op(self, run: Callable[..., Any], func: Any, args: Any, kwargs: Any) -> Any:
         """Run an op that was dispatched, and record the ops it is made of."""
@@ -115,9 +119,10 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
             for argument, value in zip_longest(func._schema.arguments, args)
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
-        for value in tree_leaves(changed):
+        for value in tree_leaves(changed if op not in _KEEPING_VALUES else []):
             if isinstance(value, Tensor) and find_memory(value) not in self._made:
-                self._changed.append((value, value.clone()))
+                whole = _view_memory(value)
+                self._changed.setdefault(find_memory(value), (whole, whole.clone()))
         out = func(*args, **named)
         numbers = [
             repr(float(value))
@@ -141,11 +146,11 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         return 1
 
     def restore(self) -> list[Tensor]:
-        """Give the tensors from outside that were changed their earlier values, and return them."""
+        """Give memory from outside that was changed its earlier values; return it as tensors."""
         with plain_torch():
-            for tensor, before in reversed(self._changed):
+            for tensor, before in self._changed.values():
                 tensor.copy_(before)
-        return [tensor for tensor, _ in self._changed]
+        return [tensor for tensor, _ in self._changed.values()]
 
     def find_depending(self, tensors: Iterable[Tensor]) -> set[int]:
         """Return the memory whose values depend on those of some tensors, and their own."""
@@ -215,6 +220,12 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def _view_memory(tensor: Tensor) -> Tensor:
+    """Return all memory that a tensor may be a part of, flat."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((count,), (1,), 0)
 
 
 def find_memory(tensor: Tensor) -> int:

@@ -16,8 +16,8 @@ def pack(tensors: Sequence[Tensor], words: tuple[int, int]) -> Tensor:
     with plain_torch():
         device = tensors[0].device
         head = torch.tensor(list(words), dtype=torch.int64, device=device)
-        parts = [head, *(tensor.contiguous() for tensor in tensors)]
-        return torch.cat([part.reshape(-1).view(torch.uint8) for part in parts])
+        parts = [head, *(tensor.contiguous() for tensor in tensors if tensor.numel())]
+        return torch.cat([part.view(-1).view(torch.uint8) for part in parts])
 
 
 def read_words(payload: Tensor) -> tuple[int, int]:

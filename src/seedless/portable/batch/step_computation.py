@@ -1,20 +1,18 @@
-"""The parts of a training step, and how a step is traced: what `Split` and `GroupStep` share."""
+"""The parts of a training step that `Split`, `GroupStep` and `Block` share."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from seedless.core.errors import NumericsError
-from seedless.portable.batch.batch_dependence import TRACED_SIZES, plan_step
-from seedless.portable.batch.op_trace import OpTrace, find_memory
-from seedless.portable.batch.step_plan import StepPlan
+from seedless.portable.batch.plain_torch import plain_torch
 from seedless.portable.mode import is_active
 
 Forward = Callable[..., Tensor | Sequence[Tensor]]
 Loss = Callable[..., Tensor]
 Grads = tuple[Tensor | None, ...]
+LossGrads = dict[Tensor, Tensor]  # by parameters that a loss uses, their gradients
 TRIAL_SAMPLES = 4  # of the trial of a new step: together, and two by two
 
 
@@ -24,17 +22,42 @@ def list_outputs(outputs: Tensor | Sequence[Tensor]) -> list[Tensor]:
     for output in listed:
         if not isinstance(output, Tensor):
             raise NumericsError(
-                "expected forward to return a tensor or a list of tensors, one row a sample, got "
-                f"{type(outputs).__name__} with a {type(output).__name__}. Return what the loss "
-                "needs: out.logits of a Transformers model, say, or list(out.values()) of a dict"
+                "expected forward to return a tensor, or a list or dict of tensors, one row a "
+                f"sample; got one with a {type(output).__name__}. Return what the loss needs: "
+                "out.logits of a Transformers model, say"
             )
     return listed
 
 
+def compute_outputs(forward: Forward, rows: Sequence[Tensor]) -> list[Tensor]:
+    """Return the outputs of a forward pass, without the memory that gradients need.
+
+    A forward pass that computes gradients itself, as a gradient penalty does, needs it.
+    """
+    try:
+        with torch.no_grad():
+            return list_outputs(forward(*rows))
+    except RuntimeError as error:
+        if not needs_graph(error):
+            raise
+    return [output.detach() for output in list_outputs(forward(*rows))]
+
+
+def needs_graph(error: Exception) -> bool:
+    """Return whether a forward pass failed because it computes gradients itself without a graph."""
+    return "does not require grad" in str(error)
+
+
 def differentiate_loss(
-    loss_of: Loss, outputs: Sequence[Tensor], batch: Sequence[Tensor]
+    loss_of: Loss,
+    outputs: Sequence[Tensor],
+    batch: Sequence[Tensor],
+    of_loss: LossGrads | None = None,
 ) -> tuple[Tensor, Grads]:
-    """Return the loss of a whole batch and its gradients with respect to the outputs."""
+    """Return the loss of a whole batch and its gradients with respect to the outputs.
+
+    Those with respect to parameters that the loss uses are written into ``of_loss``.
+    """
     with torch.enable_grad():
         leaves = [output.detach() for output in outputs]
         for leaf in leaves:
@@ -47,16 +70,36 @@ def differentiate_loss(
             f"samples' losses, say; got a {type(loss).__name__}{shape}"
         )
     known = {id(leaf) for leaf in leaves}
-    if any(id(leaf) not in known for leaf in find_leaves([loss])):
-        raise NumericsError(
-            "expected a loss of the outputs alone, got one that uses a parameter of the model; "
-            "use the optimizer's weight decay, or return the term from forward as an output"
-        )
+    own = [leaf for leaf in find_leaves([loss]) if id(leaf) not in known]
     if not loss.requires_grad:
         return loss.detach(), tuple(None for _ in leaves)
     real = [leaf for leaf in leaves if leaf.requires_grad]
-    found = iter(torch.autograd.grad(loss, real, allow_unused=True))
-    return loss.detach(), tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
+    found = iter(torch.autograd.grad(loss, [*real, *own], allow_unused=True))
+    grads = tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
+    if of_loss is not None:
+        of_loss.update(
+            (leaf, grad) for leaf, grad in zip(own, found, strict=True) if grad is not None
+        )
+    return loss.detach(), grads
+
+
+def join_gradients(
+    parameters: Sequence[Tensor], grads: Grads, of_loss: LossGrads
+) -> tuple[list[Tensor], Grads]:
+    """Return parameters and gradients, with those that the loss uses and the forward pass does not.
+
+    A parameter that both use is refused: in which order its gradients are added is not known.
+    """
+    joined = dict(zip(parameters, grads, strict=True))
+    for leaf, grad in of_loss.items():
+        if joined.get(leaf) is not None:
+            raise NumericsError(
+                "expected a loss that uses no parameter of the forward pass, got one of shape "
+                f"{tuple(leaf.shape)} in both; use the optimizer's weight decay, or return the "
+                "term from forward as an output with one row a sample (term.expand(len(x)))"
+            )
+        joined[leaf] = grad
+    return list(joined), tuple(joined.values())
 
 
 def backward(
@@ -70,13 +113,26 @@ def backward(
     ]
     if not used or not parameters:
         return tuple(None for _ in parameters)
-    return torch.autograd.grad(
-        [y for y, _ in used], parameters, [g for _, g in used], allow_unused=True
-    )
+    try:
+        return torch.autograd.grad(
+            [y for y, _ in used], parameters, [g for _, g in used], allow_unused=True
+        )
+    except RuntimeError as error:
+        if "use_reentrant" not in str(error):
+            raise
+        raise NumericsError(
+            "expected torch.utils.checkpoint with use_reentrant=False, got True, with which a step "
+            "cannot ask for the gradients of the parameters alone. Set use_reentrant=False"
+        ) from None
 
 
 def add_gradients(parameters: Sequence[Tensor], grads: Grads) -> None:
-    """Add gradients to those that are there."""
+    """Add gradients to those that are there; refuse a step that has none."""
+    if all(grad is None for grad in grads):
+        raise NumericsError(
+            "expected a loss that depends on a parameter, got none that takes a gradient from it. "
+            "Are all layers frozen, or are the outputs detached?"
+        )
     for parameter, grad in zip(parameters, grads, strict=True):
         if grad is not None:
             parameter.grad = grad if parameter.grad is None else parameter.grad + grad
@@ -99,73 +155,9 @@ def find_leaves(results: Iterable[Tensor]) -> list[Tensor]:
     return list(leaves.values())
 
 
-def trace_step(
-    forward: Forward,
-    batch: Sequence[Tensor],
-    parameters: Sequence[Tensor] | None,
-    uses_output: Sequence[bool],
-    *,
-    in_group: bool,
-) -> tuple[StepPlan, list[Tensor]]:
-    """Trace a step with two and with three samples and compare the traces.
-
-    Returns the plan, and the tensors that outlive the step and are changed by it; they have their
-    earlier values again.
-
-    Args:
-        parameters: whose gradients are wanted; None: all that the outputs were computed from.
-        uses_output: for each output, whether the loss uses it.
-    """
-    traces, forward_entries, changed = [], 0, []
-    # The first run makes the tables that are made once, so that they are in neither trace.
-    for size in (TRACED_SIZES[0], *TRACED_SIZES):
-        trace, rows = OpTrace(), take_rows(batch, size)
-        try:
-            with trace.recording():
-                outputs = list_outputs(forward(*rows))
-            forward_entries = len(trace.entries)
-            wanted = find_leaves(outputs) if parameters is None else parameters
-            ones = [
-                torch.ones_like(output) if is_used else None
-                for output, is_used in zip(outputs, uses_output, strict=True)
-            ]
-            with trace.recording():
-                backward(outputs, ones, wanted)
-        finally:
-            changed = trace.restore()
-        traces.append(trace)
-    _, two, three = traces
-    plan = plan_step(two, three, forward_entries=forward_entries, in_group=in_group)
-    return plan, changed
-
-
-@dataclass(frozen=True)
-class TracedLoss:
-    """What a loss uses.
-
-    Attributes:
-        uses_output: for each output, whether the loss depends on it.
-        reads_batch: for each tensor of the batch, whether the loss reads its values.
-        has_constant_gradient: whether its gradient is the same for all values of the outputs.
-    """
-
-    uses_output: tuple[bool, ...]
-    reads_batch: tuple[bool, ...]
-    has_constant_gradient: bool
-
-
-def trace_loss(loss_of: Loss, outputs: Sequence[Tensor], batch: Sequence[Tensor]) -> TracedLoss:
-    """Trace the loss of a few samples and its gradient."""
-    trace = OpTrace()
-    with trace.recording():
-        _, grads = differentiate_loss(loss_of, outputs, batch)
-    read = {tensor.memory for entry in trace.entries for tensor in entry.read}
-    depending = trace.find_depending(outputs)
-    return TracedLoss(
-        tuple(grad is not None for grad in grads),
-        tuple(find_memory(tensor) in read for tensor in batch),
-        not any(find_memory(grad) in depending for grad in grads if grad is not None),
-    )
+def list_parameters(outputs: Iterable[Tensor], passing: Collection[int]) -> list[Tensor]:
+    """Return `find_leaves`, without those, by their position, that end with the step."""
+    return [leaf for number, leaf in enumerate(find_leaves(outputs)) if number not in passing]
 
 
 def take_rows(batch: Sequence[Tensor], samples: int) -> list[Tensor]:
@@ -209,6 +201,17 @@ def check_batch(batch: Sequence[Tensor], fewest: int) -> int:
     return lengths.pop()
 
 
+def check_inputs(batch: Sequence[Tensor]) -> None:
+    """Refuse tensors of a batch that take a gradient: each process has its own rows."""
+    for number, tensor in enumerate(batch):
+        if tensor.requires_grad:
+            raise NumericsError(
+                f"expected a batch that takes no gradient, got requires_grad in tensor {number}. "
+                "Pass tensor.detach(); a gradient with respect to inputs can be computed in "
+                "forward by torch.autograd.grad and returned as an output"
+            )
+
+
 def check_outputs(outputs: Sequence[Tensor], samples: int) -> None:
     """Refuse outputs that do not have one row for each sample."""
     for output in outputs:
@@ -228,3 +231,10 @@ def same_bits(one: Tensor | None, two: Tensor | None) -> bool:
     ones = one.new_ones(())
     bits = [torch.where(x != x, ones, x).reshape(-1).view(torch.uint8) for x in (one, two)]
     return torch.equal(*bits) and torch.equal(one != one, two != two)
+
+
+def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Give tensors that a step has changed their earlier values."""
+    with plain_torch():
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.copy_(value)

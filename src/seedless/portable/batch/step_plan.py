@@ -26,6 +26,7 @@ class PlannedSum:
             the backward pass.
         fixed_addends, addends_per_sample: how many values each element of the result adds.
         origin: the line of the caller's code, or the node of the backward pass.
+        is_forward: whether the forward pass computes it.
     """
 
     name: str
@@ -35,10 +36,25 @@ class PlannedSum:
     fixed_addends: int
     addends_per_sample: int
     origin: str
+    is_forward: bool
 
     def count_addends(self, samples: int) -> int:
         """Return the addends of a batch."""
         return self.fixed_addends + self.addends_per_sample * samples
+
+
+@dataclass(frozen=True)
+class ForwardOp:
+    """An op of the forward pass, as a message names it.
+
+    Attributes:
+        shapes: of what it makes of two samples.
+        origin: the line of the caller's code.
+    """
+
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+    origin: str
 
 
 @dataclass(frozen=True)
@@ -48,14 +64,23 @@ class StepPlan:
     Attributes:
         ops: the ops that have sums, in order; views, which may come and go, are not among them.
         sums: by the position in ``ops``, all sums of each op that adds up samples.
+        forward: all ops of the forward pass, in order.
+        passing_leaves: which tensors that take a gradient end with the step, by their position.
     """
 
     ops: tuple[str, ...]
     sums: Mapping[int, tuple[PlannedSum, ...]]
+    forward: tuple[ForwardOp, ...]
+    passing_leaves: frozenset[int] = frozenset()
 
     def list_shared_sums(self) -> list[PlannedSum]:
         """Return the sums that add up samples, in order."""
         return [one for sums in self.sums.values() for one in sums if one.adds_samples]
+
+    @property
+    def has_forward_sums(self) -> bool:
+        """Return whether the forward pass sums over samples, as BatchNorm does."""
+        return any(one.is_forward for one in self.list_shared_sums())
 
     def describe_shared_sums(self) -> list[list[Any]]:
         """Return what must be equal on all processes of a group, as plain values."""
@@ -63,6 +88,13 @@ class StepPlan:
             [one.name, list(one.shape), one.fixed_addends, one.addends_per_sample, one.waits]
             for one in self.list_shared_sums()
         ]
+
+    def describe_origins(self) -> dict[str, list[Any]]:
+        """Return where the ops of the forward pass and the sums over samples come from."""
+        return {
+            "forward": [[op.name, list(map(list, op.shapes)), op.origin] for op in self.forward],
+            "sums": [one.origin for one in self.list_shared_sums()],
+        }
 
     def digest(self) -> int:
         """Return `number_of` `describe_shared_sums`."""

@@ -80,7 +80,7 @@ def erf(x: Tensor) -> Tensor:
     centre = (rest * c.ERF_STEP).round_()
     rest.sub_(centre * (1 / c.ERF_STEP))
     row = centre.nan_to_num_(nan=0.0).to(torch.int64).add_(c.ERF_STEP * c.ERF_EDGE).flatten()
-    columns = c.table("erf", x.device).index_select(1, row).view(-1, *x.shape)
+    columns = c.table("erf", x.device).index_select(1, row).view(c.ERF_DEGREE + 1, *x.shape)
     out = columns[c.ERF_DEGREE]
     for k in range(c.ERF_DEGREE - 1, -1, -1):
         out.mul_(rest).add_(columns[k])

@@ -47,12 +47,6 @@ def round_to_grid(x: Tensor, exponent: Tensor, bits: int, memory: Tensor | None 
     return scaled.round_()
 
 
-def to_grid(x: Tensor, dims: Sequence[int], bits: int) -> tuple[Tensor, Tensor]:
-    """Return integers q in float64 and the step of their grid, so that x is about q step."""
-    exponent = find_exponents(x, dims)
-    return round_to_grid(x, exponent, bits), power_of_two(exponent - bits)
-
-
 def split(q: Tensor, bits: int = LOW_PART_BITS) -> tuple[Tensor, Tensor]:
     """Split integers of 53 bits into high + low: a multiple of 2^bits, and |low| <= 2^(bits - 1).
 

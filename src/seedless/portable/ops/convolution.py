@@ -129,7 +129,8 @@ def list_columns(x: Tensor, windows: Windows, groups: int, positions: Sizes) -> 
     padded = windows.pad(x).transpose(0, 1)
     taps = [padded[index_last(tap)] for tap in windows.slice_taps(positions)]
     stacked = torch.stack(taps, 1) if len(taps) > 1 else taps[0]
-    return stacked.reshape(groups, -1, x.shape[0] * math.prod(positions))
+    rows = x.shape[1] * len(taps) // groups
+    return stacked.reshape(groups, rows, x.shape[0] * math.prod(positions))
 
 
 def convolve(
@@ -155,12 +156,12 @@ def convolve_transposed(
     batch, positions = x.shape[0], x.shape[2:]
     # [Step 1] Multiply: each element of x times each tap of the filters, summed over channels.
     filters = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(1, 2)
-    rows = x.transpose(0, 1).reshape(groups, -1, batch * math.prod(positions))
+    rows = x.transpose(0, 1).reshape(groups, x.shape[1] // groups, batch * math.prod(positions))
     result = _convolve_transposed_by_kernel(filters, rows, sizes, positions, windows, groups)
     if result is not None:
         return result
     products = multiply(filters, rows)
-    products = products.view(weight.shape[1] * groups, -1, batch, *positions)
+    products = products.view(weight.shape[1] * groups, math.prod(windows.kernel), batch, *positions)
     # [Step 2] Add each tap's products, in order, where the tap lies in the padded output.
     lead = (products.shape[0], batch)
     out = windows.add_taps(products.unbind(1), lead, sizes, positions)
@@ -205,7 +206,7 @@ def _convolve_transposed_by_kernel(
 def correlate(grad: Tensor, x: Tensor, shape: Sizes, windows: Windows, groups: int) -> Tensor:
     """Return the gradient of a weight of ``shape``: one sum over batch and positions."""
     columns = list_columns(x, windows, groups, grad.shape[2:])
-    left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, -1)
+    left = grad.transpose(0, 1).reshape(groups, grad.shape[1] // groups, columns.shape[2])
     return multiply_and_round(left, columns.transpose(1, 2)).reshape(*shape)
 
 
@@ -277,7 +278,8 @@ def unfold(x: Tensor, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Si
     positions = windows.count_positions(x.shape[-2:])
     padded = windows.pad(x)
     taps = [padded[index_last(tap)] for tap in windows.slice_taps(positions)]
-    return torch.stack(taps, -3).reshape(*x.shape[:-3], -1, math.prod(positions))
+    rows = x.shape[-3] * len(taps)
+    return torch.stack(taps, -3).reshape(*x.shape[:-3], rows, math.prod(positions))
 
 
 def fold(
@@ -286,9 +288,10 @@ def fold(
     """Return aten.col2im, ([batch,] channel, *size): taps added in order in float64. nn.Fold."""
     windows = make_windows(kernel, stride, padding, dilation)
     positions = windows.count_positions(size)
-    lead = columns.shape[:-2]
-    parts = columns.to(torch.float64).reshape(*lead, -1, math.prod(kernel), *positions)
-    out = windows.add_taps(parts.unbind(-3), (*lead, parts.shape[-4]), size, positions)
+    taps = math.prod(windows.kernel)
+    lead = (*columns.shape[:-2], columns.shape[-2] // taps)
+    parts = columns.to(torch.float64).reshape(*lead, taps, *positions)
+    out = windows.add_taps(parts.unbind(-3), lead, size, positions)
     return out.to(columns.dtype)
 
 

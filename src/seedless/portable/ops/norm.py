@@ -239,7 +239,7 @@ def group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y like x, and mean and scale (batch, groups) of each group."""
     _, by_channel = _find_channel_axes(x)
-    rows = x.reshape(batch, groups, -1)
+    rows = x.reshape(batch, groups, channels * size // groups)
     _, centre, scale = layer_norm(rows, [rows.shape[2]], None, None, eps)
     # Normalize again from the statistics, so that y is rounded once.
     wide = ((rows.to(torch.float64) - centre) * scale).view(x.shape)
@@ -262,12 +262,13 @@ def group_norm_backward(
     """Return the gradients of x, weight and bias that ``mask`` selects."""
     dims, by_channel = _find_channel_axes(x)
     wide, scale = grad.to(torch.float64), scale.to(torch.float64).view(batch, groups, 1)
-    rows = x.reshape(batch, groups, -1).to(torch.float64)
+    shape = (batch, groups, channels * size // groups)
+    rows = x.reshape(shape).to(torch.float64)
     normed = (rows - centre.view(batch, groups, 1)) * scale
     of_x = None
     if mask[0]:
         h = _affine(wide, None if weight is None else weight.view(by_channel), None)
-        of_x = _find_input_gradient(h.reshape(batch, groups, -1), normed, scale, [2])
+        of_x = _find_input_gradient(h.reshape(shape), normed, scale, [2])
         of_x = of_x.view(x.shape).to(x.dtype)
     return of_x, *_sum_channel_gradients(wide, normed.view(x.shape), dims, mask, x.dtype)
 

@@ -104,7 +104,7 @@ _MOVING = """
     unsafe_chunk chunk unbind unfold diagonal diagonal_copy movedim broadcast_tensors cat stack
     clone copy contiguous _to_copy to lift lift_fresh lift_fresh_copy flip roll repeat
     repeat_interleave constant_pad_nd slice_backward select_backward slice_scatter select_scatter
-    diag_embed tril triu
+    diagonal_backward diag_embed tril triu
     pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle is_pinned _pin_memory
     record_stream
 """
@@ -133,7 +133,7 @@ _COUNTING = """
 """
 INTEGER = frozenset(_COUNTING.split())
 
-# Questions of torch on a GPU: is a vendor's library to compute this? The answer is no.
+# Ops by which torch asks on a GPU whether a vendor's library should compute. Always answered no.
 ASKING = frozenset(["_use_cudnn_ctc_loss", "_use_miopen_ctc_loss"])
 
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 CONTROL = "nvidia-cuda-mps-control"
 PIPE, LOG = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
-SECONDS = 60.0  # that the service may take to start or to answer
+SERVICE_SECONDS = 60.0  # that the service may take to start or to answer
 # It ends when its last client has ended, which may be this process: nobody waits longer for that.
 STOP_SECONDS = 10.0
 GPU_TEST = "import torch; torch.zeros(1, device='cuda').add_(1).cpu()"
@@ -80,7 +80,10 @@ def _stop(environment: dict[str, str]) -> str:
 
 
 def _call(
-    command: list[str], environment: dict[str, str], text: str = "", seconds: float = SECONDS
+    command: list[str],
+    environment: dict[str, str],
+    text: str = "",
+    seconds: float = SERVICE_SECONDS,
 ) -> str:
     """Run a command; return the last line of its output if it failed, or ""."""
     try:

@@ -2,7 +2,7 @@
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.equality_tables import tabulate_last_epochs
+from seedless.studies.engine.equivalence_tables import tabulate_last_epochs
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.grid import Grid, make_grid, seed_points
 from seedless.studies.engine.options import StudyOptions, choose_init, choose_order

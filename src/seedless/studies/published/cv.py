@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.equality_tables import tabulate_last_epochs
+from seedless.studies.engine.equivalence_tables import tabulate_last_epochs
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import choose_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, offset_points, seed_points
@@ -22,7 +22,7 @@ from seedless.studies.engine.table import (
 from seedless.studies.shared.headline_arms import START_FACTOR
 
 FOLDS = ((10, 9), (9, 8), (8, 10))  # test, validation
-MOST = 5  # runs of an arm in each fold: seeds, or offsets of an order without one
+MAX_RUNS_PER_FOLD = 5  # runs of an arm in each fold: seeds, or offsets of an order without one
 SEEDED, GOLDEN = "conformer seeded", "conformer golden"
 ARMS = (SEEDED, GOLDEN, "baseline mixed", "baseline kaiming", "baseline kaiming at 0.01")
 PUBLISHED = {
@@ -39,7 +39,7 @@ PUBLISHED = {
 
 def make(options: StudyOptions) -> Grid:
     """Return the four published arms in each fold, and Kaiming like for like."""
-    count = min(options.count, MOST)
+    count = min(options.count, MAX_RUNS_PER_FOLD)
     points: list[Point] = []
     for test, val in FOLDS:
         for arm in ARMS:

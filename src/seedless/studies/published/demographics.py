@@ -81,7 +81,7 @@ def find_seed_free(results: Results, by: str) -> Subgroups | str:
 def tabulate_groups(results: Results, by: str) -> Table:
     """Return one row per group: records, macro AUC, and its difference from the largest group."""
     groups = find_seed_free(results, by)
-    columns = (by, "records", "macro AUC", "less the largest group")
+    columns = (by, "records", "macro AUC", "minus the largest group")
     title = f"The seed-free run by {by}, test records"
     if isinstance(groups, str):
         return Table(title, columns, ((f"not compared: {groups}", "", "", ""),))
@@ -179,7 +179,7 @@ def test_classes(results: Results) -> Table:
             continue
         numbers = (f"{result.difference:+.4f}", f"{result.p:.3g}")
         rows.append((name, str(len(pairs)), *numbers, known, result.sentence))
-    columns = ("", "classes", "AUC, F less M", "p", "published p", "in words")
+    columns = ("", "classes", "AUC, F minus M", "p", "published p", "in words")
     note = f"Classes with more than {FEW} positives in both sexes, each a pair."
     return Table("Do the sexes differ? A permutation test", columns, tuple(rows), (note,))
 

@@ -16,8 +16,8 @@ from seedless.studies.engine.arm_tables import (
     tabulate_arms,
     tabulate_spreads,
 )
-from seedless.studies.engine.equality_tables import (
-    tabulate_equality,
+from seedless.studies.engine.equivalence_tables import (
+    tabulate_equivalence,
     tabulate_last_epochs,
 )
 from seedless.studies.engine.figures import make_draw
@@ -128,8 +128,8 @@ def tabulate(results: Results) -> list[Table]:
     )
     return [
         tabulate_arms("Test macro AUC by start", results, None, notes),
-        tabulate_equality("beyond the residual scale", results, beyond["kaiming"], MARGIN),
-        tabulate_equality("beyond orthogonality", results, beyond["orthogonal"], MARGIN),
+        tabulate_equivalence("beyond the residual scale", results, beyond["kaiming"], MARGIN),
+        tabulate_equivalence("beyond orthogonality", results, beyond["orthogonal"], MARGIN),
         compare_arms("Primary: what the residual scale changes", results, scales),
         tabulate_spreads("Primary: the spread over orders, from one start", results, spreads),
         compare_arms("Secondary", results, rest, margin=MARGIN),

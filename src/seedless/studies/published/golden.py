@@ -2,7 +2,7 @@
 
 from seedless.core.config import Config
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.equality_tables import tabulate_equality, tabulate_last_epochs
+from seedless.studies.engine.equivalence_tables import tabulate_equivalence, tabulate_last_epochs
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, Point, make_grid, offset_points, seed_points
@@ -62,7 +62,7 @@ def tabulate(results: Results) -> list[Table]:
     )
     arms = tabulate_arms("Golden order, 2 x 2", results, PUBLISHED, notes)
     pairs = [(model, "mixed", EQUAL_KAIMING[model]) for model in MODELS]
-    primary = tabulate_equality(
+    primary = tabulate_equivalence(
         "like for like, the basis alone", results, pairs, DECIDED_MARGIN, PLANNED
     )
     alone = compare_arms("Secondary: the basis alone", results, pairs, margin=MARGIN)

@@ -1,9 +1,9 @@
 """The headline table: structured against random initialization, with and without class weights."""
 
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms, tabulate_spreads
-from seedless.studies.engine.equality_tables import (
+from seedless.studies.engine.equivalence_tables import (
     rank_tests,
-    tabulate_equality,
+    tabulate_equivalence,
     tabulate_last_epochs,
 )
 from seedless.studies.engine.figures import make_draw
@@ -85,11 +85,11 @@ def tabulate(results: Results) -> list[Table]:
     count = min(results.options.count, PLANNED)
     spread_title = f"{rank_tests(count, PLANNED)}: like for like, the spread over orders"
     title = (
-        "Secondary: Kaiming with the residual scale and head of the structured arms, less Kaiming"
+        "Secondary: Kaiming with the residual scale and head of the structured arms, minus Kaiming"
     )
     return [
         arms,
-        tabulate_equality(
+        tabulate_equivalence(
             "like for like, the basis alone", results, primary, DECIDED_MARGIN, PLANNED
         ),
         tabulate_spreads(f"{spread_title}, from one start", results, spreads),

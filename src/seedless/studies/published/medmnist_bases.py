@@ -23,7 +23,7 @@ Build = Callable[[str], Config]
 FOUR = ("dct", "hadamard", "hartley", "sinusoidal")
 KAIMING = "kaiming_normal"
 BASES = (*FOUR, KAIMING)
-MOST = 5  # runs of an arm: offsets of the order, or seeds of the start
+MAX_RUNS_PER_ARM = 5  # runs of an arm: offsets of the order, or seeds of the start
 EQUAL = "kaiming_normal at 0.01"  # with the residual scale of the bases
 _VALUES = {
     "dermamnist": (0.915, 0.914, 0.911, 0.914, 0.912),
@@ -39,7 +39,7 @@ PUBLISHED = {
 def make(options: StudyOptions) -> Grid:
     """Return the bases in golden order, on the two published sets or on those of --data."""
     sets = find_sets(options)
-    count = min(options.count, MOST)
+    count = min(options.count, MAX_RUNS_PER_ARM)
     points: list[Point] = []
     for name, file in ({n: f for n, f in sets.items() if n in _VALUES} or sets).items():
         build = partial(build_run, options, name, file, seed=None)
@@ -82,7 +82,7 @@ def test_bases(results: Results) -> Table:
         test = format_group_test(friedman, groups)
         rows.append((block, str(len(shared)), apart, published, *test))
     columns = (
-        *("set", "offsets", "best mean less worst", "published, one run each"),
+        *("set", "offsets", "best mean minus worst", "published, one run each"),
         *("Friedman", "p", "in words"),
     )
     return Table("Primary: do the four bases differ?", columns, tuple(rows))

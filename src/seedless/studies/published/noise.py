@@ -84,7 +84,7 @@ def tabulate(results: Results) -> list[Table]:
     """Return what each kind costs at 0 dB and at each ratio, and whether bases differ in it."""
     recorded = results.options.noise is not None
     source = "Noise of the MIT-BIH Noise Stress Test Database." if recorded else "Simulated noise."
-    note = f"{source} Drops: macro AUC without noise less with it. Published: {SEEDS} seeds."
+    note = f"{source} Drops: macro AUC without noise minus AUC with it. Published: {SEEDS} seeds."
     return [tabulate_drops(results, note), tabulate_ratios(results), compare_bases(results)]
 
 

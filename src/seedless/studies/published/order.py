@@ -5,7 +5,7 @@ from dataclasses import replace
 from seedless.core.config import Config
 from seedless.ordering import ORDERS
 from seedless.studies.engine.arm_tables import compare_arms, tabulate_arms
-from seedless.studies.engine.equality_tables import tabulate_equality, tabulate_last_epochs
+from seedless.studies.engine.equivalence_tables import tabulate_equivalence, tabulate_last_epochs
 from seedless.studies.engine.figures import make_draw
 from seedless.studies.engine.fold_pooling import split_folds
 from seedless.studies.engine.grid import Grid, make_grid, offset_points, seed_points
@@ -63,12 +63,12 @@ def tabulate(results: Results) -> list[Table]:
     notes = ("Published orders: one run each. content is not published.",)
     pairs = [("", arm, REFERENCE) for arm in results.grid.arms if arm != REFERENCE]
     seed_free = [("", arm, REFERENCE) for arm in SEED_FREE]
-    title = "an order without a seed, less the seeded shuffle"
-    asked = tabulate_equality(title, results, seed_free, DECIDED_MARGIN, PLANNED)
+    title = "an order without a seed, minus the seeded shuffle"
+    asked = tabulate_equivalence(title, results, seed_free, DECIDED_MARGIN, PLANNED)
     return [
         replace(asked, notes=(*asked.notes, *NOTES)),
         tabulate_arms("Test macro AUC by order", results, PUBLISHED, notes),
-        compare_arms("Secondary: each order less the shuffle", results, pairs, margin=MARGIN),
+        compare_arms("Secondary: each order minus the shuffle", results, pairs, margin=MARGIN),
         tabulate_last_epochs(results),
     ]
 

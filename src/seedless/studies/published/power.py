@@ -167,7 +167,7 @@ def list_effects(results: Results) -> dict[str, float]:
 
 
 def _subtract(power: float, needed: int | None, known: tuple[float, int]) -> str:
-    """Return power and runs needed, less the published ones."""
+    """Return power and runs needed, minus the published ones."""
     more = "out of reach" if needed is None else f"{needed - known[1]:+d}"
     return f"{power - known[0]:+.2f}, {more}"
 

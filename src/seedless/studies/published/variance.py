@@ -217,7 +217,7 @@ def draw(results: Results) -> Figure:
         [escape_plot_text(f"{name} ({len(scores.get(name, []))})") for name in names], fontsize=8
     )
     axes.set_ylim(-0.6, len(names) - 0.4)
-    style_axes(figure, axes, "test macro AUC, less its source's mean; bars are one SD")
+    style_axes(figure, axes, "test macro AUC minus the mean of its source; bars are one SD")
     return figure
 
 

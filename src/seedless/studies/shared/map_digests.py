@@ -6,7 +6,7 @@ Equal digests from two processes show that an explanation is reproducible.
 from pathlib import Path
 
 from seedless.analysis.attribute import Explained, attribute_run
-from seedless.core.processes import answer_request, ask_worker
+from seedless.core.worker_requests import answer_request, ask_worker
 
 RECORDS = 256  # the largest number of test records that are explained
 

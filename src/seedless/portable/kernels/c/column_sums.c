@@ -5,6 +5,7 @@
 #ifdef __CUDACC__
 #define COLUMN_THREADS 16 /* the most threads of a block that share a column, of 32 columns */
 #define TILE 1
+#define WIDTH_OF_TILE(begin, n) 1 /* said as a number: what a thread holds then stays in registers */
 #define TILES(t, n) /* all threads of a block loop equally often: they wait for one another */ \
     for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t - threadIdx.x < (n);           \
          t += (i64)gridDim.x * blockDim.x)
@@ -31,6 +32,7 @@ INTO(maxima_into, i64, LARGER, atomicMax)
 INTO(sums_into, double, PLUS, atomicAdd)
 #else
 #define TILE 64
+#define WIDTH_OF_TILE(begin, n) ((n) - (begin) < TILE ? (n) - (begin) : TILE)
 #define TILES(t, n)                                    \
     DO(omp parallel for schedule(static) if ((n) > 1)) \
     for (i64 t = 0; t < (n); t++)
@@ -51,7 +53,7 @@ INLINE void sums_into(double *target, const double *seen, i64 width)
 #define LAY_OUT(t, between)                                                 \
     i64 across = (n + TILE - 1) / TILE, matrix = (u32)(t) / (u32)across;    \
     i64 begin = ((t) - matrix * across) * TILE;                             \
-    i64 width = (t) >= ALL_TILES ? 0 : n - begin < TILE ? n - begin : TILE; \
+    i64 width = (t) >= ALL_TILES ? 0 : WIDTH_OF_TILE(begin, n);             \
     i64 first = matrix * n + begin, base = matrix * (between) + begin
 #define ALL_TILES (outer * ((n + TILE - 1) / TILE))
 

@@ -99,7 +99,7 @@ KERNEL gather_windows(const float *x, float *out, i64 samples, i64 channels, i64
         LANES(part, rows *tiles)
         {
             i64 y = (u32)part / (u32)tiles, begin = (part - y * tiles) * TILE;
-            i64 held = columns - begin < TILE ? columns - begin : TILE;
+            i64 held = WIDTH_OF_TILE(begin, columns);
             i64 h = y * stride_h + tap_h * gap_h - pad_h, w = begin * stride_w + tap_w * gap_w - pad_w;
             i64 first = 0, last = h >= 0 && h < height ? held : 0;
             float *line = to + y * columns + begin;
@@ -138,7 +138,7 @@ KERNEL gather_taps(const double *high, const double *low, const i64 *left, const
         {
             double sum[TILE];
             i64 h = (u32)part / (u32)tiles, begin = (part - h * tiles) * TILE;
-            i64 held = width - begin < TILE ? width - begin : TILE;
+            i64 held = WIDTH_OF_TILE(begin, width);
             for (i64 k = 0; k < held; k++) sum[k] = 0.0;
             for (i64 tap_h = 0; tap_h < kernel_h; tap_h++) {
                 i64 y = h + pad_h - tap_h * gap_h;

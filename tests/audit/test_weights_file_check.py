@@ -1,4 +1,4 @@
-"""`train` and `verify` from the command line: the file of weights in other processes."""
+"""`train` and `verify` from the command line: the weights file in other processes."""
 
 import json
 import shutil
@@ -85,7 +85,7 @@ def test_a_file_is_refused_for_a_run_that_began_with_none(run_seedless, base, tm
     run = train_small(tmp_path / "plain", *IMAGES)
     refused = run_seedless("verify", str(run), "--weights", str(base), check=False)
     assert refused.returncode == 2
-    assert "began with no file of weights: leave --weights out" in refused.stderr
+    assert "began with no weights file: leave --weights out" in refused.stderr
 
 
 def test_a_pickle_and_a_missing_file_are_refused_before_anything_is_read(run_seedless, tmp_path):
@@ -94,7 +94,7 @@ def test_a_pickle_and_a_missing_file_are_refused_before_anything_is_read(run_see
         flags = ["--set", f"init.weights={tmp_path / name}"]
         refused = run_seedless("train", "demo", "--out", str(tmp_path / "run"), *flags, check=False)
         assert refused.returncode == 2
-        assert "expected a safetensors file of weights" in refused.stderr
+        assert "expected a safetensors weights file" in refused.stderr
         assert not (tmp_path / "run").exists()
 
 

@@ -1,4 +1,4 @@
-"""Tables of tests that a protocol fixed beforehand, and of what to read them with."""
+"""Tables of equivalence tests that a protocol fixed beforehand, and of how long the runs were."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ UNPAIRED = (
 )
 
 
-def tabulate_equality(
+def tabulate_equivalence(
     title: str, results: Results, pairs: Sequence[Pair], margin: float, planned: int | None = None
 ) -> Table:
     """Return one row per pair (block, arm, other arm): two one-sided tests, corrected by Holm.

@@ -1,7 +1,7 @@
-"""The records to which two models give another answer, where the answer is the most probable class.
+"""The records to which two models give different answers. An answer is the most probable class.
 
-The rule is the same for every model and needs no threshold, so that no record changes because of
-how a threshold was chosen. It suits records with about one label each. An answer is *right* where
+The most probable class needs no threshold, so no record changes because of how a threshold was
+chosen. It suits records with about one label each. An answer is *right* where
 the class is one of the record's labels; with several labels, two different answers may be right.
 """
 
@@ -36,7 +36,7 @@ class ChangedAnswers:
     records: tuple[ChangedAnswer, ...]
 
 
-def compare_most_probable(
+def compare_answers(
     first: Predictions, second: Predictions, split: str = "test", level: float = LEVEL
 ) -> ChangedAnswers:
     """Return the records whose most probable class differs; records are matched by id."""

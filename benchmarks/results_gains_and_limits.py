@@ -1,6 +1,6 @@
-"""What training without a seed gives and does not give, in words that need no statistics.
+"""What training without a seed gives and does not give, for readers who know no statistics.
 
-Every sentence rests on a page and is left out where that page does not exist.
+Each sentence is written from the tables of one page, and left out where that page does not exist.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.results_small_answers import find_named, list_curves
+from benchmarks.results_tables import Collected, find_named, list_curves
 
-Collected = Mapping[str, Any]
 Pages = Mapping[str, Collected]
 
 
@@ -29,7 +28,7 @@ def list_gains(pages: Pages) -> list[str]:
         ]
         said.append(
             "**The same model again.** Some runs, chosen by a rule and not by their scores, were "
-            "trained a second time: one in ten was planned, and time often allowed fewer. The "
+            "trained a second time. One in ten was planned; often there was time for fewer. The "
             f"second training gave exactly the same model in {', '.join(counts)}; pages share "
             "runs. Whoever has the data can train the model again and check that it is the one "
             "that was tested."
@@ -42,15 +41,15 @@ def list_gains(pages: Pages) -> list[str]:
         )
     if "variance" in pages and (device := find_source(pages["variance"], "device operations")):
         said.append(
-            "**No scatter from the machine.** Trained the usual way on a GPU, the same start and "
+            "**No spread from the machine.** Trained the usual way on a GPU, the same start and "
             f"the same data gave {device['n']} models whose scores had a standard deviation of "
             f"{device['sd']:.3f}, 95 % interval {_span(device)}. So few models say little about "
-            "the size: one outlier can cause most of it ([variance](variance.md)). Of our own "
-            "runs, those that were trained a second time did not differ at all."
+            "the size of the spread: one outlier can cause most of it ([variance](variance.md)). "
+            "Of our own runs, those that were trained a second time did not differ at all."
         )
     said.append(
         "**No seed to choose**, and so no seed that was chosen because it did well. Luck is still "
-        "there: another start or another order of the data gives another model."
+        "there: another start or another order of the data gives a different model."
     )
     return said
 
@@ -81,7 +80,8 @@ def list_limits(pages: Pages) -> list[str]:
     said.append(
         "**Nothing about patients elsewhere.** These are small networks or small data: 1,819 ECGs "
         "from one source and 780 breast ultrasound images. Sex and age are not known for these "
-        "ECGs, so nothing is said about women and men, young and old. No model here is fit for use."
+        "ECGs, so nothing is known about differences by sex or age. No model here is fit for "
+        "clinical use."
     )
     return said
 
@@ -109,7 +109,7 @@ def _compare_accuracy(main: Collected) -> list[str]:
     listed = f", {'; '.join(differ)}" if differ else ""
     scales = "; ".join(
         f"{row[0].partition(':')[0]} {row[2]}, Holm p {row[4]}, n = {row[1]}"
-        for row in find_named(main, "less Kaiming")["rows"]
+        for row in find_named(main, "minus Kaiming")["rows"]
         if row[2] and row[0].endswith("- kaiming")
     )
     spreads = find_named(main, "spread over orders")["rows"]
@@ -117,11 +117,11 @@ def _compare_accuracy(main: Collected) -> list[str]:
     n = rows[0][1]
     return [
         "**Not shown to be more accurate, or equally so.** With the same residual scale and the "
-        f"same head, structured less random, n = {n}, 90 % intervals: {told}; {len(equal)} of "
+        f"same head, structured minus random, n = {n}, 90 % intervals: {told}; {len(equal)} of "
         f"{len(rows)} are shown to be equal within 0.03 ({rank}). Of {len(pairs)} secondary tests "
         f"of the basis alone, below 0.05 after Holm: {len(differ)}{listed} ([main](main.md)).",
         "**The published comparison gave the residual scale to one arm alone.** It is a single "
-        "number, which a random start can have too. A random start with 0.01, less one with 1: "
+        "number, which a random start can have too. A random start with 0.01 minus one with 1: "
         f"{scales} ([main](main.md); secondary tests; in the conformer the head changes with it). "
         "No test compares what the scale does with what the basis does.",
         f"**Not shown to vary less.** From one start over {spreads[0][1].split(',')[0]} orders "
@@ -144,7 +144,7 @@ def _compare_folds(cv: Collected) -> str:
         f"n = {rows['baseline kaiming'][1]}: random start with residual scale 1, {random}; random "
         f"with 0.01, {scaled}; structured with 0.01, {structured}. Structured and random with the "
         f"same scale differ in {seen} of {len(of_basis)} folds after Holm (secondary tests; "
-        "[cv](cv.md)). What the scale changes was looked at here, not tested."
+        "[cv](cv.md)). What the scale changes was observed here, not tested."
     )
 
 
@@ -161,9 +161,9 @@ def _compare_learning(convergence: Collected) -> list[str]:
     if 2 * behind <= len(shared):
         return []
     return [
-        "**Not seen to learn sooner.** The mean validation AUC of a structured start was below "
+        "**Not seen to learn faster.** The mean validation AUC of a structured start was below "
         f"that of a random one with the same residual scale and head at {behind} of {len(shared)} "
-        "epochs shown ([convergence](convergence.md)). This was looked at, not tested."
+        "epochs shown ([convergence](convergence.md)). This was observed, not tested."
     ]
 
 
@@ -181,5 +181,5 @@ def _describe_noise(noise: Collected) -> str:
     return (
         f"**Noise costs accuracy.** Noise as strong as the signal takes {min(drops):.3f} to "
         f"{max(drops):.3f} from the AUC, by basis and kind of noise; {told}. No random start was "
-        "tried, so nothing is said of protection ([noise](noise.md))."
+        "tried, so whether a basis protects against noise is not known ([noise](noise.md))."
     )

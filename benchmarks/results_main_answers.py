@@ -1,44 +1,21 @@
-"""The answers of the pages whose networks are small, each in a sentence or two from its tables."""
+"""The answers of `main` and of the studies around it, each in a sentence or two from its tables:
+
+power, convergence, ablation, variance, folds, noise, attribution maps, and bases on images.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from seedless.studies.engine.table import mean_and_sd
-
-Collected = Mapping[str, Any]
+from benchmarks.results_tables import (
+    Collected,
+    find_named,
+    group_curves,
+    show_equivalence,
+    show_means,
+)
 
 PARTS = {"initializationxorder and repeats": "what only both together decide"}
-EQUALITY_CELLS = "{0}: {2} ({3}), n = {1}: {6}"
-
-
-def find_named(collected: Collected, words: str) -> Collected:
-    """Return the table whose title holds these words; an empty one where there is none."""
-    for table in collected["tables"]:
-        if words in table["title"]:
-            return dict(table)
-    return {"title": "", "rows": [], "values": [], "notes": []}
-
-
-def show_equality(collected: Collected, words: str) -> str:
-    """Return the tests of equality in a table, with what they are called; "" without any."""
-    table = find_named(collected, words)
-    tests = [EQUALITY_CELLS.format(*row) for row in table["rows"] if row[1]]
-    rank = table["title"].partition(":")[0]
-    return f"{rank} ({table['columns'][4]}): {'; '.join(tests)}." if tests else ""
-
-
-def show_means(collected: Collected, words: str) -> str:
-    """Return the mean, SD and number of scores of every arm of a table that has at least two."""
-    shown = []
-    for row in find_named(collected, words)["values"]:
-        scores = list(row["scores"].values())
-        if len(scores) > 1:
-            average, sd = mean_and_sd(scores)
-            name = " / ".join(part for part in (row["block"], row["arm"]) if part)
-            shown.append(f"{name} {average:.3f} ± {sd:.3f}, n = {len(scores)}")
-    return "; ".join(shown)
 
 
 def answer_main(collected: Collected) -> str:
@@ -48,7 +25,7 @@ def answer_main(collected: Collected) -> str:
     count = table["rows"][0][1] if table["rows"] else "0"
     return (
         "Like for like, the basis alone with class weights. "
-        f"{show_equality(collected, 'like for like, the basis alone')} "
+        f"{show_equivalence(collected, 'like for like, the basis alone')} "
         f"The spread over orders from one start, n = {count}: {'; '.join(spreads)}."
     )
 
@@ -66,7 +43,7 @@ def answer_power(collected: Collected) -> str:
 
 def answer_convergence(collected: Collected) -> str:
     """The curve of each arm early and at the end."""
-    arms = group_rows(collected)
+    arms = group_curves(collected)
     shown = [
         f"{arm}: {points[1][3]} at epoch {points[1][1]}, {points[-1][3]} at epoch {points[-1][1]}, "
         f"n = {points[0][2]}"
@@ -74,22 +51,6 @@ def answer_convergence(collected: Collected) -> str:
         if len(points) > 1
     ]
     return f"Validation macro AUC. {'; '.join(shown)}. Descriptive: nothing is tested."
-
-
-def group_rows(collected: Collected) -> dict[str, list[tuple[str, ...]]]:
-    """Return the rows of the learning curves by arm."""
-    arms: dict[str, list[tuple[str, ...]]] = {}
-    for row in find_named(collected, "Validation macro AUC by epoch")["rows"]:
-        arms.setdefault(row[0], []).append(tuple(row))
-    return arms
-
-
-def list_curves(collected: Collected) -> dict[str, list[tuple[str, float]]]:
-    """Return (epoch, mean validation AUC) of every arm."""
-    return {
-        arm: [(row[1], float(row[3].split()[0])) for row in rows if row[3]]
-        for arm, rows in group_rows(collected).items()
-    }
 
 
 def answer_ablation(collected: Collected) -> str:

@@ -1,4 +1,4 @@
-"""Whether the file of weights that a run began with is here, before the run is executed again."""
+"""Is the weights file that a run began with here? Checked before the run is executed again."""
 
 from seedless.core.bounded_reading import shorten
 from seedless.core.display import escape_text
@@ -8,17 +8,21 @@ from seedless.proof.schemas import has_weights_file
 from seedless.runs.validation import ValidatedRun
 
 
-def check_weights_given(run: ValidatedRun, place: str | None) -> None:
-    """Refuse to execute a run that began with the weights of a file, and no file is here.
+def check_weights_present(run: ValidatedRun, path: str | None) -> None:
+    """Refuse to execute a run that began with a weights file if no such file is found.
 
-    Whether it is that file is found when it is read: another one is refused by its digest.
+    Args:
+        run: the run to execute again.
+        path: where the user says the file is; None for the path that the run recorded.
+
+    Its digest is compared when it is read: a file with other bytes is refused there.
     """
     if not has_weights_file(run.claims):
-        if place is not None:
-            raise ConfigError("the run began with no file of weights: leave --weights out")
+        if path is not None:
+            raise ConfigError("the run began with no weights file: leave --weights out")
         return
     file, recorded = run.claims["initialization"]["file"], run.config.init.weights
-    tried = place if place is not None else recorded
+    tried = path if path is not None else recorded
     if tried is None or not has_weights(tried):
         name, missing = escape_text(file["name"]), escape_text(shorten(str(tried)))
         raise ConfigError(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from seedless.core.errors import DataError
+from seedless.evaluate.changed_answers import compare_answers
 from seedless.evaluate.churn import compare_decisions
-from seedless.evaluate.most_probable import compare_most_probable
 from seedless.evaluate.predictions import Predictions, SplitPredictions
 
 CLASSES = ("A", "B", "C")
@@ -26,7 +26,7 @@ def predict(answers, scale=1.0, order=("r1", "r2", "r3", "r4", "r5")):
 
 
 def test_counts_agree_with_a_count_by_hand():
-    found = compare_most_probable(predict(FIRST), predict(SECOND))
+    found = compare_answers(predict(FIRST), predict(SECOND))
     assert (found.share.count, found.share.n) == (4, 5)
     # r1: the first alone is right; r2: the second alone; r3 has both labels; r4 has none.
     assert (found.first_only, found.second_only, found.both, found.neither) == (1, 1, 1, 1)
@@ -38,7 +38,7 @@ def test_counts_agree_with_a_count_by_hand():
 
 def test_records_are_matched_by_id_and_not_by_place():
     turned = predict(SECOND, order=["r4", "r2", "r5", "r1", "r3"])
-    assert compare_most_probable(predict(FIRST), turned) == compare_most_probable(
+    assert compare_answers(predict(FIRST), turned) == compare_answers(
         predict(FIRST), predict(SECOND)
     )
 
@@ -46,11 +46,11 @@ def test_records_are_matched_by_id_and_not_by_place():
 def test_a_model_that_is_only_surer_changes_no_answer():
     """With thresholds of its own each run may decide otherwise: that is why none are used."""
     surer, less_sure = predict(FIRST), predict(FIRST, scale=0.5)
-    assert compare_most_probable(surer, less_sure).share.count == 0
+    assert compare_answers(surer, less_sure).share.count == 0
     both = {"surer": surer, "less sure": less_sure}
     assert compare_decisions(both, thresholds="half").exact.count == 5
 
 
 def test_other_records_are_refused():
     with pytest.raises(DataError, match="lacks records"):
-        compare_most_probable(predict(FIRST), predict(SECOND, order=["r1", "r2"]))
+        compare_answers(predict(FIRST), predict(SECOND, order=["r1", "r2"]))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from benchmarks.results import build
-from benchmarks.results_kept import JoinedStore, choose_new, read_parts, write_part
 from benchmarks.results_plan import Entry
 from benchmarks.results_runs import describe_run
+from benchmarks.results_saved_runs import JoinedStore, choose_new, read_parts, write_part
 from seedless.core.errors import StudyError
 from seedless.evaluate.auc import score_classes
 from seedless.studies.catalog import open_study

@@ -1,4 +1,4 @@
-"""Kept runs: the finished runs of studies that are not finished, in the repository.
+"""Saved runs: the finished runs of studies that are not finished, in the repository.
 
     docs/results/kept/DIGEST.npz.xz
 
@@ -8,8 +8,9 @@ is named by the digest of its content, so runs made on several days or machines 
 and two branches never change the same file. Runs are identified by the key of their configuration;
 two parts that hold one key must have the same weights.
 
-The probabilities of a multi-label run are held as float32 logits, half of their size. They are read
-back to the last bits of a float64 and with the same AUC in every class, else they are held whole.
+The probabilities of a multi-label run are stored as float32 logits, which take half the space. That
+is done only where the probabilities computed from them agree to the last bits of a float64 and give
+the same AUC in every class. Otherwise the probabilities themselves are stored.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ARRAY = re.compile(r"set[0-9]{1,4}_(ids|labels|classes|logits|probabilities)")
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class SavedRun:
     """A run of a part: its record, and what an `Outcome` holds of it."""
 
     record: RunRecord
@@ -103,13 +104,13 @@ def write_part(folder: Path, runs: Iterable[tuple[Outcome, RunRecord]]) -> Path 
     return file
 
 
-def read_parts(folder: Path) -> dict[str, KeptRun]:
-    """Return all kept runs by their keys.
+def read_parts(folder: Path) -> dict[str, SavedRun]:
+    """Return all saved runs by their keys.
 
-    Of two parts with the same run the one that knows of a second execution counts, and a run that
-    finished counts before one that failed.
+    Where two parts have the same run, one with a second execution is preferred to one without, and
+    a run that finished to one that failed.
     """
-    runs: dict[str, KeptRun] = {}
+    runs: dict[str, SavedRun] = {}
     for file in sorted(folder.glob("*.npz.xz")):
         for run in _read_part(file):
             key = run.record.row["key"]
@@ -127,15 +128,15 @@ def check_same_weights(key: str, one: RunRecord, other: RunRecord, where: Path) 
     if ours != theirs:
         raise StudyError(
             f"{where}: the run {key} has the weights {theirs[:23]}..., and the same run elsewhere "
-            f"{ours[:23]}...: were they made on different machines? Keep the runs of one machine"
+            f"{ours[:23]}...: were they made on different machines? Save those of one only"
         )
 
 
-def _count_known(run: KeptRun) -> int:
+def _count_known(run: SavedRun) -> int:
     return (run.metrics is not None) + (run.record.proof is not None)
 
 
-def _read_part(file: Path) -> list[KeptRun]:
+def _read_part(file: Path) -> list[SavedRun]:
     # [Step 1] The bytes, within limits, and as their name says.
     named = _NAME.fullmatch(file.name)
     packed = read_file(file, MAX_BYTES, error=StudyError)
@@ -160,12 +161,12 @@ def _read_part(file: Path) -> list[KeptRun]:
 
 def _read_run(
     entry: dict[str, Any], environments: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> KeptRun:
+) -> SavedRun:
     environment = environments[entry["row"]["environment"]] if entry["place"] else {}
     fields = ("row", "place", "records", "labelled", "seconds", "proof")
     record = RunRecord(environment=environment, **{name: entry[name] for name in fields})
     if "set" not in entry:
-        return KeptRun(record, entry["metrics"], None)
+        return SavedRun(record, entry["metrics"], None)
     name = f"set{entry['set']}"
     labels, place = arrays[f"{name}_labels"], entry["place_in_set"]
     if entry["kind"] == "logits":
@@ -180,7 +181,7 @@ def _read_run(
         {SPLIT: scored},
         entry["task"],
     )
-    return KeptRun(record, entry["metrics"], predictions)
+    return SavedRun(record, entry["metrics"], predictions)
 
 
 def _find_kinds(name: str) -> str:
@@ -214,7 +215,7 @@ def _pack_probabilities(predictions: Predictions) -> tuple[str, NDArray[Any]]:
             score_classes(values, scored.labels, list(predictions.classes))
             for values in (back, probabilities)
         )
-        # Two steps of a float64 in [0.5, 1): what another machine's exponential may differ by.
+        # Two steps of a float64 in [0.5, 1): the most that exponentials of two machines differ.
         if found == known and np.abs(back - probabilities).max() <= 2.0**-52:
             return "logits", logits
     return "probabilities", probabilities
@@ -229,7 +230,7 @@ def _apply_sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _split_bytes(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return (4, runs, ...) bytes: like bytes side by side are packed to fewer."""
+    """Return (4, runs, ...) bytes: like bytes lie side by side and compress better."""
     planes = values.astype("<f4").view(np.uint8).reshape(*values.shape, 4)
     return np.ascontiguousarray(np.moveaxis(planes, -1, 0))
 
@@ -240,14 +241,14 @@ def _join_bytes(planes: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 class JoinedStore(Store):
-    """A store and the kept runs together: what one lacks is read from the other."""
+    """A store and the saved runs together: what one lacks is read from the other."""
 
-    def __init__(self, folder: Path, kept: Mapping[str, KeptRun]) -> None:
+    def __init__(self, folder: Path, kept: Mapping[str, SavedRun]) -> None:
         super().__init__(folder)
         self.kept = kept
 
     def state(self, point: Point) -> State:
-        """Return the state of a run in the store; a kept run is done, or failed."""
+        """Return the state of a run in the store; a saved run is done, or failed."""
         here = super().state(point)
         known = self.kept.get(point.key)
         if here == "done" or known is None:
@@ -255,7 +256,7 @@ class JoinedStore(Store):
         return "failed" if known.metrics is None else "done"
 
     def read(self, point: Point) -> Outcome:
-        """Return how a run ended: from its folder, or as it was kept."""
+        """Return how a run ended: from its folder, or as it was saved."""
         known = self.kept.get(point.key)
         if known is None or super().state(point) == "done":
             return super().read(point)
@@ -266,7 +267,7 @@ class JoinedStore(Store):
         return Outcome(point, run, known.metrics, weights, None, row["data"], known.predictions)
 
     def describe(self, one: Outcome) -> RunRecord:
-        """Return the record of a run that was read; one that is kept too must be the same."""
+        """Return the record of a run that was read; if it was saved too, both must agree."""
         known = self.kept.get(one.point.key)
         if known is not None and super().state(one.point) != "done":
             return known.record
@@ -279,9 +280,9 @@ class JoinedStore(Store):
 
 
 def choose_new(
-    pairs: Sequence[tuple[Outcome, RunRecord]], kept: Mapping[str, KeptRun]
+    pairs: Sequence[tuple[Outcome, RunRecord]], kept: Mapping[str, SavedRun]
 ) -> list[tuple[Outcome, RunRecord]]:
-    """Return the runs that are not kept yet, or not with their second execution."""
+    """Return the runs that are not saved yet, or not with their second execution."""
     new = []
     for one, record in pairs:
         known = kept.get(one.point.key)
