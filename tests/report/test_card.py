@@ -221,7 +221,8 @@ def test_headings_and_tables_survive_awkward_names():
 def test_front_matter_is_text_for_a_viewer_that_does_not_know_it():
     """It is shown as Markdown there; a class may have any name."""
     name = 'x](javascript:alert(1)) <img src=x onerror="alert(1)"> `code` & [a](b) \\ "quoted"'
-    written = write_front_matter({"metrics": [{"name": name, "value": 1e-05}]})
+    values = {"metrics": [{"name": name, "value": 1e-05}]}
+    written = write_front_matter(values)
     assert not {*"<>&`"} & {*written}
     assert "](" not in written
     assert yaml.safe_load(written.split("---\n")[1]) == {
