@@ -9,7 +9,7 @@ import pytest
 from seedless.core.config import DataConfig
 from seedless.core.errors import DataError, UnknownNameError
 from seedless.data.catalog import CATALOG
-from seedless.data.loading import load
+from seedless.data.loading import check_data_exists, load
 from seedless.data.readers.registry import READERS
 
 
@@ -122,3 +122,16 @@ def test_an_npz_of_a_known_set_is_read_as_that_set(tmp_path):
     assert (data.name, len(data.rows("test"))) == ("breastmnist", 2)
     with pytest.raises(DataError, match=r"say data\.name=.*scans\.npz"):
         load(DataConfig(name="simulated", path=str(tmp_path / "scans.npz")))
+
+
+@pytest.mark.parametrize("name", ["mine.npy", "labels.csv", "pictures"])
+def test_other_files_are_told_how_arrays_are_stored(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.npy").touch()
+    (tmp_path / "labels.csv").touch()
+    (tmp_path / "pictures").mkdir()
+    for read in (load, check_data_exists):
+        with pytest.raises(DataError, match=r"arrays are one \.npz file: np\.savez"):
+            read(DataConfig(name=name))
+        with pytest.raises(UnknownNameError, match="unknown dataset 'ptb'"):
+            read(DataConfig(name="ptb"))

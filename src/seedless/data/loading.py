@@ -81,6 +81,7 @@ def _read(config: DataConfig) -> Dataset:
         return keep_leads(data, get_lead_set(chosen["leads"])) if chosen else data
     if name in CATALOG and CATALOG[name].kind == "noise":
         raise DataError(f"{name} is noise, without records or classes: seedless data check {name}")
+    _refuse_other_file(name)
     reader = choose("dataset", name, READERS)
     options = {**_check_settings(config, name, reader.settings), **reader.fixed}
     if "records" in options:
@@ -136,17 +137,22 @@ def check_data_exists(config: DataConfig) -> None:
         if not Path(config.name).exists():
             raise DataError(f"no file at {config.name!r}")
         return
-    if config.name.endswith(".npy"):
-        raise DataError(
-            f"data.name is {config.name!r}, but arrays are one .npz file: "
-            "np.savez('mine.npz', X=samples, Y=labels, folds=folds)"
-        )
+    _refuse_other_file(config.name)
     reader = choose("dataset", config.name, READERS)
     if reader.computed:
         return
     place = Path(config.path or find_download(config.name, config.size))
     if not place.exists():
         raise DataError(f"no file or folder at {str(place)!r}; {config.name} is read from it")
+
+
+def _refuse_other_file(name: str) -> None:
+    """Refuse a file or folder that is no .npz file, and say how arrays are stored."""
+    if name.endswith(".npy") or (name not in READERS and Path(name).exists()):
+        raise DataError(
+            f"data.name is {name!r}, but arrays are one .npz file: "
+            "np.savez('mine.npz', X=samples, Y=labels, folds=folds)"
+        )
 
 
 def _make_cache_key(
