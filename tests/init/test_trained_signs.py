@@ -55,3 +55,18 @@ def test_nothing_is_said_where_nothing_is_discarded():
     pass_forward(model)
     for given, basis in ((model, "given"), (make_model(), "dct"), (make_model, "dct")):
         warn_of_discarded_weights(given, basis, pytest.fail)
+
+
+def make_lazy():
+    return nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d())
+
+
+def make_without_values():
+    with torch.device("meta"):
+        return make_model()
+
+
+@pytest.mark.parametrize("make", [make_lazy, make_without_values])
+def test_a_model_without_values_shows_no_sign(make):
+    """`fit` refuses it afterwards, in words; torch's error about its tensors came before."""
+    assert find_trained_layers(make()) == []

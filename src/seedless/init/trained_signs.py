@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.parameter import is_lazy
 
 from seedless.init.parameter_rules import NORM_LAYERS
 
@@ -25,7 +26,7 @@ def find_trained_layers(model: nn.Module) -> list[str]:
     return [
         name
         for name, module in model.named_modules()
-        if isinstance(module, NORM_LAYERS) and _is_trained(module)
+        if isinstance(module, NORM_LAYERS) and _has_values(module) and _is_trained(module)
     ]
 
 
@@ -47,6 +48,12 @@ def warn_of_discarded_weights(model: object, basis: str, say: Callable[[str], No
         'fit(..., config={"init": {"basis": "given"}}); to begin with those of a file, which the '
         'receipt then names, fit(..., weights="file.safetensors")'
     )
+
+
+def _has_values(norm: nn.Module) -> bool:
+    """Return whether a layer holds numbers: one of unknown shape or on the meta device does not."""
+    tensors = (*norm.parameters(recurse=False), *norm.buffers(recurse=False))
+    return not any(is_lazy(tensor) or tensor.is_meta for tensor in tensors)
 
 
 def _is_trained(norm: nn.Module) -> bool:
