@@ -7,7 +7,7 @@ import pytest
 from seedless.audit.doctor.causes import CAUSES
 from tests.conftest import ROOT
 
-WORDS = {"line", "op", "generator", "call", "name", "advice", "earlier"}
+WORDS = {"line", "op", "generator", "call", "name", "advice", "earlier", "stable"}
 
 
 @pytest.mark.parametrize("code", CAUSES)

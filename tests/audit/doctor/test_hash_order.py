@@ -2,6 +2,7 @@
 
 import pytest
 
+from seedless.audit.doctor.diagnosis import fill_remedy
 from seedless.audit.doctor.hash_order import judge_hash_order, judge_parameter_order
 from seedless.audit.doctor.recorded_run import read_run
 from tests.audit.doctor.records import make_case, make_end, make_process, make_step, write_process
@@ -44,3 +45,23 @@ def test_the_same_weights_in_another_order_are_a_set_of_tensors(tmp_path):
     assert (by_address.cause, by_address.line) == ("address-order", "train.py:1")
     assert (by_hash.confidence, by_address.confidence) == ("possible", "likely")
     assert list(judge_parameter_order(make_case(*runs))) == [], "other weights are no other order"
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("number = hash('a') % 50\n", "use hashlib in place of hash() at train.py:1, or start"),
+        ("for name in {'a', 'b'}:\n    print(name)\n", "use sorted(...) at train.py:1, or start"),
+    ],
+)
+def test_the_advice_is_for_what_the_line_does(tmp_path, source, advice):
+    """A value of hash() is as different after sorting as before."""
+    (tmp_path / "train.py").write_text(source)
+    runs = []
+    for loss in ("one", "two"):
+        step = {**make_step(1, loss=loss), "line": "train.py:9"}
+        write_process(tmp_path / loss, [make_process(cwd=str(tmp_path)), step, make_end(1)])
+        runs.append(read_run(tmp_path / loss))
+    found = judge_hash_order(make_case(*runs))
+    _, remedy = fill_remedy(found, found.line)
+    assert remedy.startswith(advice)

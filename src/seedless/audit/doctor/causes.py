@@ -1,8 +1,8 @@
 """The causes that `seedless doctor` can name: one list, which docs/reference/doctor.md describes.
 
 A remedy is a sentence in which {line} is the line to change, {op} the operation, {generator} the
-generator that was drawn from, {call} the call that seeds it, {name} a file, flag or variable, and
-{advice} what is known about the operation.
+generator that was drawn from, {call} the call that seeds it, {name} a file, flag or variable,
+{stable} what does not depend on hashes, and {advice} what is known about the operation.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ CAUSES = {
     ),
     "hash-order": Cause(
         "the order of a set, or a value of hash(), changes from process to process",
-        "use sorted(...) at {line}, or start Python with PYTHONHASHSEED=0",
+        "use {stable} at {line}, or start Python with PYTHONHASHSEED=0",
     ),
     "address-order": Cause(
         "a set gives its elements in the order of their addresses, which changes from run to run",

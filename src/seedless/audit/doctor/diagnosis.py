@@ -105,6 +105,7 @@ def fill_remedy(candidate: Candidate, line: str, op: str = "an operation") -> tu
         "call": "its seed function",
         "name": "it",
         "earlier": "",
+        "stable": "sorted(...)",
         "advice": "replace it by an operation with a deterministic form",
         **candidate.words,
         "line": line or NO_LINE,

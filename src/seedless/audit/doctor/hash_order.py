@@ -23,7 +23,9 @@ def judge_hash_order(case: Case) -> Candidate:
     evidence = [f"{line} {verb} {use.text}"]
     if others := [place for place in dict.fromkeys(place for place, _ in found) if place != line]:
         evidence.append(f"other such lines: {', '.join(others[:3])}")
-    return Candidate("hash-order", line, LIKELY, tuple(evidence), experiment=EXPERIMENT)
+    # The number that hash() returns does not become stable by sorting.
+    words = {"stable": "hashlib in place of hash()"} if use.kind == "hash" else {}
+    return Candidate("hash-order", line, LIKELY, tuple(evidence), words, experiment=EXPERIMENT)
 
 
 def judge_parameter_order(case: Case) -> Iterator[Candidate]:
