@@ -439,6 +439,8 @@ class Counting(torch.optim.SGD):
         super().step(closure)
         if self.place == "group":
             self.param_groups[0]["count"] = self.param_groups[0].get("count", 0) + 1
+        elif self.place == "attribute":
+            self.count = getattr(self, "count", 0) + 1
         else:
             for parameter in self.param_groups[0]["params"]:
                 fields = self.state[parameter]
@@ -446,7 +448,12 @@ class Counting(torch.optim.SGD):
 
 
 @pytest.mark.parametrize(
-    ("place", "words"), [("group", "changed 'count' of its"), ("state", "got 'count' as int")]
+    ("place", "words"),
+    [
+        ("group", "changed 'count' of its"),
+        ("attribute", "Counting changed its attribute 'count' during a step"),
+        ("state", "got 'count' as int"),
+    ],
 )
 def test_an_optimizer_that_could_not_be_resumed_is_refused(tmp_path, place, words):
     changed = {**REGRESSION, "optimizer": lambda model: Counting(model, place)}

@@ -13,7 +13,12 @@ from seedless.train.arithmetic import autocast_for, compute_in, make_batch_split
 from seedless.train.optimizer import apply_step
 from seedless.train.training_problem import StreamedSplit, TrainingProblem
 from seedless.train.user_loss import spread_loss
-from seedless.train.user_optimizer import USER_FUNCTION, check_user_step, describe_groups
+from seedless.train.user_optimizer import (
+    USER_FUNCTION,
+    check_user_step,
+    describe_groups,
+    read_numbers,
+)
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
@@ -38,6 +43,7 @@ class Step:
         self.splitter = make_batch_splitter(problem.config, self.trained)
         is_users = problem.config.train.optimizer == USER_FUNCTION
         self.groups = describe_groups(problem.optimizer) if is_users else None
+        self.numbers = read_numbers(problem.optimizer)
 
     def __call__(self, rows: Tensor, epoch: int) -> Tensor:
         """Train on the rows (B,) of the training split; return their losses (B,), on the device."""
@@ -70,7 +76,7 @@ class Step:
                     torch.nn.utils.clip_grad_norm_(self.trained, train.clip_norm)
                 apply_step(self.problem.optimizer)
         if self.groups is not None:
-            check_user_step(self.problem.optimizer, self.groups)
+            check_user_step(self.problem.optimizer, self.groups, self.numbers)
         return losses
 
     def add_gradients(self, samples: Tensor | None, rows: Tensor, epoch: Tensor | int) -> Tensor:

@@ -1,7 +1,8 @@
 """A user's optimizer: checked when it is made, and after each step.
 
 A checkpoint holds the tensors of an optimizer's state and nothing else of it. So an optimizer that
-keeps other values there, or changes the options of its parameter groups, could not be resumed.
+keeps other values there, counts in an attribute of its own, or changes the options of its parameter
+groups, could not be resumed.
 """
 
 import inspect
@@ -66,9 +67,34 @@ def describe_groups(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     ]
 
 
-def check_user_step(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]]) -> None:
-    """Refuse an optimizer that keeps something which a checkpoint does not hold."""
+def read_numbers(optimizer: torch.optim.Optimizer) -> dict[str, int | float]:
+    """Return the numbers among the attributes of an optimizer, such as a count of its steps."""
+    return {
+        name: value
+        for name, value in vars(optimizer).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def check_user_step(
+    optimizer: torch.optim.Optimizer,
+    groups: list[dict[str, Any]],
+    numbers: dict[str, int | float],
+) -> None:
+    """Refuse an optimizer that keeps something which a checkpoint does not hold.
+
+    Args:
+        optimizer: the user's, after a step.
+        groups: its `describe_groups` when it was made.
+        numbers: its `read_numbers` when it was made.
+    """
     kind = type(optimizer).__name__
+    for name, number in read_numbers(optimizer).items():
+        if name not in numbers or number != numbers[name]:
+            raise ConfigError(
+                f"{kind} changed its attribute {name!r} during a step, which a checkpoint does not "
+                "hold: keep it as a tensor in optimizer.state"
+            )
     for before, now in zip(groups, describe_groups(optimizer), strict=True):
         for name, value in now.items():
             if before.get(name) is not value and before.get(name) != value:
