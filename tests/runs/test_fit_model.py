@@ -218,6 +218,36 @@ def test_a_draw_in_the_first_step_is_located_and_leaves_no_folder(tmp_path):
     assert not (tmp_path / "run").exists()  # the next call may use the name again
 
 
+class DrawsInEvaluation(FunctionalDropout):
+    """A model that draws where no training step shows it, as Monte Carlo dropout does."""
+
+    def forward(self, x):
+        return self.body(nn.functional.dropout(x, 0.1, not self.training))
+
+
+@pytest.mark.parametrize("loss", [None, nn.functional.cross_entropy])
+def test_a_draw_in_evaluation_is_located_before_the_first_step(tmp_path, loss):
+    splits = [TRAIN, VAL] if loss is None else [(x, y.argmax(axis=1)) for x, y in (TRAIN, VAL)]
+    with pytest.raises(NumericsError, match="called in evaluation mode, at") as caught:
+        fit(DrawsInEvaluation(), *splits, loss=loss, config=settings(), out=tmp_path / "run")
+    assert f"evaluation mode, at {__file__}:" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_draws_in_the_last_evaluation_are_reported(tmp_path):
+    config = settings(train={"guard": "report", "epochs": 1})
+    run = fit(DrawsInEvaluation(), TRAIN, VAL, config=config, out=tmp_path / "run")
+    assert "torch's CPU generator" in str(run.claims)
+
+
+def test_draws_of_the_function_that_makes_the_optimizer_are_refused(tmp_path):
+    def make(model):
+        return torch.optim.SGD(model.parameters(), lr=float(torch.rand(())))
+
+    with pytest.raises(NumericsError, match=r"torch's CPU generator moved in optimizer\(model\)"):
+        fit(linear(), TRAIN, VAL, optimizer=make, config={"init": DCT}, out=tmp_path / "run")
+
+
 @pytest.mark.parametrize("name", GENERATORS)
 def test_any_global_generator_in_a_forward_pass_is_refused(tmp_path, name):
     with pytest.raises(NumericsError, match=f"{name} moved"):

@@ -5,6 +5,7 @@ configure_execution -> load, sort and scale data -> build the model -> build_pro
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from seedless.runs.convergence import describe_warmup
 from seedless.runs.model_preparation import check_model, initialize_model, move_model
 from seedless.runs.user_functions import NO_FUNCTIONS, UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import PRECISIONS, check_arithmetic
+from seedless.train.draw_check import check_evaluation_draws
 from seedless.train.learning_rate import DECAYS
 from seedless.train.loop import check_settings
 from seedless.train.loss import make_loss
@@ -184,7 +186,7 @@ def build_problem(
     )
     # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
-    check_model(problem, len(classes))
+    check_evaluation_draws(problem, partial(check_model, problem, len(classes)))
     test = make_split(arrays["test"], device, storage) if "test" in arrays else None
     return Prepared(problem, test, classes, kind, facts)
 

@@ -1,6 +1,7 @@
 """A user's model, data and loss as a training problem whose batches are read one by one."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from seedless.runs.shared_digests import digest_together
 from seedless.runs.user_data import read_dataset
 from seedless.runs.user_functions import UserFunctions, make_any_optimizer
 from seedless.train.arithmetic import compute_in
+from seedless.train.draw_check import check_evaluation_draws
 from seedless.train.loop import check_settings
 from seedless.train.process_group import TrainingGroup
 from seedless.train.streamed_evaluation import Metrics, compute_metric
@@ -106,7 +108,7 @@ def prepare_streamed(
     )
     # [Step 4] Refuse now what would fail in the first step.
     check_settings(problem)
-    check_first_samples(problem, functions.metrics or {})
+    check_evaluation_draws(problem, partial(check_first_samples, problem, functions.metrics or {}))
     rows = {
         split: [f"{split}[{row}]" for row in range(len(part))] for split, part in splits.items()
     }

@@ -9,6 +9,7 @@ from torch import nn
 
 from seedless.core.config import Config, TrainConfig
 from seedless.core.errors import ConfigError
+from seedless.numerics.generator_guard import GeneratorGuard
 from seedless.proof.callable_digest import describe_callables
 from seedless.train.learning_rate import UserRates
 from seedless.train.optimizer import make_optimizer
@@ -75,7 +76,10 @@ def make_any_optimizer(
 ) -> tuple[torch.optim.Optimizer, UserRates | None]:
     """Return the user's optimizer or that of the configuration, with the user's learning rates."""
     if functions.optimizer is not None:
+        guard = GeneratorGuard()
         optimizer = make_user_optimizer(functions.optimizer, model)
+        if config.guard == "refuse":
+            guard.check("in optimizer(model)")
         return optimizer, UserRates(read_rates(optimizer), functions.scheduler)
     if functions.scheduler is None:
         return make_optimizer(config, model.parameters(), device), None

@@ -178,17 +178,17 @@ def finish_epoch(
     for batch, part in enumerate(parts):
         position = Position(epoch - 1, batch + 1, steps - len(batches) + batch + 1)
         check_losses(problem, part, batches[batch], position)
-    # [Step 2] No global generator may have been used.
-    moved = check_generators(progress, guard, f"by the end of epoch {epoch}")
-    # [Step 3] Orders that rank samples by their losses get them, one for each row of the data.
+    # [Step 2] Orders that rank samples by their losses get them, one for each row of the data.
     if problem.order.needs_losses:
         by_row = np.zeros(len(problem.train), dtype=np.float64)
         by_row[np.concatenate(batches)] = losses.double().numpy()
         problem.order.observe(by_row)
-    # [Step 4] Evaluate on the validation split, and keep the weights if they are the best so far.
+    # [Step 3] Evaluate on the validation split, and keep the weights if they are the best so far.
     score = None
     if epoch % config.evaluate_every == 0 or epoch == config.epochs:
         score = evaluate(problem, epoch, steps)
+    # [Step 4] No global generator may have been used, in the evaluation neither.
+    moved = check_generators(progress, guard, f"by the end of epoch {epoch}")
     return replace(
         progress,
         position=Position(epoch, 0, steps),
